@@ -1,0 +1,43 @@
+"""The errors Parley raises: one base, leaves that carry the facts, messages that say what to do.
+
+What people type wrong is data (`Problem`), not an exception; an exception means: cannot go on from here.
+"""
+
+
+class ParleyError(Exception):
+    """Base of all of Parley's own errors; its text is fit to show to the user."""
+
+
+class SettingsError(ParleyError):
+    """A setting is wrong; the text names its path, what was wanted and what was found."""
+
+
+class ServerError(ParleyError):
+    """An MCP server could not be started or answered wrongly; never ends more than that server."""
+
+
+class ModelError(ParleyError):
+    """A provider refused or failed; `reason` is one short line for the notice in the file.
+
+    `retry_after` is in seconds, None where the provider named none; `retryable` says whether asking
+    again may help; `status` is the HTTP status, None for a connection failure.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class Gone(ParleyError):
+    """The document or the running answer was taken away (wiped, undone, deleted): the turn just ends."""
