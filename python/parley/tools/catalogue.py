@@ -1,0 +1,111 @@
+"""The tools that can be called, as values: what each is, its name on the wire, the hash of its definition.
+
+Knows nothing of servers that run, of the SDK that lists them, nor of what a provider's request looks like.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Self
+
+from parley.tools.names import fold, qualified, wire_names
+
+_NAME_SHOWN = 128  # a model may invent a name of any length; comparing costs by length
+
+
+def canonical(value: object) -> str:
+    """`value` as JSON that is the same for the same meaning: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as its server defines it.
+
+    `identity` is canonical JSON of where the server comes from (command, args, cwd, or URL): an approval
+    is bound to it through `digest`, so that a server of the same name from elsewhere must ask again.
+    """
+
+    server: str
+    name: str
+    title: str = ""
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    output_schema: Mapping[str, Any] | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    identity: str = ""
+    trusted: bool = False
+    digest: str = field(init=False, repr=False, compare=False)
+    """SHA-256, in hex, of all that a person approves when approving a call of this tool."""
+
+    def __post_init__(self) -> None:
+        definition = canonical(
+            {
+                "name": self.name,
+                "title": self.title,
+                "description": self.description,
+                "inputSchema": self.input_schema,
+                "annotations": self.annotations,
+                "identity": self.identity,
+            }
+        )
+        object.__setattr__(self, "digest", hashlib.sha256(definition.encode()).hexdigest())
+
+    def __hash__(self) -> int:
+        # Schemas are dicts; equal tools have equal digests, and that is all a hash has to promise.
+        return hash((self.server, self.digest))
+
+    @property
+    def label(self) -> str:
+        """What a person reads: the title, else the name."""
+        return self.title or str(self.annotations.get("title") or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every tool on offer under its wire name, sorted by it: providers cache requests by their prefix."""
+
+    tools: tuple[tuple[str, Tool], ...] = ()
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool]) -> Self:
+        """The catalogue of these tools; of two definitions with one server and name the last one counts."""
+        by_key = {(tool.server, tool.name): tool for tool in tools}
+        names = wire_names(by_key)
+        return cls(tuple(sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))))
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this wire name, else the only one whose own name, plain or `server__tool`, it is."""
+        for wire, tool in self.tools:
+            if wire == name:
+                return tool
+        called = [tool for _, tool in self.tools if name in _spellings(tool)]
+        return called[0] if len(called) == 1 else None
+
+    def wire(self, tool: Tool) -> str | None:
+        """The name under which `tool` is offered here."""
+        return next((wire for wire, other in self.tools if other == tool), None)
+
+    def names(self) -> tuple[str, ...]:
+        """The wire names, sorted."""
+        return tuple(wire for wire, _ in self.tools)
+
+    def nearest(self, name: str) -> str | None:
+        """The wire name most like `name`, for "did you mean"; None if none is like it."""
+        return nearest(name, self.names())
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The one of `known` most like `word`, whatever their case; None if none reaches `likeness` (0 … 1)."""
+    import difflib  # only on the way to an error message
+
+    spelled = {other.lower(): other for other in known}
+    found = difflib.get_close_matches(word[:_NAME_SHOWN].lower(), spelled, n=1, cutoff=likeness)
+    return spelled[found[0]] if found else None
+
+
+def _spellings(tool: Tool) -> tuple[str, ...]:
+    long = qualified(tool.server, tool.name)
+    return tool.name, long, fold(tool.name), fold(long)

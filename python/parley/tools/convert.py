@@ -1,0 +1,176 @@
+"""Tool definitions between MCP and the providers' shapes, both ways.
+
+MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list` result.
+OpenAI: `{type: "function", function: {name, description, parameters}}` in Chat Completions, the same flat in
+Responses; Anthropic: `{name, description, input_schema}`. What a shape has no place for (title, annotations,
+output schema) is lost on the way. Never `strict`: it demands what MCP schemas do not promise.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from parley.tools.catalogue import Catalogue, Tool
+
+Definition = Tool | Mapping[str, Any]
+
+_COMBINATORS = ("allOf", "anyOf", "oneOf")
+
+
+def to_openai(name: str, tool: Definition) -> dict[str, Any]:
+    """The tool as a function of Chat Completions, called `name` on the wire."""
+    return {"type": "function", "function": _described(name, tool) | {"parameters": _schema(tool)}}
+
+
+def to_openai_responses(name: str, tool: Definition) -> dict[str, Any]:
+    """The tool as a function of the Responses API, which is flat."""
+    return {"type": "function"} | _described(name, tool) | {"parameters": _schema(tool)}
+
+
+def to_anthropic(name: str, tool: Definition) -> dict[str, Any]:
+    """The tool as a tool of the Messages API."""
+    return _described(name, tool) | {"input_schema": _schema(tool)}
+
+
+def from_openai(function: Mapping[str, Any]) -> dict[str, Any]:
+    """The MCP definition of an OpenAI function in either shape; raises ValueError if it is neither."""
+    inner = function.get("function", function)
+    if function.get("type", "function") != "function" or not isinstance(inner, Mapping):
+        raise ValueError('an OpenAI tool is {"type": "function", "function": {"name": …, "parameters": …}}')
+    return _definition(inner, "parameters")
+
+
+def from_anthropic(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The MCP definition of an Anthropic tool; raises ValueError if it has no name."""
+    return _definition(tool, "input_schema")
+
+
+def to_mcp(tool: Tool) -> dict[str, Any]:
+    """The tool as `tools/list` gives it; empty parts are left out."""
+    definition: dict[str, Any] = {"name": tool.name}
+    definition |= {key: text for key in ("title", "description") if (text := getattr(tool, key))}
+    definition["inputSchema"] = dict(tool.input_schema)
+    if tool.output_schema is not None:
+        definition["outputSchema"] = dict(tool.output_schema)
+    return definition | ({"annotations": dict(tool.annotations)} if tool.annotations else {})
+
+
+def from_mcp(
+    definition: Mapping[str, Any], *, server: str = "", identity: str = "", trusted: bool = False
+) -> Tool:
+    """The value of an MCP definition; raises ValueError if it has no name. Broken parts count as absent."""
+    name = definition.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f'a tool definition needs a "name", a string; got {name!r}')
+    output = definition.get("outputSchema")
+    return Tool(
+        server=server,
+        name=name,
+        title=_text(definition.get("title")),
+        description=_text(definition.get("description")),
+        input_schema=_mapping(definition.get("inputSchema")),
+        output_schema=output if isinstance(output, Mapping) else None,
+        annotations=_mapping(definition.get("annotations")),
+        identity=identity,
+        trusted=trusted,
+    )
+
+
+SHAPES: Mapping[str, Callable[[str, Definition], dict[str, Any]]] = {
+    "openai": to_openai,
+    "openai-responses": to_openai_responses,
+    "anthropic": to_anthropic,
+}
+
+
+def convert_all(definitions: object, shape: str) -> list[dict[str, Any]]:
+    """MCP definitions, as decoded JSON, in one of `SHAPES`, under wire names and sorted by them.
+
+    Takes a list, a `tools/list` result or response around one, or a single definition.
+    Raises ValueError naming the one that is not a definition.
+    """
+    tools = [_numbered(number, each) for number, each in enumerate(_listed(definitions), start=1)]
+    return [SHAPES[shape](name, tool) for name, tool in Catalogue.of(tools).tools]
+
+
+def object_schema(schema: object) -> dict[str, Any]:
+    """`schema` as providers take it at the top of a tool: an object with properties.
+
+    A missing or boolean schema becomes the empty object; `allOf`/`anyOf`/`oneOf` at the top, which both
+    providers refuse, are dissolved into optional properties: the full schema is still checked before a call.
+    """
+    if not isinstance(schema, Mapping):
+        return {"type": "object", "properties": {}}
+    merged = _dissolved(schema)
+    properties = _mapping(merged.get("properties"))
+    shown = {name: _no_boolean(each) for name, each in properties.items()}
+    return {"type": "object", "properties": {}} | merged | {"type": "object", "properties": shown}
+
+
+def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in schema.items() if key not in _COMBINATORS}
+    branches = [
+        each for key in _COMBINATORS for each in _sequence(schema.get(key)) if isinstance(each, Mapping)
+    ]
+    if branches:
+        found: dict[str, Any] = {}
+        for branch in (*branches, rest):
+            found |= _mapping(branch.get("properties"))
+        rest["properties"] = found
+    return rest
+
+
+def _no_boolean(schema: object) -> object:
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    return schema
+
+
+def _schema(tool: Definition) -> dict[str, Any]:
+    return object_schema(tool.input_schema if isinstance(tool, Tool) else tool.get("inputSchema"))
+
+
+def _described(name: str, tool: Definition) -> dict[str, Any]:
+    if isinstance(tool, Tool):
+        text = tool.description or tool.title
+    else:
+        text = _text(tool.get("description")) or _text(tool.get("title"))
+    return {"name": name, "description": text} if text else {"name": name}
+
+
+def _definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
+    name = shape.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f'a tool needs a "name", a string; got {name!r}')
+    text = _text(shape.get("description"))
+    described = {"name": name, "description": text} if text else {"name": name}
+    return described | {"inputSchema": object_schema(shape.get(schema_key))}
+
+
+def _listed(definitions: object) -> Iterable[object]:
+    match definitions:
+        case {"result": {"tools": [*tools]}} | {"tools": [*tools]} | [*tools]:
+            return tools
+        case _:
+            return [definitions]
+
+
+def _numbered(number: int, definition: object) -> Tool:
+    if not isinstance(definition, Mapping):
+        kind = type(definition).__name__
+        raise ValueError(f"tool {number}: expected an object, got {kind}")  # noqa: TRY004 - decoded JSON
+    try:
+        return from_mcp(definition)
+    except ValueError as error:
+        raise ValueError(f"tool {number}: {error}") from error
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,66 @@
+"""The names of tools on the wire: MCP allows more characters and more length than the providers do.
+
+A function of the whole set of tools and of nothing else, so that a restart, another order of servers
+or another process gives the same names. Knows nothing of what a tool is beyond (server, name).
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+MAX_LENGTH = 64  # Anthropic: ^[a-zA-Z0-9_-]{1,64}$; OpenAI: the same characters and length
+SEPARATOR = "__"
+
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+_HASH_LENGTH = 8
+_ROUNDS = 8
+
+Key = tuple[str, str]  # (server, the tool's own name)
+
+
+def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
+    """One provider-safe name for each (server, tool), unique in the set, independent of the order.
+
+    A name that one server alone has stays plain; one that several have becomes `server__tool` for each
+    of them; names that still fold into one get a hash.
+    """
+    ordered = sorted(set(keys))
+    servers = Counter(name for _, name in ordered)
+    wanted = {key: qualified(*key) if servers[key[1]] > 1 else key[1] for key in ordered}
+    names = {key: _shortened(fold(text), key) for key, text in wanted.items()}
+    for salt in range(_ROUNDS):
+        clashing = _clashing(names)
+        if not clashing:
+            return names
+        # A suffix may meet a tool that is really called so; then both are hashed again.
+        names |= {key: _suffixed(fold(wanted[key]), key, salt) for key in clashing}
+    return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
+
+
+def qualified(server: str, name: str) -> str:
+    """The name that tells two servers' tools of one name apart; not yet fit for the wire."""
+    return f"{server}{SEPARATOR}{name}"
+
+
+def fold(text: str) -> str:
+    """`text` with each character that providers refuse as `_`; the length is left as it is."""
+    return _FORBIDDEN.sub("_", text) or "_"
+
+
+def _shortened(name: str, key: Key) -> str:
+    return name if len(name) <= MAX_LENGTH else _suffixed(name, key, 0)
+
+
+def _suffixed(name: str, key: Key, salt: int) -> str:
+    return f"{name[: MAX_LENGTH - _HASH_LENGTH - 1]}_{_digest(key, salt)}"
+
+
+def _digest(key: Key, salt: int) -> str:
+    text = "\0".join((*key, str(salt) if salt else ""))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+
+
+def _clashing(names: Mapping[Key, str]) -> list[Key]:
+    uses = Counter(names.values())
+    return [key for key, name in names.items() if uses[name] > 1]

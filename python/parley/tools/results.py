@@ -1,0 +1,120 @@
+"""The result of a tool as text for the file and the model, whatever its server sent.
+
+Works on content as it is in JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); knows no SDK.
+The text can neither command a terminal nor hide anything from a reader, and has a bounded size.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+MAX_BYTES = 102_400
+NO_OUTPUT = "(no output)"
+
+# Controls but newline and tab; what turns or hides text (zero width, bidi, invisible operators, tags);
+# separators that some readers take for line ends.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+
+
+def result_text(content: Sequence[object], structured: object = None, max_bytes: int = MAX_BYTES) -> str:
+    """The blocks of a result joined by newlines, made visible and cut at `max_bytes` of UTF-8.
+
+    `structured` stands in, as compact JSON, where no block holds text; `(no output)` for nothing at all.
+    """
+    blocks = [block for block in content if isinstance(block, Mapping)]
+    parts = [part for part in map(_block_text, blocks) if part]
+    if structured is not None and not any(map(_inline, blocks)):
+        parts.append(_compact(structured))
+    text = visible("\n".join(parts))
+    return cut(text, max_bytes) if text.strip() else NO_OUTPUT
+
+
+def visible(text: str) -> str:
+    r"""`text` with controls and invisible characters as escapes (`\x1b`, `\u202e`), half surrogates U+FFFD.
+
+    Line ends become `\n`; a carriage return alone is a control.
+    """
+    return _HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def cut(text: str, max_bytes: int) -> str:
+    """`text` within `max_bytes` of UTF-8, cut between characters and saying how much was left out."""
+    if len(text) * 4 <= max_bytes:
+        return text
+    encoded = text.encode()
+    if len(encoded) <= max_bytes:
+        return text
+    kept = encoded[: max(max_bytes, 0)].decode(errors="ignore")
+    return f"{kept}… [truncated: {len(encoded) - len(kept.encode())} bytes omitted]"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as people read it: `512 B`, `12 kB`, `3.4 MB`."""
+    if size < 1000:
+        return f"{size} B"
+    if size < 1_000_000:
+        return f"{round(size / 1000)} kB"
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _block_text(block: Mapping[str, Any]) -> str:
+    match block.get("type"):
+        case "text":
+            return _inline(block)
+        case "image" | "audio" as kind:
+            return _note(kind, block.get("mimeType"), _decoded_size(block.get("data")))
+        case "resource_link":
+            return _note("resource", block.get("uri"), block.get("name"))
+        case "resource":
+            return _inline(block) or _blob(block.get("resource"))
+        case kind:
+            return _note("unknown content", kind)
+
+
+def _inline(block: Mapping[str, Any]) -> str:
+    """The text that a block carries, be it plain or an embedded resource."""
+    inner = block.get("resource") if block.get("type") == "resource" else block
+    text = inner.get("text") if isinstance(inner, Mapping) else None
+    return text if isinstance(text, str) and block.get("type") in ("text", "resource") else ""
+
+
+def _blob(resource: object) -> str:
+    if not isinstance(resource, Mapping):
+        return _note("resource")
+    size = _decoded_size(resource["blob"]) if "blob" in resource else None
+    return _note("resource", resource.get("mimeType"), resource.get("uri"), size)
+
+
+def _note(kind: str, *facts: object) -> str:
+    first, *rest = list(_strings(facts)) or [""]
+    return f"[{', '.join([f'{kind} {first}'.rstrip(), *rest])}]"
+
+
+def _strings(facts: Sequence[object]) -> Iterator[str]:
+    return (fact for fact in facts if isinstance(fact, str) and fact)
+
+
+def _decoded_size(data: object) -> str:
+    """The size of what base64 text stands for, without decoding it."""
+    text = data if isinstance(data, str) else ""
+    return size_text(max(0, len(text) * 3 // 4 - text[-2:].count("=")))
+
+
+def _compact(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (ValueError, RecursionError):
+        return _note("unreadable structured content")

@@ -1,0 +1,232 @@
+"""Whether the arguments a model wrote fit the tool's schema, in words that help the model to correct them.
+
+Works on the raw text, as it stands in the file: what is shown is what runs, so anything that two readers
+could read differently (a key twice, NaN) is refused. Never fetches a remote `$ref`; a server's broken
+schema is no schema.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from parley.tools.catalogue import nearest
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+MAX_DEPTH = 100  # deeper than any schema, shallower than any recursion limit on the way
+_ERRORS_SHOWN = 3
+_VALUE_SHOWN = 80
+_SLIP = 0.85  # a letter or two of a name; `more` beside `mode` may be meant
+_DIGITS = 1000  # Python itself reads no more than some thousands
+_REASON_SHOWN = 200
+
+_KINDS: Mapping[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
+
+
+def decode_arguments(arguments: str) -> dict[str, Any]:
+    """The arguments a model streamed, as a dict; blank text means none.
+
+    Raises ValueError, with a message for the model, for anything but one unambiguous JSON object.
+    """
+    if not arguments.strip():
+        return {}
+    try:
+        value = json.loads(
+            arguments,
+            object_pairs_hook=_unique,
+            parse_constant=_constant,
+            parse_float=_finite,
+            parse_int=_countable,
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"Invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise ValueError(f"Invalid JSON: nested more than {MAX_DEPTH} levels deep") from error
+    if not isinstance(value, dict):
+        raise ValueError(  # noqa: TRY004 - a wrong text, not a wrong type of ours
+            f"Invalid arguments: expected a JSON object, got {_kind(value)}"
+        )
+    _check_plain(value)
+    return value
+
+
+def check_arguments(arguments: str, schema: object) -> str | None:
+    """What is wrong with `arguments` for a tool with this input schema, or None: it may be called."""
+    try:
+        value = decode_arguments(arguments)
+    except ValueError as error:
+        return str(error)
+    if not isinstance(schema, Mapping):
+        return None
+    return _violation(value, schema) or _misspelt(value, schema)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for key, each in pairs:
+        if key in value:
+            raise ValueError(f"Invalid arguments: the key {_shown(key)} is given twice")
+        value[key] = each
+    return value
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"Invalid JSON: {text} is not a JSON value")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"Invalid arguments: the number {_clip(text, _VALUE_SHOWN)} is too large")
+    return number
+
+
+def _countable(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise ValueError(f"Invalid arguments: the number {_clip(text, _VALUE_SHOWN)} is too large")
+    return int(text)
+
+
+def _check_plain(value: object) -> None:
+    """Refuses what a server could not be sent as it is shown: bottomless nesting, broken characters."""
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            break
+    else:
+        raise ValueError(f"Invalid JSON: nested more than {MAX_DEPTH} levels deep")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("Invalid JSON: a string holds half of a surrogate pair") from error
+
+
+def _inside(value: object) -> Iterator[object]:
+    match value:
+        case dict():
+            yield from value.values()
+        case list():
+            yield from value
+
+
+def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
+    from jsonschema.exceptions import SchemaError, best_match  # some 100 ms, and not before the first call
+    from referencing.exceptions import Unresolvable
+
+    try:
+        errors = islice(_validator(schema).iter_errors(value), _ERRORS_SHOWN)
+        deepest = (best_match([error]) for error in errors)
+        reasons = dict.fromkeys(_reason(error) for error in deepest if error is not None)
+    except (
+        SchemaError,
+        Unresolvable,
+        re.error,
+        RecursionError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+    ):
+        return None
+    except (TypeError, ValueError):
+        return None
+    return "; ".join(reasons) or None
+
+
+def _validator(schema: Mapping[str, Any]) -> "Validator":
+    """A validator of the schema's own draft, else 2020-12; references resolve inside it or not at all."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    plain = dict(schema)
+    kind.check_schema(plain)
+    return kind(plain, registry=EMPTY_REGISTRY)  # the default registry would ask the network
+
+
+def _reason(error: "ValidationError") -> str:
+    where = _path(error.absolute_path)
+    given: Any = error.instance
+    wanted: Any = error.validator_value
+    match error.validator:
+        case "required":
+            missing = [name for name in wanted if name not in given]
+            return "; ".join(f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3])
+        case "additionalProperties" | "unevaluatedProperties" if wanted is False:
+            known = _properties(error.schema)
+            extra = [name for name in given if name not in known]
+            return "; ".join(_unknown(_joined(where, name), name, known) for name in extra[:3])
+        case "type":
+            kinds = wanted if isinstance(wanted, str) else " or ".join(map(str, wanted))
+            return f"{_at(where)}: expected {kinds}, got {_shown(given)} ({_kind(given)})"
+        case "enum":
+            return f"{_at(where)}: expected one of {_shown(wanted)}, got {_shown(given)}"
+        case _:
+            return f"{_at(where)}: {_clip(error.message, _REASON_SHOWN)}"
+
+
+def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
+    """An unknown parameter that is nearly one left out.
+
+    A schema that does not forbid more parameters lets it pass, and servers then drop it without a word.
+    """
+    if "additionalProperties" in schema or "patternProperties" in schema:
+        return None
+    known = _properties(schema)
+    absent = [name for name in known if name not in value]
+    for name in value:
+        if name not in known and nearest(name, absent, _SLIP):
+            return _unknown(name, name, absent)
+    return None
+
+
+def _unknown(where: str, name: str, known: list[str]) -> str:
+    meant = nearest(name, known)
+    hint = f", did you mean '{meant}'?" if meant else f"; known are {', '.join(known)}" if known else ""
+    return f"Unknown parameter '{_clip(where, _VALUE_SHOWN)}'{_clip(hint, _REASON_SHOWN)}"
+
+
+def _properties(schema: object) -> list[str]:
+    found = schema.get("properties") if isinstance(schema, Mapping) else None
+    return list(found) if isinstance(found, Mapping) else []
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def _joined(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _at(where: str) -> str:
+    return f"Parameter '{_clip(where, _VALUE_SHOWN)}'" if where else "Arguments"
+
+
+def _shown(value: object) -> str:
+    return _clip(json.dumps(value, ensure_ascii=False, default=str), _VALUE_SHOWN)
+
+
+def _clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), type(value).__name__)

@@ -1,0 +1,84 @@
+"""What is set about an MCP server: how to reach it, which of its tools to take, how long to wait for it.
+
+Only values: starting one is a driver's work. Knows how `${VAR}` is filled in, not from where.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Self
+
+from parley.errors import SettingsError
+from parley.tools.catalogue import canonical
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """One server: `builtin` (the mock server, in this process), or a command (stdio), or a url (HTTP).
+
+    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    enabled: bool = True
+    enabled_tools: tuple[str, ...] | None = None
+    disabled_tools: tuple[str, ...] = ()
+    timeout_s: float = 60.0
+    start_timeout_s: float = 30.0
+    trusted: bool = False
+    builtin: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Canonical JSON of where the server comes from; `${VAR}` unexpanded, so it holds no secret."""
+        if self.builtin:
+            return canonical({"builtin": True})
+        if self.url is not None:
+            return canonical({"url": self.url})
+        return canonical({"command": self.command, "args": list(self.args), "cwd": self.cwd})
+
+    def takes(self, tool: str) -> bool:
+        """Whether a tool of this name is offered to models."""
+        wanted = self.enabled_tools is None or _matches(tool, self.enabled_tools)
+        return wanted and not _matches(tool, self.disabled_tools)
+
+    def expanded(self, environ: Mapping[str, str]) -> Self:
+        """These settings with each `${VAR}` filled in; raises SettingsError for one that is not set."""
+
+        def fill(text: str, where: str) -> str:
+            return expand(text, environ, f"mcp.servers.{self.name}.{where}")
+
+        return replace(
+            self,
+            command=fill(self.command, "command") if self.command is not None else None,
+            args=tuple(fill(text, f"args[{index}]") for index, text in enumerate(self.args)),
+            env={key: fill(text, f"env.{key}") for key, text in self.env.items()},
+            cwd=fill(self.cwd, "cwd") if self.cwd is not None else None,
+            url=fill(self.url, "url") if self.url is not None else None,
+            headers={key: fill(text, f"headers.{key}") for key, text in self.headers.items()},
+        )
+
+
+def expand(text: str, environ: Mapping[str, str], where: str) -> str:
+    """`text` with each `${VAR}` replaced from `environ`; `where` is the setting an error names."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in environ:
+            raise SettingsError(f"{where}: the environment variable {name} (in {match[0]}) is not set")
+        return environ[name]
+
+    return _VARIABLE.sub(value, text)
+
+
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)

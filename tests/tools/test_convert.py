@@ -1,0 +1,161 @@
+"""Conversions between MCP and the providers' shapes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.tools.catalogue import Tool
+from parley.tools.convert import (
+    convert_all,
+    from_anthropic,
+    from_mcp,
+    from_openai,
+    object_schema,
+    to_anthropic,
+    to_mcp,
+    to_openai,
+    to_openai_responses,
+)
+
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+SEARCH = {"name": "search", "title": "Search", "description": "Searches.", "inputSchema": SCHEMA}
+EMPTY = {"type": "object", "properties": {}}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+keywords = st.sampled_from(["type", "properties", "required", "anyOf", "allOf", "$schema", "title", "x"])
+schemas = st.dictionaries(keywords, json_values | st.lists(st.just(SCHEMA), max_size=2), max_size=5)
+definitions = st.fixed_dictionaries(
+    {"name": st.text(min_size=1, max_size=80)},
+    optional={
+        "title": st.text(max_size=5),
+        "description": st.text(max_size=5),
+        "inputSchema": schemas | json_values,
+        "annotations": json_values,
+        "outputSchema": json_values,
+    },
+)
+
+
+def test_a_tool_is_a_function_of_chat_completions() -> None:
+    assert to_openai("search", SEARCH) == {
+        "type": "function",
+        "function": {"name": "search", "description": "Searches.", "parameters": SCHEMA},
+    }
+
+
+def test_a_tool_is_a_flat_function_of_responses() -> None:
+    assert to_openai_responses("search", SEARCH) == {
+        "type": "function",
+        "name": "search",
+        "description": "Searches.",
+        "parameters": SCHEMA,
+    }
+
+
+def test_a_tool_is_a_tool_of_anthropic() -> None:
+    assert to_anthropic("web__search", SEARCH) == {
+        "name": "web__search",
+        "description": "Searches.",
+        "input_schema": SCHEMA,
+    }
+
+
+def test_a_value_and_its_definition_convert_alike() -> None:
+    tool = from_mcp(SEARCH, server="web", identity="{}", trusted=True)
+    assert tool == Tool("web", "search", "Search", "Searches.", SCHEMA, identity="{}", trusted=True)
+    assert to_mcp(tool) == SEARCH
+    for convert in (to_openai, to_openai_responses, to_anthropic):
+        assert convert("x", tool) == convert("x", SEARCH)
+
+
+def test_a_title_stands_in_for_a_missing_description() -> None:
+    assert to_anthropic("a", {"name": "a", "title": "An A"})["description"] == "An A"
+    assert "description" not in to_anthropic("a", {"name": "a"})
+
+
+@given(definitions)
+def test_what_a_provider_was_given_comes_back_as_the_same_definition(definition: dict[str, Any]) -> None:
+    name = definition["name"]
+    back = from_anthropic(to_anthropic(name, definition))
+    assert back["name"] == name
+    assert back == from_openai(to_openai(name, definition))
+    assert back == from_openai(to_openai_responses(name, definition))
+    assert to_anthropic(name, back) == to_anthropic(name, definition)
+    assert to_openai(name, back) == to_openai(name, definition)
+
+
+@given(definitions)
+def test_no_definition_of_a_server_can_break_its_own_value(definition: dict[str, Any]) -> None:
+    tool = from_mcp(definition)
+    assert from_mcp(to_mcp(tool)) == tool
+
+
+@given(schemas | json_values)
+def test_a_schema_is_always_an_object_with_properties_and_repairing_is_idempotent(schema: object) -> None:
+    repaired = object_schema(schema)
+    assert repaired["type"] == "object"
+    assert isinstance(repaired["properties"], dict)
+    assert object_schema(repaired) == repaired
+
+
+@pytest.mark.parametrize(
+    ("schema", "repaired"),
+    [
+        (None, EMPTY),
+        (True, EMPTY),
+        (False, EMPTY),
+        ({}, EMPTY),
+        (SCHEMA, SCHEMA),
+        ({"type": "object"}, EMPTY),
+        ({"properties": {"a": {}}}, {"type": "object", "properties": {"a": {}}}),
+        ({"type": ["object", "null"], "properties": None}, EMPTY),
+        ({"additionalProperties": False}, EMPTY | {"additionalProperties": False}),
+        (
+            {"properties": {"a": True, "b": False}},
+            {"type": "object", "properties": {"a": {}, "b": {"not": {}}}},
+        ),
+        (
+            {"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {"properties": {"b": {}}}, True]},
+            {"type": "object", "properties": {"a": {}, "b": {}}},
+        ),
+    ],
+)
+def test_schemas_are_repaired(schema: object, repaired: dict[str, Any]) -> None:
+    assert object_schema(schema) == repaired
+
+
+@pytest.mark.parametrize(
+    "given_json", [[SEARCH], {"tools": [SEARCH]}, {"result": {"tools": [SEARCH]}}, SEARCH]
+)
+def test_definitions_are_taken_bare_and_in_a_result(given_json: object) -> None:
+    assert convert_all(given_json, "anthropic") == [to_anthropic("search", SEARCH)]
+
+
+def test_definitions_get_wire_names_and_a_stable_order() -> None:
+    found = convert_all([{"name": "b.c"}, {"name": "a"}], "openai")
+    assert [each["function"]["name"] for each in found] == ["a", "b_c"]
+
+
+@pytest.mark.parametrize(
+    ("given_json", "message"),
+    [
+        ([SEARCH, {}], 'tool 2: a tool definition needs a "name"'),
+        ([SEARCH, 3], "tool 2: expected an object, got int"),
+        ("x", "tool 1: expected an object, got str"),
+    ],
+)
+def test_what_is_no_definition_is_named_by_its_place(given_json: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        convert_all(given_json, "anthropic")
+
+
+@pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"type": "web_search"}, {"function": None}])
+def test_what_is_no_function_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="tool"):
+        from_openai(wrong)

@@ -1,0 +1,72 @@
+"""Names on the wire: unique, valid, and a function of the set alone."""
+
+import re
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.tools.names import Key, wire_names
+
+VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+
+# Few letters and the characters that fold, so that names meet often; and anything at all.
+_crowded = st.text("ab_.", max_size=4)
+_any = st.text(max_size=140) | st.text("a_", min_size=60, max_size=70)
+keys = st.lists(st.tuples(st.sampled_from(["a", "b", "a__b", "é"]), _crowded | _any), max_size=12)
+
+
+@given(keys)
+def test_every_tool_has_a_name_of_its_own_that_providers_accept(found: list[Key]) -> None:
+    names = wire_names(found)
+    assert set(names) == set(found)
+    assert len(set(names.values())) == len(names)
+    assert all(VALID.match(name) for name in names.values())
+
+
+@given(keys, st.randoms())
+def test_names_do_not_depend_on_the_order(found: list[Key], random: object) -> None:
+    mixed = [*found, *found]
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert wire_names(mixed) == wire_names(found)
+
+
+@given(st.sets(st.text("abc_-", min_size=1, max_size=64)))
+def test_names_that_are_fit_and_of_one_server_stay_as_they_are(names: set[str]) -> None:
+    assert wire_names(("s", name) for name in names) == {("s", name): name for name in names}
+
+
+@pytest.mark.parametrize(
+    ("given_keys", "expected"),
+    [
+        ([("web", "search")], ["search"]),
+        ([("web", "files.read/all")], ["files_read_all"]),
+        ([("web", "search"), ("code", "search")], ["web__search", "code__search"]),
+        ([("web", "search"), ("code", "search"), ("code", "run")], ["web__search", "code__search", "run"]),
+        ([("web", "")], ["_"]),
+    ],
+)
+def test_a_name_says_the_server_only_where_two_have_it(given_keys: list[Key], expected: list[str]) -> None:
+    names = wire_names(given_keys)
+    assert [names[key] for key in given_keys] == expected
+
+
+def test_a_long_name_is_cut_and_keeps_a_hash_of_the_whole() -> None:
+    one, two = ("s", "x" * 70 + "1"), ("s", "x" * 70 + "2")
+    names = wire_names([one, two])
+    assert re.fullmatch(r"x{55}_[0-9a-f]{8}", names[one])
+    assert names[one] != names[two]
+    assert names[one] == wire_names([one])[one]
+
+
+def test_names_that_fold_into_one_all_get_a_hash() -> None:
+    names = wire_names([("s", "a.b"), ("s", "a_b")])
+    assert all(re.fullmatch(r"a_b_[0-9a-f]{8}", name) for name in names.values())
+
+
+def test_a_tool_that_is_really_called_like_a_hashed_name_does_not_take_it() -> None:
+    pair: list[Key] = [("s", "a.b"), ("s", "a_b")]
+    imitation = wire_names(pair)["s", "a.b"]
+    for order in permutations([*pair, ("s", imitation)]):
+        assert len(set(wire_names(order).values())) == 3

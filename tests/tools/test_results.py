@@ -1,0 +1,127 @@
+"""Results as text: nothing hidden, nothing that commands a terminal, never beyond its size."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.tools.results import cut, result_text, size_text, visible
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+TAIL = len("… [truncated: 999999999 bytes omitted]".encode())
+
+raw_text = st.text(st.characters() | st.characters(categories=["Cs", "Cc", "Cf"])) | st.text("\r\n\t\x1b a💬")
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | raw_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(raw_text, inner, max_size=3),
+    max_leaves=6,
+)
+fields = st.sampled_from(["type", "text", "data", "mimeType", "uri", "name", "resource", "blob"])
+kinds = st.sampled_from(["text", "image", "audio", "resource", "resource_link", "new"])
+blocks = st.dictionaries(fields, json_values, max_size=5) | st.builds(
+    lambda kind, text: {"type": kind, "text": text, "mimeType": text, "uri": text}, kinds, raw_text
+)
+
+
+@given(st.lists(blocks | json_values, max_size=4), json_values, st.integers(0, 200))
+def test_any_content_is_bounded_text_without_controls(
+    content: list[object], structured: object, max_bytes: int
+) -> None:
+    text = result_text(content, structured, max_bytes)
+    assert not CONTROL.search(text)
+    assert len(text.encode()) <= max(max_bytes, len("(no output)")) + TAIL
+    assert text
+
+
+@given(raw_text)
+def test_making_visible_is_done_once(text: str) -> None:
+    assert not CONTROL.search(visible(text))
+    assert visible(visible(text)) == visible(text)
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"], exclude_characters="ᅟᅠㅤﾠ")))
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+    assert visible(text) == text
+
+
+@given(raw_text.map(visible), st.integers(0, 60))
+def test_a_cut_text_counts_what_it_left_out(text: str, max_bytes: int) -> None:
+    shown = cut(text, max_bytes)
+    if len(text.encode()) <= max_bytes:
+        assert shown == text
+        return
+    kept, _, tail = shown.rpartition("… [truncated: ")
+    omitted = int(tail.removesuffix(" bytes omitted]"))
+    assert text.startswith(kept)
+    assert len(kept.encode()) <= max_bytes
+    assert len(kept.encode()) + omitted == len(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "expected"),
+    [
+        ([], None, "(no output)"),
+        ([{"type": "text", "text": ""}], None, "(no output)"),
+        ([{"type": "text", "text": " \n"}], None, "(no output)"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None, "a\nb"),
+        ([{"type": "text", "text": "a\r\nb\rc"}], None, "a\nb\\x0dc"),
+        ([], {"a": [1, "é"]}, '{"a":[1,"é"]}'),
+        ([], 0, "0"),
+        ([{"type": "text", "text": "a"}], {"a": 1}, "a"),
+        (
+            [{"type": "image", "mimeType": "image/png", "data": "A" * 16_000}],
+            None,
+            "[image image/png, 12 kB]",
+        ),
+        (
+            [{"type": "image", "mimeType": "image/png", "data": "QQ=="}],
+            {"a": 1},
+            '[image image/png, 1 B]\n{"a":1}',
+        ),
+        ([{"type": "audio", "data": "QUE="}], None, "[audio 2 B]"),
+        ([{"type": "resource_link", "uri": "file:///a", "name": "a"}], None, "[resource file:///a, a]"),
+        ([{"type": "resource", "resource": {"uri": "file:///a", "text": "inline"}}], None, "inline"),
+        (
+            [{"type": "resource", "resource": {"uri": "u:a", "mimeType": "application/pdf", "blob": "QUFB"}}],
+            None,
+            "[resource application/pdf, u:a, 3 B]",
+        ),
+        ([{"type": "resource"}], None, "[resource]"),
+        ([{"type": "hologram"}, "junk"], None, "[unknown content hologram]"),
+    ],
+)
+def test_content_is_told_in_text(content: list[Any], structured: object, expected: str) -> None:
+    assert result_text(content, structured) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
+        ("nul\x00 del\x7f csi\x9b", r"nul\x00 del\x7f csi\x9b"),
+        ("tab\tstays", "tab\tstays"),
+        ("abc\u202edcba", r"abc\u202edcba"),
+        ("zero\u200bwidth\ufeff", r"zero\u200bwidth\ufeff"),
+        ("tag\U000e0041", r"tag\U000e0041"),
+        ("half\ud83d", "half\ufffd"),
+        ("💬: 🛠️", "💬: 🛠️"),
+    ],
+)
+def test_what_hides_or_commands_is_shown(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_a_long_result_is_cut_at_a_character() -> None:
+    text = result_text([{"type": "text", "text": "é" * 10}], max_bytes=5)
+    assert text == "éé… [truncated: 16 bytes omitted]"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (12_345, "12 kB"), (3_400_000, "3.4 MB")]
+)
+def test_sizes_are_told_as_people_read_them(size: int, text: str) -> None:
+    assert size_text(size) == text

@@ -1,0 +1,63 @@
+"""Settings of servers: identity, globs, environment variables."""
+
+import pytest
+
+from parley.errors import SettingsError
+from parley.tools.servers import ServerSettings
+
+
+def test_variables_are_filled_in_wherever_they_stand() -> None:
+    server = ServerSettings(
+        name="web",
+        command="${BIN}/server",
+        args=("--key=${KEY}", "$KEY", "${KEY}${KEY}"),
+        env={"TOKEN": "${KEY}"},
+        cwd="${BIN}",
+        url="http://${KEY}/",
+        headers={"Authorization": "Bearer ${KEY}"},
+    )
+    assert server.expanded({"BIN": "/bin", "KEY": "k"}) == ServerSettings(
+        name="web",
+        command="/bin/server",
+        args=("--key=k", "$KEY", "kk"),
+        env={"TOKEN": "k"},
+        cwd="/bin",
+        url="http://k/",
+        headers={"Authorization": "Bearer k"},
+    )
+
+
+def test_an_unknown_variable_is_an_error_that_names_it_and_the_setting() -> None:
+    server = ServerSettings(name="web", command="x", args=("a", "${MISSING}"))
+    with pytest.raises(SettingsError, match=r"mcp\.servers\.web\.args\[1\]: .* MISSING "):
+        server.expanded({})
+
+
+def test_what_a_variable_holds_is_not_expanded_again() -> None:
+    server = ServerSettings(name="web", command="${A}")
+    assert server.expanded({"A": "${B}", "B": "no"}).command == "${B}"
+
+
+def test_the_identity_says_where_a_server_comes_from_and_holds_no_secret() -> None:
+    stdio = ServerSettings(name="a", command="run", args=("x",), cwd="/d", env={"TOKEN": "secret"})
+    assert stdio.identity == '{"args":["x"],"command":"run","cwd":"/d"}'
+    http = ServerSettings(name="a", url="http://h/", headers={"Authorization": "secret"})
+    assert http.identity == '{"url":"http://h/"}'
+    assert ServerSettings(name="a", builtin=True).identity == '{"builtin":true}'
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "taken"),
+    [
+        (None, (), ["read", "write", "write_all"]),
+        (("write*",), (), ["write", "write_all"]),
+        (None, ("*_all",), ["read", "write"]),
+        (("write*",), ("*_all",), ["write"]),
+        ((), (), []),
+    ],
+)
+def test_globs_choose_the_tools(
+    enabled: tuple[str, ...] | None, disabled: tuple[str, ...], taken: list[str]
+) -> None:
+    server = ServerSettings(name="s", enabled_tools=enabled, disabled_tools=disabled)
+    assert [name for name in ("read", "write", "write_all") if server.takes(name)] == taken
