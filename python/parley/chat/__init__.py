@@ -1,0 +1,1 @@
+"""What a chat file says: values, reader, writer, edits. Pure: no IO, no clock, no model."""

@@ -1,0 +1,128 @@
+"""What can be derived from an answer: its rounds, its notices, its summary.
+
+A round is one reply of the model with the results of its calls. Nothing here is stored anywhere: it is
+worked out from the segments each time, so that an edited file means what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.grammar import SUMMARY
+from parley.chat.transcript import Answer, Broken, Note, Orphan, Proposal, Segment, Text, Thinking
+
+NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
+
+_NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Why a turn ended without a complete answer."""
+
+    kind: NoticeKind
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The text of the note that says so in the file."""
+        return f"[{self.kind}: {one_line(self.reason)}]"
+
+
+def one_line(reason: str) -> str:
+    """A reason as a notice can hold it: one line, without brackets and controls."""
+    return " ".join(re.sub(r"[\[\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", " ", reason).split())
+
+
+def read_notice(note: Note) -> Notice | None:
+    """The notice that a note is, None for any other note."""
+    found = _NOTICE.fullmatch(note.text)
+    match found and found["kind"]:
+        case "Unable to complete task" | "Stopped" | "Interrupted" as kind:
+            assert found is not None
+            return Notice(kind, found["reason"])
+        case _:
+            return None
+
+
+class RoundStarts:
+    """Feed it the segments of an answer in order; it tells which of them begin a new round."""
+
+    def __init__(self) -> None:
+        self._called = False
+        self._index = -1
+
+    def feed(self, segment: Segment) -> bool:
+        """Whether this segment begins a round after an earlier one."""
+        match segment:
+            case Text() | Thinking():
+                begins, self._called = self._called, False
+                if begins:
+                    self._index = -1
+                return begins
+            case Proposal(call=call):
+                begins = call.index is not None and call.index <= self._index
+                self._called = True
+                if call.index is not None:
+                    self._index = call.index
+                return begins
+            case Broken(kind="proposal"):
+                self._called = True
+                return False
+            case Broken() | Orphan() | Note():
+                return False
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One reply of the model: its segments in file order, the results inside their proposals."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """The calls of this reply."""
+        return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
+
+    @property
+    def broken(self) -> tuple[Broken, ...]:
+        """The proposals of this reply that cannot be read."""
+        return tuple(s for s in self.segments if isinstance(s, Broken) and s.kind == "proposal")
+
+    @property
+    def spoken(self) -> bool:
+        """Whether the model said or thought anything beside its calls."""
+        return any(isinstance(segment, Text | Thinking) for segment in self.segments)
+
+
+def rounds(answer: Answer) -> tuple[Round, ...]:
+    """The rounds of an answer, in order; an answer without segments has none."""
+    return tuple(Round(tuple(part)) for part in _parts(answer.segments))
+
+
+def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
+    starts, part = RoundStarts(), list[Segment]()
+    for segment in segments:
+        if starts.feed(segment) and part:
+            yield part
+            part = []
+        part.append(segment)
+    if part:
+        yield part
+
+
+def last_notice(answer: Answer) -> Notice | None:
+    """The notice an answer ends in; None where it does not end in one."""
+    last = answer.segments[-1] if answer.segments else None
+    return read_notice(last) if isinstance(last, Note) else None
+
+
+def summary(answer: Answer) -> str | None:
+    """The text after the last line of the answer that starts with the summary sign, None without one."""
+    lines = [line for s in answer.segments if isinstance(s, Text) for line in s.text.split("\n")]
+    return next(
+        (line.removeprefix(SUMMARY).strip() for line in reversed(lines) if line.startswith(SUMMARY)), None
+    )

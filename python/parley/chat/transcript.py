@@ -1,0 +1,255 @@
+"""The values a chat file is read into; equality is meaning, and the constructors keep them in normal form.
+
+Knows: what may stand where in a transcript. Knows nothing of markers, files, providers or the loop.
+Positions and spellings (`span`, `spelling`) say where and how a value was written and never count in `==`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, TypeAlias, get_args
+
+Severity: TypeAlias = Literal["error", "warning", "hint"]
+Choice: TypeAlias = Literal["yA", "ya", "yo", "yO", "yn", "yN"]
+Status: TypeAlias = Literal["ok", "error", "refused"]
+
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+YES: frozenset[Choice] = frozenset({"yA", "ya", "yo", "yO"})
+REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
+
+CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+UNFIT = re.compile("[\0\ud800-\udfff]")
+"""What a text of a transcript never holds: NUL and lone surrogates, which no provider's JSON can carry."""
+
+BLANK = " \t"
+SPACING = " \t\u00a0"
+"""What may stand between a marker and its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines of the file, counted from 0; `end` is the line after the last."""
+
+    start: int
+    end: int
+
+
+NOWHERE = Span(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the file that could not be taken as it stands; `line` and `column` count from 0."""
+
+    line: int
+    column: int
+    severity: Severity
+    message: str
+
+
+def _require(fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(what)
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line holds nothing but spaces and tabs."""
+    return not line.strip(BLANK)
+
+
+def _check_text(text: str) -> None:
+    head, _, _ = text.partition("\n")
+    _, _, tail = text.rpartition("\n")
+    _require(not is_blank(head) and not is_blank(tail), "text is empty or has blank lines at an end")
+    _require(not UNFIT.search(text), "text holds NUL or a lone surrogate")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Prose of the user or the model: not empty, without blank lines at either end."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_text(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Text in the file that no model ever sees; Parley's notices are notes."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_text(self.text)
+        _require(self.text[0] not in SPACING, "a note starts with a space")
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A thinking block as an API gave it; `text` is None where it had none, `signature` "" where unsigned.
+
+    A redacted block has no text, and its `signature` is the provider's encrypted content.
+    """
+
+    provider: str
+    model: str
+    text: str | None
+    signature: str = ""
+    redacted: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _require(bool(re.fullmatch(r"[^\s:\[\]]+", self.provider)), "bad provider in thinking")
+        _require(bool(re.fullmatch(r"[^\s\[\]]+", self.model)), "bad model in thinking")
+        _require(not UNFIT.search(self.model + self.provider + (self.text or "")), "unfit thinking text")
+        _require(bool(re.fullmatch(r"(\S([^\n]*\S)?)?", self.signature)), "a signature is one trimmed line")
+        _require(not UNFIT.search(self.signature), "unfit signature")
+        if self.redacted:
+            _require(self.text is None and bool(self.signature), "redacted thinking is data without text")
+        else:
+            _require(self.signature.split(" ")[0] != "redacted", "a signature cannot start with 'redacted'")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model made it; `arguments` is the very text it streamed, `extra` further JSON keys."""
+
+    id: str
+    name: str
+    arguments: str
+    index: int | None = None
+    extra: str = ""
+    """A JSON object of keys beside OpenAI's own, as compact text; "" where there are none."""
+
+    def __post_init__(self) -> None:
+        _require(bool(CALL_ID.fullmatch(self.id)), f"bad call id {self.id!r}")
+        _require(bool(self.name), "a call without a name")
+        _require(self.index is None or self.index >= 0, "a negative index")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a call; `refused` means that it never ran."""
+
+    status: Status
+    body: str
+    spelling: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _require(not UNFIT.search(self.body), "a result holds NUL or a lone surrogate")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A tool call the model asks for, the recorded choice, and its result; `span` is its own line only."""
+
+    call: ToolCall
+    choice: Choice | None = None
+    result: Result | None = None
+    spelling: str = field(default="", compare=False, repr=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the file records neither a choice nor a result."""
+        return self.choice is None and self.result is None
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A result that answers no proposal, or one already answered; kept, never sent."""
+
+    name: str
+    id: str
+    result: Result
+
+    def __post_init__(self) -> None:
+        _require(bool(HEADER_NAME.fullmatch(self.name)), f"bad name {self.name!r} in a result header")
+        _require(bool(CALL_ID.fullmatch(self.id)), f"bad call id {self.id!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A block whose marker line cannot be read, as it stands; kept, never sent, never run."""
+
+    kind: Literal["proposal", "result", "thinking"]
+    text: str
+    choice: Choice | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Segment: TypeAlias = Text | Thinking | Proposal | Orphan | Broken | Note
+
+
+def _no_two_texts(parts: tuple[Segment, ...]) -> None:
+    for one, other in pairwise(parts):
+        _require(not (isinstance(one, Text) and isinstance(other, Text)), "two texts side by side")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The user's turn; without parts it is still to be asked."""
+
+    parts: tuple[Text | Note, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _no_two_texts(self.parts)
+
+    @property
+    def text(self) -> str:
+        """What a model is asked: the texts without the notes, "" where nothing is."""
+        return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The model's turn: everything from its marker to the next question or answer."""
+
+    agent: str | None
+    segments: tuple[Segment, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _no_two_texts(self.segments)
+        _require(self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "bad agent name")
+        _require(self.agent is None or not UNFIT.search(self.agent), "unfit agent name")
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """The proposals that can be read, in order."""
+        return tuple(segment for segment in self.segments if isinstance(segment, Proposal))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question with its answers; only a file that starts with an answer lacks the question."""
+
+    question: Question | None
+    answers: tuple[Answer, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _require(self.question is not None or bool(self.answers), "an exchange of nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A whole chat file; `front_matter` is the raw YAML between its `---` lines."""
+
+    exchanges: tuple[Exchange, ...] = ()
+    preamble: tuple[Text | Note, ...] = ()
+    front_matter: str | None = None
+    problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _no_two_texts(self.preamble)
+        _require(all(e.question is not None for e in self.exchanges[1:]), "a later exchange has no question")
+        _require(not UNFIT.search(self.front_matter or ""), "unfit front matter")

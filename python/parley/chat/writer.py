@@ -1,0 +1,169 @@
+"""Writes a `Transcript` as a chat file, and each of its pieces as the lines that edits put into one.
+
+A piece that was read keeps the spelling it was read in, as long as that still says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parley.chat import grammar
+from parley.chat.grammar import MARKERS
+from parley.chat.transcript import (
+    BLANK,
+    SPACING,
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    Transcript,
+)
+
+
+def render(transcript: Transcript) -> str:
+    """The file's text; `parse(render(x)) == x` for every transcript."""
+    blocks = list[list[str]]()
+    if transcript.front_matter is not None:
+        raw = transcript.front_matter
+        blocks.append(["---", *(raw.split("\n") if raw else []), "---"])
+    blocks += segment_blocks(transcript.preamble)
+    for exchange in transcript.exchanges:
+        blocks += _exchange_blocks(exchange)
+    lines = join_blocks(blocks)
+    if (
+        transcript.front_matter is None
+        and lines
+        and (lines[0][:1] == "\ufeff" or lines[0].rstrip(BLANK) == "---")
+    ):
+        lines.insert(0, "")  # or it would be read as a BOM or as front matter
+    if lines and all(line.endswith("\r") for line in lines):
+        lines.append("")  # or the file would be taken for one with CRLF line ends
+    return "".join(line + "\n" for line in lines)
+
+
+def join_blocks(blocks: Iterable[Sequence[str]]) -> list[str]:
+    """The blocks' lines with one blank line between two blocks; neighbouring open proposals stay together."""
+    lines = list[str]()
+    for block in blocks:
+        together = len(block) == 1 and lines and _is_proposal(block[0]) and _is_proposal(lines[-1])
+        if lines and not together:
+            lines.append("")
+        lines += block
+    return lines
+
+
+def _is_proposal(line: str) -> bool:
+    mark = grammar.marker_of(line)
+    return mark is not None and mark[0] == "proposal"
+
+
+def _exchange_blocks(exchange: Exchange) -> list[list[str]]:
+    blocks = list[list[str]]()
+    if exchange.question is not None:
+        blocks += question_blocks(exchange.question)
+    for answer in exchange.answers:
+        blocks += answer_blocks(answer)
+    return blocks
+
+
+def question_blocks(question: Question) -> list[list[str]]:
+    """A question's blocks; its text starts beside the marker where it can."""
+    marker, blocks = MARKERS["question"], segment_blocks(question.parts)
+    match question.parts:
+        case ():
+            return [[marker + " "]]
+        case (Text(text=text), *_) if text[0] not in SPACING:
+            first, *rest = text.split("\n")
+            lines = [f"{marker} {first}", *map(grammar.escape_line, rest)]
+            return [lines, *blocks[1:]]
+        case (Text(), *_):
+            return [[marker, *blocks[0]], *blocks[1:]]
+        case _:
+            return [[marker], *blocks]
+
+
+def answer_line(agent: str | None) -> str:
+    """The line an answer starts with."""
+    return MARKERS["answer"] + (f"[{agent}]" if agent else "")
+
+
+def answer_blocks(answer: Answer) -> list[list[str]]:
+    """An answer's blocks, its own line first."""
+    return [[answer_line(answer.agent)], *segment_blocks(answer.segments)]
+
+
+def segment_blocks(segments: Sequence[Segment]) -> list[list[str]]:
+    """One block a segment, two for a proposal with its result."""
+    blocks = list[list[str]]()
+    for segment, after in zip(segments, [*segments[1:], None], strict=False):
+        match segment:
+            case Text(text=text):
+                blocks.append(grammar.escape(text))
+            case Note(text=text):
+                blocks.append(note_lines(text))
+                if isinstance(after, Text):
+                    blocks.append([MARKERS["note"]])
+            case Thinking():
+                blocks.append(thinking_lines(segment))
+            case Proposal():
+                blocks += _proposal_blocks(segment)
+            case Orphan(name=name, id=call_id, result=result):
+                blocks.append(result_lines(name, call_id, result))
+            case Broken(text=text):
+                first, *rest = text.split("\n")
+                blocks.append([first, *map(grammar.escape_line, rest)])
+    return blocks
+
+
+def note_lines(text: str) -> list[str]:
+    """A note; its first line stands beside the marker."""
+    first, *rest = text.split("\n")
+    return [f"{MARKERS['note']} {first}", *map(grammar.escape_line, rest)]
+
+
+def thinking_lines(thinking: Thinking) -> list[str]:
+    """A thinking block: its bracket, then its text as a block quote."""
+    parts = [
+        f"{thinking.provider}:{thinking.model}",
+        "redacted" if thinking.redacted else "",
+        thinking.signature,
+    ]
+    head = MARKERS["thinking"] + " ".join(filter(None, parts)) + "]"
+    return [head, *(grammar.quote(thinking.text) if thinking.text is not None else [])]
+
+
+def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
+    blocks = [[proposal_line(proposal)]]
+    if proposal.result is not None:
+        blocks.append(result_lines(proposal.call.name, proposal.call.id, proposal.result))
+    return blocks
+
+
+def proposal_line(proposal: Proposal) -> str:
+    """The line of a proposal, in the spelling it was read in where that says the same."""
+    if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
+        choice, json_text, _ = grammar.split_proposal(proposal.spelling[mark[1] :])
+        try:
+            same = grammar.read_call(json_text) == proposal.call
+        except ValueError:
+            same = False
+        if same and choice == proposal.choice:
+            return proposal.spelling
+    return grammar.proposal_line(proposal.call, proposal.choice)
+
+
+def result_lines(name: str, call_id: str, result: Result) -> list[str]:
+    """A result with its header, its body in the spelling it was read in where that says the same."""
+    body, taken, trouble = grammar.read_body(result.spelling)
+    if result.spelling and trouble is None and body == result.body and taken == len(result.spelling):
+        spelled = [grammar.escape_line(line) for line in result.spelling]
+        gap = [] if not spelled[0].strip() else [""]
+        return [grammar.result_header(name, call_id, result.status), *gap, *spelled]
+    return grammar.result_lines(name, call_id, result)

@@ -1,0 +1,97 @@
+"""The laws of the chat file: what is written is read back, and nothing that is text becomes structure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from parley.chat import grammar
+from parley.chat.reader import parse, split_lines
+from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
+from parley.chat.writer import render
+from strategies import answers_with_orphans, any_text, files, transcripts
+
+loaded = settings(max_examples=400, deadline=None)
+
+
+@loaded
+@given(transcripts())
+def test_what_is_written_is_read_back(transcript: Transcript) -> None:
+    assert parse(render(transcript)) == transcript
+
+
+@loaded
+@given(answers_with_orphans())
+def test_orphans_are_read_back(answer: Answer) -> None:
+    transcript = Transcript((Exchange(Question(), (answer,)),))
+    assert parse(render(transcript)) == transcript
+
+
+@loaded
+@given(files)
+@example("\ufeff💬: a\r\n\r\n🤖:\r\n")
+@example("❓: `{}`\n🤖:\n🛠️: [x][y]\n```\n💬:")
+def test_the_reader_takes_any_text_and_drops_none_of_it(text: str) -> None:
+    transcript = parse(text)
+    assert parse(render(transcript)) == transcript or transcript.problems
+    said = _letters(render(transcript))
+    for line in split_lines(grammar.fit(text)):
+        if not grammar.is_prompt(line) and not grammar.marker_of(line):
+            assert _letters(line) in said
+
+
+def _letters(text: str) -> str:
+    return "".join(c for c in text if c.isalnum())
+
+
+def _spacing_apart(text: str) -> list[str]:
+    """A file's content without what the writer is free to choose: spacing, and on which line text starts."""
+    return ["".join(text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").split())]
+
+
+@loaded
+@given(files)
+def test_a_file_without_problems_is_rewritten_but_for_spacing(text: str) -> None:
+    transcript = parse(text)
+    if not transcript.problems and "\r" not in text:
+        assert _spacing_apart(render(transcript)) == _spacing_apart(text.removeprefix("\ufeff"))
+
+
+@loaded
+@given(any_text)
+def test_escaping_is_lossless_and_leaves_no_structure(text: str) -> None:
+    escaped = grammar.escape(text)
+    assert not any(grammar.marker_of(line) or grammar.is_prompt(line) for line in escaped)
+    assert "\n".join(line[1:] if grammar.is_escaped(line) else line for line in escaped) == text
+
+
+@given(any_text)
+def test_what_may_grow_into_structure_is_held_back(text: str) -> None:
+    for line in text.split("\n"):
+        if (escaped := grammar.escape_line(line)) != line:
+            mark = next(n for n in range(1, len(line) + 1) if grammar.escape_line(line[:n]) != line[:n])
+            assert all(grammar.may_need_escape(line[:n]) for n in range(1, mark))
+            assert escaped == "\\" + line
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@given(transcript=transcripts())
+@settings(max_examples=100, deadline=None)
+def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
+    text = render(transcript)
+    if "\r" not in text:
+        assert parse("\ufeff" + text.replace("\n", ending)) == transcript
+        if not text.endswith("\n\n"):
+            assert parse(text.removesuffix("\n").replace("\n", ending)) == transcript
+
+
+@given(st.text(max_size=30))
+def test_a_question_is_what_was_typed(text: str) -> None:
+    try:
+        typed = Text(text)
+    except ValueError:
+        return
+    assert parse(render(Transcript((Exchange(Question((typed,))),)))).exchanges[0].question == Question(
+        (typed,)
+    )

@@ -1,0 +1,163 @@
+"""Generated transcripts, hostile on purpose: every text may look like structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from parley.chat import grammar
+from parley.chat.transcript import (
+    CHOICES,
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+
+MARKERISH = [
+    *grammar.MARKERS.values(),
+    *["🛠:", "❓\ufe0f:", "❓:[yA] `{", ">> Please choose (yA", "🧠:", "📝:", "🔒:", "🛠️: [a][call_1]"],
+    *["\\", "\\💬:", "\\\\❓:", "```", "````", "`", "---", "> ", ">"],
+    *["\r", "\u2028", "\ufeff", " ", "\t", "\u00a0", "\n"],
+]
+FIT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+lines = st.lists(
+    st.one_of(
+        st.sampled_from(MARKERISH),
+        st.text(FIT, max_size=6),
+    ),
+    max_size=4,
+).map("".join)
+any_text = st.lists(lines, max_size=5).map("\n".join)
+
+
+def _build(kind: Any) -> Any:
+    """A value from any text, dropping what its constructor refuses."""
+
+    def build(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            return None
+
+    return build
+
+
+texts: st.SearchStrategy[Text] = any_text.map(_build(Text)).filter(lambda x: x is not None)
+notes: st.SearchStrategy[Note] = any_text.map(_build(Note)).filter(lambda x: x is not None)
+call_ids = st.one_of(
+    st.sampled_from(["call_1", "call_2", "toolu_01A"]),
+    st.from_regex(r"[A-Za-z0-9_.:-]{1,128}", fullmatch=True),
+)
+json_text = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            "{}",
+            '{"query":"x"}',
+            '{"n":1.0}',
+            '{"n":123456789012345678901234567890}',
+            "null",
+            "[",
+            '{"a": "`"}',
+        ]
+    ),
+    st.text(max_size=12),
+)
+extras = st.sampled_from(["", "", "", '{"extra_content":{"google":{"thought_signature":"abc="}}}'])
+calls = st.builds(
+    ToolCall,
+    id=call_ids,
+    name=st.one_of(st.sampled_from(["web_search", "server__tool"]), st.text(min_size=1, max_size=10)),
+    arguments=json_text,
+    index=st.none() | st.integers(0, 3),
+    extra=extras,
+)
+bodies = st.one_of(st.sampled_from(["", "a", "a\n", "`", " a", "```", "🛠️:", "\n"]), any_text)
+results = st.builds(Result, status=st.sampled_from(["ok", "error", "refused"]), body=bodies)
+choices = st.none() | st.sampled_from(CHOICES)
+proposals = st.builds(Proposal, call=calls, choice=choices, result=st.none() | results)
+signatures = st.one_of(st.just(""), st.from_regex(r"[A-Za-z0-9+/=\]]{1,30}", fullmatch=True))
+thinkings = st.one_of(
+    st.builds(
+        Thinking,
+        provider=st.sampled_from(["anthropic", "openai"]),
+        model=st.sampled_from(["claude-sonnet-5-5", "us.anthropic.claude-v1:0"]),
+        text=st.none() | any_text,
+        signature=signatures.filter(lambda s: not s.startswith("redacted")),
+    ),
+    st.builds(
+        Thinking,
+        provider=st.just("anthropic"),
+        model=st.just("claude-sonnet-4-5"),
+        text=st.none(),
+        signature=signatures.filter(bool),
+        redacted=st.just(True),
+    ),
+)
+broken = st.sampled_from(
+    [
+        Broken("proposal", "❓: {nope"),
+        Broken("proposal", "❓:[yn] `{}`", "yn"),
+        Broken("thinking", "🧠:[open"),
+    ]
+)
+
+
+def _apart(parts: Sequence[Segment]) -> tuple[Any, ...]:
+    """No two texts side by side."""
+    kept = list[Segment]()
+    for part in parts:
+        if not (kept and isinstance(part, Text) and isinstance(kept[-1], Text)):
+            kept.append(part)
+    return tuple(kept)
+
+
+said = st.lists(st.one_of(texts, notes), max_size=3).map(_apart)
+questions = st.builds(Question, parts=said)
+agents = st.none() | st.sampled_from(["Claude-Sonnet", "a b", " x ", "💬:"])
+segments = st.lists(st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6).map(_apart)
+answers = st.builds(Answer, agent=agents, segments=segments)
+exchanges = st.builds(Exchange, question=questions, answers=st.lists(answers, max_size=2).map(tuple))
+headless = st.builds(
+    Exchange, question=st.none(), answers=st.lists(answers, min_size=1, max_size=2).map(tuple)
+)
+front_matters = st.none() | st.sampled_from(["", "topic: x", "topic: x\nagent: Demo\n", "- - -", "\\💬: no"])
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> Transcript:
+    first = draw(st.lists(headless, max_size=1))
+    rest = draw(st.lists(exchanges, max_size=3))
+    preamble, front_matter = draw(said), draw(front_matters)
+    try:
+        return Transcript(tuple(first + rest), preamble, front_matter)
+    except ValueError:
+        return Transcript(tuple(first + rest), (), front_matter)
+
+
+@st.composite
+def answers_with_orphans(draw: st.DrawFn) -> Answer:
+    """Answers in which every call is answered, so that further results are orphans."""
+    parts = draw(
+        st.lists(
+            st.one_of(texts, st.builds(Proposal, call=calls, choice=choices, result=results)), max_size=4
+        )
+    )
+    orphan = st.builds(Orphan, name=st.just("web_search"), id=call_ids, result=results)
+    return Answer(None, _apart([*parts, *draw(st.lists(orphan, min_size=1, max_size=3))]))
+
+
+files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
+"""Any text as a file: what a hand, a merge or an enemy may leave."""
