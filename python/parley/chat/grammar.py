@@ -142,6 +142,13 @@ def split_proposal(content: str) -> tuple[str | None, str, int]:
     return found["choice"], bare, content.find(bare, found.start("json"))
 
 
+def remark(line: str, column: int, choice: str | None) -> str:
+    """A proposal's line, its marker ending at `column`, with another choice in its bracket."""
+    found = _PROPOSAL.fullmatch(line, column)
+    assert found is not None, "the pattern takes any text"
+    return f"{line[:column]}{f'[{choice}]' if choice else ''} {found['json'].lstrip(SPACING)}"
+
+
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) < len(pairs):

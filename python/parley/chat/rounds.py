@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from parley.chat.grammar import SUMMARY
@@ -46,6 +46,22 @@ def read_notice(note: Note) -> Notice | None:
             return Notice(kind, found["reason"])
         case _:
             return None
+
+
+def resumption(notice: Notice) -> str:
+    """The text of the note that replaces a notice when the turn goes on: limits count anew from there."""
+    return f"[Resumed after: {one_line(notice.reason)}]"
+
+
+def is_resumption(segment: Segment) -> bool:
+    """Whether a segment is the note of a resumed turn."""
+    return isinstance(segment, Note) and segment.text.startswith("[Resumed after: ")
+
+
+def since_resumption(answer: Answer) -> Answer:
+    """The part of an answer that limits count: all after the last resumption."""
+    starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
+    return replace(answer, segments=answer.segments[starts[-1] + 1 :]) if starts else answer
 
 
 class RoundStarts:

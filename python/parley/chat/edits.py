@@ -1,0 +1,161 @@
+"""Changes of a chat file as replaced lines: each names only what it changes, and the rest stays as it is.
+
+Every function takes the file's lines and values read from exactly these lines, and returns edits for them;
+spans of other lines mean nothing. Knows the file's layout; knows nothing of who applies an edit, or when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from parley.chat import grammar, writer
+from parley.chat.rounds import Notice, last_notice, resumption
+from parley.chat.transcript import (
+    Answer,
+    Broken,
+    Choice,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Result,
+    Segment,
+    Span,
+    Text,
+    Thinking,
+    ToolCall,
+    is_blank,
+)
+
+Lines = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The lines from `start` up to `end` (counted from 0, `end` excluded) become `lines`."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...]
+
+
+def apply_edits(lines: Lines, edits: Sequence[Edit]) -> list[str]:
+    """The lines after all edits, whose spans are those of the lines before and do not overlap."""
+    edited = list(lines)
+    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+        edited[edit.start : edit.end] = edit.lines
+    return edited
+
+
+def content_end(lines: Lines, span: Span) -> int:
+    """The line after the last one of a span that is not blank."""
+    end = span.end
+    while end > span.start and is_blank(lines[end - 1]):
+        end -= 1
+    return end
+
+
+def _append(lines: Lines, span: Span, blocks: Sequence[Sequence[str]]) -> Edit:
+    """Blocks at the end of what a span holds, one blank line apart from it and from what follows."""
+    end = content_end(lines, span)
+    added = writer.join_blocks([lines[end - 1 : end], *blocks])[1:]
+    return Edit(end, span.end, (*added, "") if span.end < len(lines) else tuple(added))
+
+
+def start_answer(lines: Lines, exchange: Exchange, agent: str | None) -> Edit:
+    """A new answer below all that the exchange holds."""
+    span = exchange.answers[-1].span if exchange.answers else exchange.span
+    return _append(lines, span, [[writer.answer_line(agent)]])
+
+
+def open_tip(lines: Lines, answer: Answer) -> tuple[Edit, int]:
+    """An empty line at the end of an answer, and its number: there the next reply is written."""
+    after_note = answer.segments and isinstance(answer.segments[-1], Note)
+    blocks = [[grammar.MARKERS["note"]]] if after_note else []
+    edit = _append(lines, answer.span, [*blocks, [""]])
+    tip = edit.start + len(edit.lines) - (2 if edit.end < len(lines) else 1)
+    return edit, tip
+
+
+def append_segments(lines: Lines, answer: Answer, segments: Sequence[Segment]) -> Edit:
+    """Segments at the end of an answer."""
+    return _append(lines, answer.span, writer.segment_blocks(segments))
+
+
+def append_notice(lines: Lines, answer: Answer, notice: Notice) -> Edit:
+    """A notice at the end of an answer."""
+    return append_segments(lines, answer, [Note(notice.text)])
+
+
+def open_question(lines: Lines, exchange: Exchange) -> Edit:
+    """Room for the next question below an exchange."""
+    return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
+
+
+def mark(lines: Lines, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
+    """The choice in the brackets of a proposal's line; the rest of the line stays as it is."""
+    line = lines[proposal.span.start]
+    found = grammar.marker_of(line)
+    assert found is not None, "a proposal's line starts with its marker"
+    written = grammar.remark(line, found[1], choice)
+    return Edit(proposal.span.start, proposal.span.start + 1, (written,))
+
+
+def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
+    """A result right below its proposal."""
+    at = proposal.span.end
+    below = at < len(lines) and not is_blank(lines[at])
+    written = ["", *grammar.result_lines(proposal.call.name, proposal.call.id, result)]
+    return Edit(at, at, (*written, "") if below else tuple(written))
+
+
+def sign_thinking(lines: Lines, answer: Answer, signature: str, redacted: bool, made: Thinking) -> Edit:
+    """The signature of the answer's last thinking block; a redacted one is a block of its own."""
+    last = answer.segments[-1] if answer.segments else None
+    if redacted or not isinstance(last, Thinking):
+        block = replace(made, text=None, signature=signature, redacted=redacted)
+        return append_segments(lines, answer, [block])
+    signed = replace(last, signature=signature)
+    return Edit(last.span.start, last.span.start + 1, (writer.thinking_lines(signed)[0],))
+
+
+def drop_unfinished(lines: Lines, answer: Answer) -> list[Edit]:
+    """Takes away what an unfinished turn left after the last call of an answer, its notice included.
+
+    Where calls stand before, a note says that the turn was resumed: limits count from there.
+    """
+    notice = last_notice(answer)
+    calls = [i for i, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
+    rest = answer.segments[calls[-1] + 1 if calls else 0 :]
+    edits = [_without(answer, s.span) for s in rest if isinstance(s, Text | Thinking)]
+    if notice and isinstance(note := rest[-1], Note):
+        resumed = writer.note_lines(resumption(notice)) if calls else []
+        edits.append(Edit(note.span.start, content_end(lines, note.span), tuple(resumed)))
+    return edits
+
+
+def _without(answer: Answer, span: Span) -> Edit:
+    """Takes a text of an answer away; where it stands beside the answer's marker, the marker stays."""
+    if span.start == answer.span.start:
+        return Edit(span.start, span.end, (writer.answer_line(answer.agent), ""))
+    return Edit(span.start, span.end, ())
+
+
+def empty_answer(lines: Lines, answer: Answer, agent: str | None) -> Edit:
+    """An answer that is to be given anew: only its first line stays."""
+    below = [""] if answer.span.end < len(lines) else []
+    return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
+
+
+def written_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls of one reply as they are written: numbered from 0, each with an id unlike the others'."""
+    kept, seen = list[ToolCall](), set[str]()
+    for index, call in enumerate(calls):
+        call_id, n = call.id, 1
+        while call_id in seen:
+            n += 1
+            call_id = f"{call.id[:120]}.{n}"
+        seen.add(call_id)
+        kept.append(replace(call, index=index, id=call_id))
+    return kept

@@ -1,0 +1,99 @@
+"""What the YAML at the top of a chat file asks for: checked data, key by key, and problems for the rest.
+
+It is data only. It can choose and narrow; it can never run code, approve a call, start a server, change a
+safety setting, or name a key or a base URL: such keys are unknown here, and reported.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.chat.transcript import Problem
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _limits(value: Any) -> bool:
+    keys = {"per_message", "per_session"}
+    return _count(value) or (
+        isinstance(value, dict) and set(value) <= keys and all(map(_count, value.values()))
+    )
+
+
+def _thinking(value: Any) -> bool:
+    return isinstance(value, bool | dict)
+
+
+KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "topic": (_text, "a text"),
+    "agent": (_text, "the name of an agent"),
+    "provider": (_text, "the name of a provider"),
+    "model": (_text, "the name of a model"),
+    "system_prompt": (_text, "a text"),
+    "system_prompt+": (_text, "a text"),
+    "temperature": (_number, "a number"),
+    "max_tokens": (_count, "a whole number"),
+    "thinking": (_thinking, "true, false or a table"),
+    "tool_mode": (lambda v: v in ("auto", "native", "json", "xml", "off"), "auto, native, json, xml or off"),
+    "tools": (_texts, "a list of tool names or globs"),
+    "max_tool_calls": (_limits, "a whole number, or per_message and per_session"),
+    "max_full_exchanges": (_count, "a whole number"),
+    "tags": (_texts, "a list of texts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """The keys that can be used, and what is wrong with the others."""
+
+    keys: Mapping[str, Any]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_front_matter(raw: str | None) -> FrontMatter:
+    """Read a transcript's raw front matter; None and "" ask for nothing. Problems count lines of the file."""
+    import yaml  # here, since most chats are opened to be read
+
+    if not raw or not raw.strip():
+        return FrontMatter({})
+    try:
+        loaded = yaml.safe_load(raw)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = 1 + (mark.line if mark else 0)
+        what = getattr(error, "problem", None) or "it cannot be read"
+        return FrontMatter({}, (Problem(line, 0, "error", f"front matter is no YAML: {what}"),))
+    if not isinstance(loaded, dict):
+        return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
+    checked = {key: _check(raw, key, value) for key, value in loaded.items()}
+    fit = {key: value for key, value in loaded.items() if checked[key] is None}
+    return FrontMatter(fit, tuple(problem for problem in checked.values() if problem))
+
+
+def _check(raw: str, key: Any, value: Any) -> Problem | None:
+    line = 1 + next((n for n, text in enumerate(raw.split("\n")) if text.startswith(str(key))), 0)
+    if key not in KEYS:
+        near = difflib.get_close_matches(str(key), KEYS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return Problem(line, 0, "hint", f"front matter {key}: not a key of a chat file{hint}")
+    fits, wanted = KEYS[key]
+    if not fits(value):
+        return Problem(line, 0, "warning", f"front matter {key}: expected {wanted}, got {value!r:.60}")
+    return None

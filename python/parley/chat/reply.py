@@ -1,0 +1,122 @@
+"""Turns what a model says into the very text that goes into the file, as it comes.
+
+Each call returns all the text that may be written now, to be put at column 0 of an empty line and then after
+what was written before. Held back is what could still change its meaning: the start of a line that may grow
+into a marker, and blank ends. Knows nothing of calls: those are lines of their own, written when complete.
+"""
+
+from __future__ import annotations
+
+from parley.chat import grammar
+from parley.chat.grammar import MARKERS
+
+_BLANKS = " \t\r\n"
+
+
+class ReplyWriter:
+    """The text of one reply: its thinking and its prose, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._gap = ""
+        self._prose: _Prose | None = None
+        self._quote: _Quote | None = None
+
+    def text(self, piece: str) -> str:
+        """Prose, in pieces of any size."""
+        ended = self.end_thinking()
+        self._prose = self._prose or _Prose()
+        return ended + self._of(self._prose, self._prose.feed(piece))
+
+    def thinking(self, provider: str, model: str, piece: str) -> str:
+        """Thinking, byte for byte kept; the first piece of a block opens it."""
+        if self._quote:
+            return self._quote.feed(piece)
+        ended = self._end_prose()
+        self._quote = _Quote()
+        head = f"{MARKERS['thinking']}{provider}:{model}]"
+        return ended + self._apart() + head + self._quote.feed(piece)
+
+    def end_thinking(self) -> str:
+        """The end of a thinking block, if one is open."""
+        quote, self._quote = self._quote, None
+        return quote.end() if quote else ""
+
+    def end(self) -> str:
+        """The end of the reply: what was held back and still means something."""
+        return self.end_thinking() + self._end_prose()
+
+    def _end_prose(self) -> str:
+        prose, self._prose = self._prose, None
+        return self._of(prose, prose.end()) if prose else ""
+
+    def _of(self, prose: _Prose, text: str) -> str:
+        if not text or not prose.fresh:
+            return text
+        prose.fresh = False
+        return self._apart() + text
+
+    def _apart(self) -> str:
+        """What stands between the block that begins and the one before."""
+        gap, self._gap = self._gap, "\n\n"
+        return gap
+
+
+class _Prose:
+    """One text: escaped line by line, without blank lines at its ends."""
+
+    def __init__(self) -> None:
+        self.fresh = True
+        self._held = ""
+        self._begun = False
+
+    def feed(self, piece: str) -> str:
+        text = grammar.fit(self._held + piece).replace("\r\n", "\n")
+        if not self._begun:
+            text = _without_leading_blank_lines(text)
+        ready = text.rstrip(_BLANKS)
+        line_start = ready.rfind("\n") + 1
+        if (line_start or not self._begun) and grammar.may_need_escape(ready[line_start:]):
+            ready = ready[:line_start].rstrip(_BLANKS)
+        self._held = text[len(ready) :]
+        return self._escaped(ready)
+
+    def end(self) -> str:
+        held, self._held = self._held.rstrip(_BLANKS), ""
+        return self._escaped(held)
+
+    def _escaped(self, ready: str) -> str:
+        if not ready:
+            return ""
+        first, *rest = ready.split("\n")
+        if not self._begun:
+            first = grammar.escape_line(first)
+        self._begun = True
+        return "\n".join([first, *map(grammar.escape_line, rest)])
+
+
+def _without_leading_blank_lines(text: str) -> str:
+    start = len(text) - len(text.lstrip(_BLANKS))
+    return text[text.rfind("\n", 0, start) + 1 :]
+
+
+class _Quote:
+    """One block quote: a line is written when something of it, or the line after it, has come."""
+
+    def __init__(self) -> None:
+        self._line_due = True
+        self._empty = True
+
+    def feed(self, piece: str) -> str:
+        self._empty = self._empty and not piece
+        written = []
+        for number, line in enumerate(grammar.fit(piece).split("\n")):
+            if number > 0:
+                written.append("\n>" if self._line_due else "")
+                self._line_due = True
+            if line:
+                written.append(("\n> " if self._line_due else "") + line)
+                self._line_due = False
+        return "".join(written)
+
+    def end(self) -> str:
+        return "\n>" if self._line_due and not self._empty else ""

@@ -1,0 +1,81 @@
+"""The laws of streaming: any cutting gives the same file, and no reply becomes structure."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_text
+
+from parley.chat.reader import parse
+from parley.chat.reply import ReplyWriter
+from parley.chat.transcript import Answer, Text, Thinking
+
+Said = list[tuple[str, str]]
+replies = st.lists(st.tuples(st.sampled_from(["text", "thinking"]), any_text), max_size=4)
+
+
+def write(said: Said, size: int) -> list[str]:
+    """The texts written for a reply whose parts come in pieces of `size` characters."""
+    writer, written = ReplyWriter(), list[str]()
+    for kind, text in said:
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        for piece in pieces:
+            written.append(writer.text(piece) if kind == "text" else writer.thinking("anthropic", "m", piece))
+        if kind == "thinking" and pieces:
+            written.append(writer.end_thinking())
+    return [*written, writer.end()]
+
+
+def answer_of(said: Said, size: int) -> Answer:
+    text = "💬: hi\n\n🤖:[A]\n\n" + "".join(write(said, size))
+    (exchange,) = parse(text).exchanges
+    (answer,) = exchange.answers
+    return answer
+
+
+@settings(deadline=None, max_examples=200)
+@given(replies, st.integers(1, 7))
+def test_every_cutting_writes_the_same(said: Said, size: int) -> None:
+    assert "".join(write(said, size)) == "".join(write(said, 10_000))
+
+
+def _expected(said: Said) -> list[Text | Thinking]:
+    segments, prose = list[Text | Thinking](), ""
+    for kind, text in [*said, ("thinking", "")]:
+        if kind == "text":
+            prose += text
+            continue
+        if kept := _normal(prose):
+            segments.append(kept)
+        prose = ""
+        if text:
+            segments.append(Thinking("anthropic", "m", text))
+    return segments
+
+
+def _normal(prose: str) -> Text | None:
+    lines = prose.replace("\r\n", "\n").split("\n")
+    while lines and not lines[0].strip(" \t\r"):
+        lines.pop(0)
+    text = "\n".join(lines).rstrip(" \t\r\n")
+    return Text(text) if text.strip(" \t\r") else None
+
+
+@settings(deadline=None, max_examples=200)
+@given(replies, st.integers(1, 7))
+def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> None:
+    apart: Said = []
+    for part in said:
+        if part[1] or part[0] == "text":
+            apart.append(part)
+    assert list(answer_of(apart, size).segments) == _expected(apart)
+
+
+@settings(deadline=None)
+@given(replies, st.integers(1, 5))
+def test_a_reply_cut_anywhere_leaves_one_answer(said: Said, size: int) -> None:
+    written = write(said, size)[:-1]
+    for end in range(len(written) + 1):
+        transcript = parse("💬: hi\n\n🤖:[A]\n\n" + "".join(written[:end]))
+        assert len(transcript.exchanges) == 1
+        assert not transcript.exchanges[0].answers[0].proposals
