@@ -1,0 +1,125 @@
+"""Lets no MCP server outlive this process, however it ends: SIGKILL of the host included.
+
+A small shell in a session of its own reads the process groups of the servers from a FIFO that this process
+alone holds open for writing. When it reads the end of file, this process is gone: it ends what is left.
+POSIX only; elsewhere servers are started as they are. Knows nothing of MCP.
+"""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SHELL = "/bin/sh"
+_CLOSE_S = 4.0
+_POLL_S = 0.02
+
+# stdin is the FIFO, `$1` its path; each line a process group, or 0: "look who is still there". Groups that
+# are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
+# themselves when their stdin ends have 0.3 s, all others 1.5 s after SIGTERM. Reading on after the end of
+# file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
+_REAPER = r"""
+trap '' HUP INT TERM
+groups=
+signal() { for group in $groups; do kill -s "$1" -- "-$group" 2>/dev/null; done; }
+prune() {
+  left=
+  for group in $groups; do kill -s 0 -- "-$group" 2>/dev/null && left="$left $group"; done
+  groups=$left
+}
+collect() {
+  while read -r line; do
+    prune
+    case $line in 0|*[!0-9]*|'') ;; *) groups="$groups $line" ;; esac
+  done
+}
+wait_for() {
+  ticks=$1
+  while prune; [ -n "$groups" ] && [ "$ticks" -gt 0 ]; do
+    sleep 0.1 2>/dev/null || sleep 1
+    ticks=$((ticks - 1))
+  done
+}
+collect
+wait_for 3
+collect
+signal TERM
+wait_for 15
+collect
+signal KILL
+rm -f "$1"
+rmdir "${1%/*}"
+"""
+
+# The shell becomes the server, so its pid is the server's, and leads the session the SDK starts it in.
+# A server that could not be announced is not started.
+_LAUNCH = 'echo $$ >>"$0" && exec "$@"'
+
+
+@dataclass(slots=True)
+class _Guard:
+    """One running reaper and our end of its FIFO."""
+
+    process: subprocess.Popen[bytes]
+    fifo: Path
+    writer: int
+
+    def usable(self) -> bool:
+        return self.process.poll() is None and self.fifo.is_fifo()
+
+
+class Reaper:
+    """Starts with the first server; once more if the reaper was killed or its FIFO swept away."""
+
+    def __init__(self) -> None:
+        self._guards: list[_Guard] = []
+
+    def launch(self, command: str, args: Sequence[str]) -> tuple[str, list[str]]:
+        """The command and arguments that start `command` so that it cannot outlive this process."""
+        if os.name != "posix":
+            return command, list(args)
+        if not self._guards or not self._guards[-1].usable():
+            self._guards.append(_start())  # an earlier one goes on watching the servers it knows
+        return _SHELL, ["-c", _LAUNCH, str(self._guards[-1].fifo), command, *args]
+
+    def prune(self) -> None:
+        """To be called when a server has ended: its process group is forgotten."""
+        for guard in self._guards:
+            with contextlib.suppress(BlockingIOError):  # full: nobody reads, and nobody will kill
+                os.write(guard.writer, b"0\n")
+
+    async def close(self) -> None:
+        """Ends all servers that are left and returns when they are gone, within two seconds or so."""
+        guards, self._guards = self._guards, []
+        for guard in guards:
+            os.close(guard.writer)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                for guard in guards:
+                    while guard.process.poll() is None:  # noqa: ASYNC110 - such a child has no event
+                        await asyncio.sleep(_POLL_S)
+
+
+def _start() -> _Guard:
+    fifo = Path(tempfile.mkdtemp(prefix="parley-")) / "servers"
+    os.mkfifo(fifo, 0o600)
+    # Read and write, so that neither we nor a server ever wait for a reader; not inherited, so that the end
+    # of this process is the end of the file.
+    writer = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)  # opened here: after our end nobody could open it
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a constant script
+            [_SHELL, "-c", _REAPER, "parley-reaper", str(fifo)],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+    finally:
+        os.close(reader)
+    return _Guard(process, fifo, writer)

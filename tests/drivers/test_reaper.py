@@ -1,0 +1,137 @@
+"""No server outlives its host, however the host ends."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from parley.drivers.reaper import Reaper
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and FIFOs are POSIX")
+
+# Says its pid, ignores the end of its stdin and, if asked to, SIGTERM; a child of its own does the same.
+STUBBORN = "{trap}; sleep 60 & echo $$ >>{pids}; echo $! >>{pids}; while :; do wait; sleep 60; done"
+
+HOST = """
+import asyncio, sys
+from parley.drivers.reaper import Reaper
+
+async def main():
+    command, args = Reaper().launch("/bin/sh", ["-c", sys.argv[1]])
+    pipe = asyncio.subprocess.PIPE
+    await asyncio.create_subprocess_exec(command, *args, stdin=pipe, start_new_session=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Waits for `condition`, and fails if it does not come."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - other processes set no event
+            await asyncio.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that ended and waits for its parent to look does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    with contextlib.suppress(OSError):
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    return not Path("/proc/self").exists()
+
+
+def pids_in(file: Path) -> list[int]:
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def stubborn(pids: Path, trap: str) -> str:
+    return STUBBORN.format(trap=f"trap '' {trap}", pids=pids)
+
+
+async def start(reaper: Reaper, script: str) -> asyncio.subprocess.Process:
+    command, args = reaper.launch("/bin/sh", ["-c", script])
+    return await asyncio.create_subprocess_exec(
+        command, *args, stdin=asyncio.subprocess.PIPE, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize("trap", ["HUP", "HUP TERM"])
+async def test_a_server_that_ignores_everything_dies_with_a_host_that_was_killed(
+    tmp_path: Path, trap: str
+) -> None:
+    pids = tmp_path / "pids"
+    host = subprocess.Popen(  # noqa: ASYNC220 - its death must be ours to choose
+        [sys.executable, "-c", HOST, stubborn(pids, trap)]
+    )
+    try:
+        await until(lambda: len(pids_in(pids)) == 2)
+    finally:
+        host.send_signal(signal.SIGKILL)
+        host.wait()
+    await until(lambda: not any(map(alive, pids_in(pids))))
+
+
+async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    reaper = Reaper()
+    server = await start(reaper, stubborn(pids, "HUP"))
+    fifo = reaper._guards[0].fifo
+    await until(lambda: len(pids_in(pids)) == 2)
+    await asyncio.gather(reaper.close(), server.wait())
+    assert server.returncode == -signal.SIGTERM
+    await until(lambda: not any(map(alive, pids_in(pids))))
+    assert not fifo.parent.exists()
+
+
+async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:
+    reaper = Reaper()
+    server = await start(reaper, "cat; exit 3")
+    assert server.stdin
+    server.stdin.close()
+    await asyncio.gather(reaper.close(), server.wait())
+    assert server.returncode == 3
+
+
+async def test_a_server_that_ended_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
+    reaper = Reaper()
+    first = await start(reaper, "exit 0")
+    await first.wait()
+    reaper.prune()
+    pids = tmp_path / "pids"
+    second = await start(reaper, stubborn(pids, "HUP"))
+    await until(lambda: len(pids_in(pids)) == 2)
+    assert all(map(alive, pids_in(pids)))
+    await asyncio.gather(reaper.close(), second.wait())
+
+
+async def test_a_reaper_that_was_killed_or_lost_its_fifo_is_replaced() -> None:
+    reaper = Reaper()
+    reaper.launch("x", [])
+    reaper._guards[0].process.kill()
+    reaper._guards[0].process.wait()
+    second = reaper.launch("x", [])
+    shutil.rmtree(reaper._guards[1].fifo.parent)
+    assert second != reaper.launch("x", [])
+    assert second[1][2] != reaper.launch("x", [])[1][2]
+    reaper.prune()
+    folders = [guard.fifo.parent for guard in reaper._guards]
+    await reaper.close()
+    shutil.rmtree(folders[0])  # its reaper was killed before it could
+    assert not any(folder.exists() for folder in folders)
+
+
+async def test_closing_without_a_server_does_nothing() -> None:
+    await Reaper().close()
+    Reaper().prune()
