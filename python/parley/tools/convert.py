@@ -157,7 +157,7 @@ def _listed(definitions: object) -> Iterable[object]:
 def _numbered(number: int, definition: object) -> Tool:
     if not isinstance(definition, Mapping):
         kind = type(definition).__name__
-        raise ValueError(f"tool {number}: expected an object, got {kind}")  # noqa: TRY004 - decoded JSON
+        raise ValueError(f"tool {number}: expected an object, got {kind}")
     try:
         return from_mcp(definition)
     except ValueError as error:

@@ -7,7 +7,8 @@ The text can neither command a terminal nor hide anything from a reader, and has
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 MAX_BYTES = 102_400
 NO_OUTPUT = "(no output)"
@@ -18,6 +19,14 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call: the text for the file and the model, and whether the tool failed."""
+
+    status: Literal["ok", "error"]
+    text: str
 
 
 def result_text(content: Sequence[object], structured: object = None, max_bytes: int = MAX_BYTES) -> str:

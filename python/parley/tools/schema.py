@@ -56,9 +56,7 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError(f"Invalid JSON: nested more than {MAX_DEPTH} levels deep") from error
     if not isinstance(value, dict):
-        raise ValueError(  # noqa: TRY004 - a wrong text, not a wrong type of ours
-            f"Invalid arguments: expected a JSON object, got {_kind(value)}"
-        )
+        raise ValueError(f"Invalid arguments: expected a JSON object, got {_kind(value)}")
     _check_plain(value)
     return value
 

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Self
+from typing import Literal, Self
 
 from parley.errors import SettingsError
-from parley.tools.catalogue import canonical
+from parley.tools.catalogue import Tool, canonical
+
+State = Literal["stopped", "starting", "ready", "failed"]
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -66,6 +68,22 @@ class ServerSettings:
             url=fill(self.url, "url") if self.url is not None else None,
             headers={key: fill(text, f"headers.{key}") for key, text in self.headers.items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is: what `:ParleyTools` and the health report show.
+
+    `protocol` is the negotiated revision, "" before; `error` says why it failed; `stderr` are its last lines.
+    """
+
+    name: str
+    state: State
+    enabled: bool
+    protocol: str
+    tools: tuple[Tool, ...]
+    error: str
+    stderr: tuple[str, ...]
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:

@@ -1,0 +1,282 @@
+"""One MCP server's life: a task of its own starts it, holds the connection, lists its tools, winds it down.
+
+The SDK's client must be entered and left in one task; calls run in tasks of their own beside it. Knows
+when to start, restart and give up; nothing of the SDK: a `Session` does the talking.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from typing import Any, Protocol
+
+from parley.drivers.tail import Tail
+from parley.errors import ParleyError, ServerError
+from parley.tools.catalogue import Tool
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings, ServerStatus, State
+
+Progress = Callable[[float, float | None, str | None], None]
+
+_RETRY_S = 5.0  # after a failed start; doubled with each further one
+_RETRY_MAX_S = 300.0
+
+
+class LostError(ServerError):
+    """The connection ended under a call."""
+
+
+class Session(Protocol):
+    """A connected server."""
+
+    protocol: str
+
+    async def tools(self) -> tuple[Tool, ...]:
+        """The tools it offers now."""
+
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
+        """The result of one call, `tell` hearing of its progress; raises LostError if the connection ends."""
+
+
+class Watch:
+    """What a session reports while nobody asks it: the tools changed, the connection ended."""
+
+    def __init__(self, settled: asyncio.Event) -> None:
+        self.event = asyncio.Event()
+        self._settled = settled
+        self.changed = False
+        self.lost = False
+        self.stopping = False
+
+    def tools_changed(self) -> None:
+        """The list of tools is out of date."""
+        self.changed = True
+        self._settled.clear()
+        self.event.set()
+
+    def connection_lost(self) -> None:
+        """The server is gone, or its session is."""
+        self.lost = True
+        self.event.set()
+
+    def stop(self) -> None:
+        """The server is wanted no more."""
+        self.stopping = True
+        self.event.set()
+
+
+Connect = Callable[[ServerSettings, Tail, Watch], AbstractAsyncContextManager[Session]]
+
+
+class Owner:
+    """Starts its server when it is needed, and again when it has died."""
+
+    def __init__(
+        self, settings: ServerSettings, prepare: Callable[[], Awaitable[None]], connect: Connect
+    ) -> None:
+        self.settings = settings
+        self.state: State = "stopped"
+        self.tools: tuple[Tool, ...] = ()
+        self._prepare = prepare
+        self._connect = connect
+        self._protocol = ""
+        self._error = ""
+        self._tail = Tail()
+        self._session: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._watch = Watch(self._settled)
+        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._failures = 0
+        self._started_at = 0.0
+
+    def status(self) -> ServerStatus:
+        """How the server is now."""
+        return ServerStatus(
+            name=self.settings.name,
+            state=self.state,
+            enabled=self.settings.enabled,
+            protocol=self._protocol,
+            tools=self.tools,
+            error=self._error,
+            stderr=tuple(self._tail.lines),
+        )
+
+    async def listed(self, patience_s: float) -> None:
+        """Starts the server if need be and waits until its tools are known, or it failed, or patience ends.
+
+        Patience counts from the start, so a server that hangs is waited for once and not with every
+        question; one that failed is tried again only after a while.
+        """
+        now = asyncio.get_running_loop().time()
+        pause = min(_RETRY_S * 2 ** (self._failures - 1), _RETRY_MAX_S) if self._failures else 0.0
+        if self.state == "failed" and now < self._started_at + pause:
+            return
+        self._start()
+        left = patience_s if self.state == "ready" else patience_s - (now - self._started_at)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(left, 0)):
+                await self._settled.wait()
+
+    async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress | None) -> Outcome:
+        """The result of `tool`, which must still be what it was when the call was approved."""
+        self._start()
+        await self._settled.wait()  # comes, at the latest when the start has taken too long
+        session = self._session
+        if session is None:
+            return Outcome("error", self._error or f"MCP server '{self.settings.name}' was stopped")
+        if tool not in self.tools:
+            known = any(tool.name == other.name for other in self.tools)
+            reason = "has changed its definition since" if known else "is no longer offered"
+            return Outcome("error", f"Tool '{tool.name}' of MCP server '{self.settings.name}' {reason}")
+        task = asyncio.get_running_loop().create_task(self._ask(session, tool, arguments, progress))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return await task  # cancelled with whoever waits for it
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Begins to end the server; the task that is done when it has ended, None if there is none."""
+        task = self._task
+        if task is None or task.done():
+            return None
+        self._watch.stop()
+        if self.state == "starting":
+            task.cancel()
+        return task
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._task is not None and not self._task.done() and self.state != "failed":
+            if not (self._watch.lost and not self._calls):
+                return
+            self.stop()
+        self.state, self._error, self._protocol = "starting", "", ""
+        self.tools, self._session = (), None
+        self._settled.clear()
+        self._started_at = loop.time()
+        self._watch = Watch(self._settled)
+        self._task = loop.create_task(self._live(self._watch, self._task))
+
+    async def _live(self, watch: Watch, before: asyncio.Task[None] | None) -> None:
+        """From the start of the server to its end; the boundary at which whatever it does wrong is told."""
+        if before is not None:
+            await asyncio.wait({before})  # one process at a time; it is already being wound down
+        try:
+            await self._prepare()
+            await self._hold(watch)
+            error = "" if watch.stopping else f"MCP server '{self.settings.name}' ended unexpectedly"
+        except asyncio.CancelledError:
+            error = ""
+        except Exception as failure:  # noqa: BLE001 - the boundary of this task
+            error = self._told(failure)
+        self._tail.close()
+        self._end(watch, error)
+
+    async def _hold(self, watch: Watch) -> None:
+        timer = asyncio.get_running_loop().call_later(
+            self.settings.start_timeout_s, self._give_up, watch, asyncio.current_task()
+        )
+        try:
+            async with AsyncExitStack() as stack:
+                session = await stack.enter_async_context(self._connect(self.settings, self._tail, watch))
+                self.tools = await session.tools()
+                timer.cancel()
+                self._ready(session)
+                try:
+                    await self._attend(session, watch)
+                finally:
+                    await self._end_calls()
+        finally:
+            timer.cancel()
+
+    async def _attend(self, session: Session, watch: Watch) -> None:
+        while not (watch.stopping or (watch.lost and not self.settings.url)):
+            await watch.event.wait()
+            watch.event.clear()
+            if watch.changed:
+                watch.changed = False
+                async with asyncio.timeout(self.settings.timeout_s):
+                    self.tools = await session.tools()
+                if not watch.changed:
+                    self._settled.set()
+
+    def _ready(self, session: Session) -> None:
+        self._session, self._protocol = session, session.protocol
+        self.state, self._failures = "ready", 0
+        self._settled.set()
+
+    def _give_up(self, watch: Watch, task: asyncio.Task[Any] | None) -> None:
+        seconds = self.settings.start_timeout_s
+        self._tail.drain()
+        self._fail(
+            f"MCP server '{self.settings.name}' was not ready within {seconds:g} s{self._last_words()}"
+        )
+        watch.stop()
+        if task is not None:
+            task.cancel()  # winding down may take the SDK seconds; nobody waits for that
+
+    def _fail(self, error: str) -> None:
+        if self.state == "starting":
+            self._failures += 1
+        self.state, self._error = "failed", error
+        self.tools, self._session = (), None
+        self._settled.set()
+
+    def _end(self, watch: Watch, error: str) -> None:
+        if watch is not self._watch or self.state == "failed":
+            return  # started anew, or told already
+        if error:
+            self._fail(error)
+        else:
+            self.state, self.tools, self._session = "stopped", (), None
+            self._settled.set()
+
+    async def _end_calls(self) -> None:
+        self._session = None
+        self._tail.drain()
+        calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls)
+
+    async def _ask(
+        self, session: Session, tool: Tool, arguments: dict[str, Any], progress: Progress | None
+    ) -> Outcome:
+        name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
+        seconds = self.settings.timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                return await session.call(tool.name, arguments, progress)
+        except TimeoutError:
+            return Outcome("error", f"{name} gave no answer within {seconds:g} s")
+        except LostError:
+            return Outcome("error", self._ended())
+        except asyncio.CancelledError:
+            if self._session is session:
+                raise  # whoever waited has gone
+            return Outcome("error", self._ended())
+        except Exception as failure:  # noqa: BLE001 - a tool's failure is a result
+            return Outcome("error", f"{name} failed: {_cause(failure)}")
+
+    def _ended(self) -> str:
+        self._tail.drain()
+        return f"MCP server '{self.settings.name}' ended during the call{self._last_words()}"
+
+    def _told(self, failure: Exception) -> str:
+        self._tail.drain()
+        cause = _cause(failure)
+        if isinstance(cause, LostError):
+            return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
+        if isinstance(cause, ParleyError):
+            return str(cause)
+        return f"MCP server '{self.settings.name}': {cause or type(cause).__name__}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        return f"; its last words: {self._tail.lines[-1]}" if self._tail.lines else ""
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first exception that is not a group of others; the SDK's task groups wrap theirs."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
