@@ -39,5 +39,5 @@ class ModelError(ParleyError):
         self.retry_after = retry_after
 
 
-class Gone(ParleyError):
+class GoneError(ParleyError):
     """The document or the running answer was taken away (wiped, undone, deleted): the turn just ends."""

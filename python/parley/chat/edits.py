@@ -110,14 +110,13 @@ def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
     return Edit(at, at, (*written, "") if below else tuple(written))
 
 
-def sign_thinking(lines: Lines, answer: Answer, signature: str, redacted: bool, made: Thinking) -> Edit:
-    """The signature of the answer's last thinking block; a redacted one is a block of its own."""
-    last = answer.segments[-1] if answer.segments else None
-    if redacted or not isinstance(last, Thinking):
-        block = replace(made, text=None, signature=signature, redacted=redacted)
-        return append_segments(lines, answer, [block])
-    signed = replace(last, signature=signature)
-    return Edit(last.span.start, last.span.start + 1, (writer.thinking_lines(signed)[0],))
+def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
+    """The signature of the answer's last thinking block, which stands at the tip while a reply is written."""
+    blocks = [s for s in answer.segments if isinstance(s, Thinking)]
+    if not blocks:
+        return []
+    head = writer.thinking_lines(replace(blocks[-1], signature=signature))[0]
+    return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]
 
 
 def drop_unfinished(lines: Lines, answer: Answer) -> list[Edit]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from parley.chat import grammar
 from parley.chat.grammar import MARKERS
+from parley.chat.transcript import Thinking
+from parley.chat.writer import thinking_lines
 
 _BLANKS = " \t\r\n"
 
@@ -35,6 +37,10 @@ class ReplyWriter:
         self._quote = _Quote()
         head = f"{MARKERS['thinking']}{provider}:{model}]"
         return ended + self._apart() + head + self._quote.feed(piece)
+
+    def sealed(self, thinking: Thinking) -> str:
+        """A thinking block that came whole: redacted, or signed without text."""
+        return self.end_thinking() + self._end_prose() + self._apart() + "\n".join(thinking_lines(thinking))
 
     def end_thinking(self) -> str:
         """The end of a thinking block, if one is open."""

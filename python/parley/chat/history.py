@@ -1,0 +1,154 @@
+"""What of a transcript a model is sent, before any provider's wire format: who said what, in order.
+
+Knows which parts of a file never leave it: notes, orphans, broken blocks, choices, problems, the preamble
+(text above the first question is the user's own heading) and everything after the exchange that is answered.
+Knows nothing of roles, JSON or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from parley.chat.grammar import SUMMARY
+from parley.chat.rounds import Round, rounds, summary
+from parley.chat.transcript import (
+    YES,
+    Answer,
+    Choice,
+    Exchange,
+    Proposal,
+    Status,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+
+NO_QUESTION = "[No question]"
+OMITTED = "[Previous messages omitted]"
+
+NOT_APPROVED = "The user did not approve this call."
+DECLINED = "The user declined this call."
+NO_RESULT = "No result was recorded for this call."
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call with what came of it; `id` is the call's own, made unique over the whole request."""
+
+    call: ToolCall
+    id: str
+    status: Status
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user said; never blank."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of the model with the results of its calls; it has text, or calls, or both.
+
+    `open` marks the replies of the answer whose tool loop goes on: only their signed thinking goes back.
+    """
+
+    parts: tuple[Text | Thinking, ...]
+    calls: tuple[Answered, ...] = ()
+    open: bool = False
+
+    @property
+    def text(self) -> str:
+        """The texts as one, "" where the model only called."""
+        return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+Turn: TypeAlias = Asked | Reply
+
+
+def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) -> tuple[Turn, ...]:
+    """The turns that ask for an answer to exchange number `at`; later exchanges are not sent.
+
+    Of the exchanges before the last `max_full_exchanges` (the answered one is one of them, and always
+    whole) only the summary line is sent, where there is one; None sends all whole. A reply that holds
+    neither text nor a readable call is not sent, nor is an empty question that nothing sent answers.
+    """
+    ids = _Ids()
+    turns = list[Turn]()
+    for number, exchange in enumerate(transcript.exchanges[: at + 1]):
+        is_old = max_full_exchanges is not None and number <= at - max(max_full_exchanges, 1)
+        short = _shortened(exchange) if is_old else ()
+        turns += short or _whole(exchange, ids, is_answered=number == at)
+    return tuple(turns)
+
+
+def _shortened(exchange: Exchange) -> tuple[Turn, ...]:
+    said = next(filter(None, map(summary, reversed(exchange.answers))), None)
+    return (Asked(OMITTED), Reply((Text(f"{SUMMARY} {said}"),))) if said else ()
+
+
+def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn]:
+    replies = list[Reply]()
+    for answer in exchange.answers:
+        is_last = is_answered and answer is exchange.answers[-1]
+        replies += _replies(answer, ids, is_last=is_last)
+    asked = exchange.question.text if exchange.question else ""
+    if asked.strip():
+        yield Asked(asked)
+    elif replies:
+        yield Asked(NO_QUESTION)
+    yield from replies
+
+
+def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[Reply]:
+    said = [(_parts(each), each.proposals) for each in rounds(answer)]
+    said = [(parts, calls) for parts, calls in said if calls or any(isinstance(p, Text) for p in parts)]
+    goes_on = is_last and bool(said) and bool(said[-1][1])
+    return [Reply(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in said]
+
+
+def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
+    """What the model said and thought; text of unusual spaces alone counts as nothing."""
+    return tuple(
+        part
+        for part in reply.segments
+        if isinstance(part, Thinking) or (isinstance(part, Text) and part.text.strip())
+    )
+
+
+def _answered(proposal: Proposal, ids: _Ids) -> Answered:
+    call_id = ids.unique(proposal.call.id)
+    if proposal.result is not None:
+        return Answered(proposal.call, call_id, proposal.result.status, proposal.result.body)
+    status, content = _stand_in(proposal.choice)
+    return Answered(proposal.call, call_id, status, content)
+
+
+def _stand_in(choice: Choice | None) -> tuple[Status, str]:
+    """What is said of a call without a result: the mark's letter decides, nothing else."""
+    if choice is None:
+        return "refused", NOT_APPROVED
+    return ("error", NO_RESULT) if choice in YES else ("refused", DECLINED)
+
+
+class _Ids:
+    """Makes ids unique by occurrence: what comes later in the file never changes an earlier one."""
+
+    def __init__(self) -> None:
+        self._taken = set[str]()
+        self._uses = dict[str, int]()
+
+    def unique(self, call_id: str) -> str:
+        """The id itself, or with a number behind it if it was given before."""
+        candidate, number = call_id, self._uses.get(call_id, 1)
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{call_id}_{number}"
+        self._uses[call_id] = number
+        self._taken.add(candidate)
+        return candidate

@@ -1,0 +1,183 @@
+"""Every setting with its default: the one place where defaults live.
+
+Knows no files and no editor, and nothing of how a table of a user's becomes these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from parley.models.ask import ThinkingSettings
+from parley.tools.servers import ServerSettings
+from parley.turn.approval import Pattern
+from parley.turn.choice import Scope
+
+SYSTEM_PROMPT = """\
+You are a helpful assistant. Answer in Markdown, as briefly as the question allows.
+End each answer with a line that starts with 📝: and sums up question and answer in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where models are; `kind` is the wire format; an environment variable holds the key, or a command prints it."""
+
+    name: str = ""
+    kind: Literal["anthropic", "openai"] = "openai"
+    base_url: str | None = None
+    base_url_env: str | None = None
+    api_key_env: str | None = None
+    api_key_command: tuple[str, ...] | None = None
+    api: Literal["auto", "chat", "responses"] = "auto"
+    official: bool = False
+    builtin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Whom a chat talks to. Fields that are None fall back to the settings of the same name."""
+
+    name: str = ""
+    provider: str = ""
+    model: str = ""
+    system_prompt: str | None = None
+    tools: tuple[str, ...] | None = None
+    tool_mode: Literal["auto", "native", "json", "xml", "off"] = "auto"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    thinking: ThinkingSettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """`max_tool_calls`: a plain number means per message; a message is one exchange, a session the file."""
+
+    per_message: int | None = None
+    per_session: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """When an answer's loop of tool calls ends."""
+
+    max_iterations: int = 10
+    max_consecutive_errors: int = 3
+    timeout_s: float = 120.0
+    parallel: bool = True
+    result_max_bytes: int = 102400
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """Bounds that no agent and no file can widen."""
+
+    max_tools_per_request: int = 5
+    rate_limit_per_minute: int = 30
+    max_tokens_per_request: int | None = None
+    blocked_tool_patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What is decided without asking; deny beats remembered beats auto."""
+
+    auto: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    auto_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """`scope` chooses the reading of the choice keys; the others are keys, and "" switches one off."""
+
+    scope: Scope = "letter"
+    respond: str = "<C-g><C-g>"
+    stop: str = "<C-g>x"
+    agent: str = "<C-g>a"
+    outline: str = "<C-g>t"
+    choices: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mcp:
+    """The MCP servers; `mock` offers the built-in one as well."""
+
+    servers: Mapping[str, ServerSettings] = field(default_factory=dict)
+    mock: bool = False
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    p.name: p
+    for p in (
+        Provider("anthropic", "anthropic", None, "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", official=True),
+        Provider("openai", "openai", None, "OPENAI_BASE_URL", "OPENAI_API_KEY", official=True),
+        Provider(
+            "gemini",
+            "openai",
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            None,
+            "GEMINI_API_KEY",
+        ),
+        Provider("ollama", "openai", "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
+        Provider("demo", "anthropic", official=True, builtin=True),
+        Provider("demo-openai", "openai", api="chat", official=True, builtin=True),
+    )
+}
+
+AGENTS: tuple[Agent, ...] = (
+    Agent("Claude", "anthropic", "claude-sonnet-5-5"),
+    Agent("ChatGPT", "openai", "gpt-5.6"),
+    Agent("Gemini", "gemini", "gemini-3-pro"),
+    Agent("Ollama", "ollama", "llama3.1"),
+    Agent("Demo", "demo", "demo"),
+    Agent("Demo-OpenAI", "demo-openai", "demo"),
+)
+DEMO = "Demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings, with their defaults."""
+
+    chat_dir: str | None = None
+    agent: str | None = None
+    system_prompt: str = SYSTEM_PROMPT
+    max_full_exchanges: int = 42
+    max_tool_calls: CallLimits = field(default_factory=CallLimits)
+    thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
+    agents: tuple[Agent, ...] = ()
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    loop: Loop = field(default_factory=Loop)
+    safety: Safety = field(default_factory=Safety)
+    approval: Approval = field(default_factory=Approval)
+    keys: Keys = field(default_factory=Keys)
+    mcp: Mcp = field(default_factory=Mcp)
+
+    def provider(self, name: str) -> Provider | None:
+        """A provider of the user's, else one that is built in."""
+        return self.providers.get(name) or PROVIDERS.get(name)
+
+    def all_agents(self) -> tuple[Agent, ...]:
+        """The user's agents, then the built-in ones of other names."""
+        own = {agent.name for agent in self.agents}
+        return (*self.agents, *(agent for agent in AGENTS if agent.name not in own))
+
+    def named_agent(self, name: str) -> Agent | None:
+        """The agent of this name, None if there is none."""
+        return next((agent for agent in self.all_agents() if agent.name == name), None)
+
+    def default_agent(self, environ: Mapping[str, str]) -> Agent:
+        """The agent set; else the first whose key is at hand; else the demo."""
+        if self.agent and (agent := self.named_agent(self.agent)):
+            return agent
+        usable = (agent for agent in self.all_agents() if self._has_key(agent, environ))
+        demo = self.named_agent(DEMO)
+        assert demo is not None, "the demo agent is built in"
+        return next(usable, demo)
+
+    def _has_key(self, agent: Agent, environ: Mapping[str, str]) -> bool:
+        provider = self.provider(agent.provider)
+        if provider is None or provider.builtin:
+            return False
+        return bool(provider.api_key_command or (provider.api_key_env and environ.get(provider.api_key_env)))

@@ -1,0 +1,147 @@
+"""Reads a user's table, from Lua or TOML, into settings, field by field.
+
+What does not fit is reported by its path, and the default stands in: a broken setting never stops anything
+from starting. The types of the settings are the schema; knows nothing of where tables come from.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from parley.models.ask import ThinkingSettings
+from parley.settings import PROVIDERS, Agent, CallLimits, Settings
+from parley.tools.catalogue import nearest
+from parley.turn.approval import Pattern
+
+T = TypeVar("T")
+
+
+def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
+    """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path."""
+    reader = _Reader()
+    settings = reader.record(Settings, table, "")
+    for number, agent in enumerate(settings.agents, 1):
+        reader.check_agent(settings, agent, f"agents[{number}]")
+    if settings.agent and settings.named_agent(settings.agent) is None:
+        reader.wrong("agent", "the name of an agent", settings.agent, [a.name for a in settings.all_agents()])
+    return settings, tuple(reader.problems)
+
+
+_MINIMA = {"thinking.budget_tokens": 1024, "loop.max_iterations": 1, "safety.rate_limit_per_minute": 1}
+_UNSET = object()
+
+
+class _Reader:
+    """Reads tables into dataclasses by their type hints, keeping the default where a value does not fit."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def wrong(self, path: str, wanted: str, got: Any, known: Sequence[str] = ()) -> None:
+        near = nearest(got, known) if known and isinstance(got, str) else None
+        hint = f"; did you mean {near}?" if near else ""
+        shown = f'"{got}"' if isinstance(got, str) else repr(got)
+        self.problems.append(f"parley: {path}: expected {wanted}, got {shown:.80}{hint}")
+
+    def record(self, cls: type[T], table: Any, path: str) -> T:
+        if table in ([], ()):
+            table = {}
+        if not isinstance(table, Mapping):
+            self.wrong(path or "setup", "a table", table)
+            return cls()
+        assert is_dataclass(cls)
+        hints, names = get_type_hints(cls), [f.name for f in fields(cls) if f.init]
+        chosen = dict[str, Any]()
+        for name, raw in table.items():
+            where = f"{path}.{name}" if path else str(name)
+            if name not in names:
+                near = nearest(str(name), names)
+                hint = f"; did you mean {near}?" if near else ""
+                self.problems.append(f"parley: {where}: there is no such setting{hint}")
+            elif (value := self.value(hints[name], raw, where)) is not _UNSET:
+                chosen[name] = value
+        return cls(**chosen)
+
+    def value(self, hint: Any, raw: Any, path: str) -> Any:
+        if hint in _SHORTHANDS and (read := _SHORTHANDS[hint](raw)) is not None:
+            return read
+        if is_dataclass(hint) and isinstance(hint, type):
+            return self.record(hint, raw, path)
+        origin, args = get_origin(hint), get_args(hint)
+        if origin in (Union, types.UnionType):
+            inner = [arg for arg in args if arg is not type(None)]
+            return None if raw is None else self.value(inner[0], raw, path)
+        if origin is Literal:
+            return self._one_of(args, raw, path)
+        if origin is tuple:
+            return self._list(args[0], raw, path)
+        if origin is not None and issubclass(origin, Mapping):
+            return self._mapping(args[1], raw, path)
+        return self._plain(hint, raw, path)
+
+    def _one_of(self, allowed: Sequence[Any], raw: Any, path: str) -> Any:
+        if raw in allowed:
+            return raw
+        self.wrong(path, " or ".join(f'"{a}"' for a in allowed), raw, [str(a) for a in allowed])
+        return _UNSET
+
+    def _list(self, item: Any, raw: Any, path: str) -> Any:
+        if isinstance(raw, Mapping) and not raw:
+            raw = []
+        if not isinstance(raw, list | tuple):
+            self.wrong(path, "a list", raw)
+            return _UNSET
+        read = [self.value(item, each, f"{path}[{number}]") for number, each in enumerate(raw, 1)]
+        return tuple(value for value in read if value is not _UNSET)
+
+    def _mapping(self, item: Any, raw: Any, path: str) -> Any:
+        if raw in ([], ()):
+            raw = {}
+        if not isinstance(raw, Mapping):
+            self.wrong(path, "a table", raw)
+            return _UNSET
+        if is_dataclass(item):  # what is named by its key knows its name
+            raw = {
+                key: {**each, "name": str(key)} if isinstance(each, Mapping) else each
+                for key, each in raw.items()
+            }
+        read = {str(key): self.value(item, each, f"{path}.{key}") for key, each in raw.items()}
+        return {key: value for key, value in read.items() if value is not _UNSET}
+
+    def _plain(self, hint: Any, raw: Any, path: str) -> Any:
+        fits, wanted = _PLAIN[hint]
+        if hint is int and isinstance(raw, float) and raw.is_integer():
+            raw = int(raw)  # Lua knows one kind of number
+        least = _MINIMA.get(path, 0)
+        if hint is int and least:
+            wanted = f"an integer ≥ {least}"
+        if not fits(raw) or (hint is int and raw < least):
+            self.wrong(path, wanted, raw)
+            return _UNSET
+        return float(raw) if hint is float else raw
+
+    def check_agent(self, settings: Settings, agent: Agent, path: str) -> None:
+        known = [*settings.providers, *PROVIDERS]
+        if not agent.name:
+            self.wrong(f"{path}.name", "a name", agent.name)
+        if agent.provider not in known:
+            self.wrong(f"{path}.provider", "the name of a provider", agent.provider, known)
+        if not agent.model:
+            self.wrong(f"{path}.model", "the name of a model", agent.model)
+
+
+_PLAIN: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    str: (lambda raw: isinstance(raw, str), "a text"),
+    bool: (lambda raw: isinstance(raw, bool), "true or false"),
+    int: (lambda raw: isinstance(raw, int) and not isinstance(raw, bool), "an integer ≥ 0"),
+    float: (lambda raw: isinstance(raw, int | float) and not isinstance(raw, bool), "a number"),
+}
+_SHORTHANDS: dict[Any, Callable[[Any], Any]] = {
+    CallLimits: lambda raw: CallLimits(raw) if _PLAIN[int][0](raw) and raw >= 0 else None,
+    Pattern: lambda raw: Pattern(raw) if isinstance(raw, str) else None,
+    ThinkingSettings: lambda raw: ThinkingSettings(enabled=raw) if isinstance(raw, bool) else None,
+}
+"""Short spellings: a number as `max_tool_calls`, a glob as a pattern, true or false as thinking."""

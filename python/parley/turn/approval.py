@@ -1,0 +1,195 @@
+"""Whether a call may run: what the file says, held against what was really decided on this machine.
+
+A mark in the file records a choice; what makes a call run is an entry of the ledger that agrees with it in
+chat, call id, server, tool, arguments and definition. Deny beats remembered beats auto beats ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, TypeAlias
+
+from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.schema import decode_arguments
+
+Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
+State: TypeAlias = Literal["live", "used", "revoked"]
+Standing: TypeAlias = Literal["undecided", "declined", "approved", "may have run"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """All that a yes is bound to, beside the chat: a yes for anything else is no yes."""
+
+    id: str
+    server: str
+    tool: str
+    arguments: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One yes of the ledger, and what became of it."""
+
+    key: CallKey
+    choice: Choice
+    rule: Rule
+    state: State = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """What the ledger knows of one chat; `written` are the proposals that Parley itself put into it."""
+
+    entries: tuple[Entry, ...] = ()
+    written: frozenset[tuple[str, str, str]] = frozenset()
+
+
+def call_key(proposal: Proposal, tool: Tool) -> CallKey:
+    """What a decision about this proposal is bound to."""
+    call = proposal.call
+    return CallKey(call.id, tool.server, tool.name, call.arguments, tool.digest)
+
+
+def written_key(proposal: Proposal) -> tuple[str, str, str]:
+    """By what a proposal is known as one that Parley wrote: id, name, arguments."""
+    return proposal.call.id, proposal.call.name, proposal.call.arguments
+
+
+def all_proposals(transcript: Transcript) -> list[Proposal]:
+    """Every proposal of the file, in order."""
+    return [p for exchange in transcript.exchanges for answer in exchange.answers for p in answer.proposals]
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The standing of each proposal of one chat."""
+
+    transcript: Transcript
+    catalogue: Catalogue
+    view: LedgerView
+    _settled: Counter[tuple[str, str, str]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ran = (p for p in all_proposals(self.transcript) if p.result and p.result.status != "refused")
+        object.__setattr__(self, "_settled", Counter(map(written_key, ran)))
+
+    def standing(self, proposal: Proposal) -> Standing:
+        """What a proposal without a result is: its mark counts for no more than the ledger bears out."""
+        if proposal.choice is not None and proposal.choice not in YES:
+            return "declined"
+        tool = self.catalogue.get(proposal.call.name)
+        if tool is None:
+            return "undecided"
+        states = Counter(e.state for e in self.view.entries if e.key == call_key(proposal, tool))
+        if proposal.choice in YES and states["live"]:
+            return "approved"
+        used = sum(1 for e in self.view.entries if e.state == "used" and _same_call(e.key, proposal, tool))
+        return "may have run" if used > self._settled[written_key(proposal)] else "undecided"
+
+    def remembered(self) -> frozenset[tuple[str, str, str]]:
+        """Server, tool and definition of each tool that a capital mark, set here by a person, remembers."""
+        tools = set[tuple[str, str, str]]()
+        for proposal in all_proposals(self.transcript):
+            tool = self.catalogue.get(proposal.call.name)
+            if proposal.choice not in REMEMBERING or tool is None:
+                continue
+            key = call_key(proposal, tool)
+            if any(
+                e.key == key and e.rule in ("key", "command") and e.state != "revoked"
+                for e in self.view.entries
+            ):
+                tools.add((tool.server, tool.name, tool.digest))
+        return frozenset(tools)
+
+
+def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
+    """Whether an entry speaks of this call, whatever has become of the tool's definition since."""
+    call = proposal.call
+    return (key.id, key.server, key.tool, key.arguments) == (call.id, tool.server, tool.name, call.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A `server/tool` glob, with regular expressions that whole argument values must match."""
+
+    tool: str
+    args: Mapping[str, str] = field(default_factory=dict)
+
+    def matches(self, tool: Tool, arguments: str, *, trusted_only: bool) -> bool:
+        """Whether the pattern covers a call; one without `/` may hold for trusted servers only."""
+        if "/" in self.tool:
+            if not fnmatchcase(f"{tool.server}/{tool.name}", self.tool):
+                return False
+        elif not fnmatchcase(tool.name, self.tool) or (trusted_only and not tool.trusted):
+            return False
+        return not self.args or self._matches_arguments(arguments)
+
+    def _matches_arguments(self, arguments: str) -> bool:
+        try:
+            values = decode_arguments(arguments)
+        except ValueError:
+            return False
+        return all(_matches(expression, values.get(name)) for name, expression in self.args.items())
+
+
+def _matches(expression: str, value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(expression, value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is decided without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
+
+    auto: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    auto_read_only: bool = False
+
+    def denied(self, tool: Tool, arguments: str) -> Pattern | None:
+        """The pattern that forbids this call, None if none does."""
+        return _first(self.deny, tool, arguments, trusted_only=False)
+
+    def allowed(self, tool: Tool, arguments: str) -> str | None:
+        """Why this call needs no asking, None if it does."""
+        if pattern := _first(self.auto, tool, arguments, trusted_only=True):
+            return f"approval.auto has {pattern.tool}"
+        if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
+            return f"{tool.server} is trusted and says that {tool.name} only reads"
+        return None
+
+
+def _first(patterns: Iterable[Pattern], tool: Tool, arguments: str, *, trusted_only: bool) -> Pattern | None:
+    return next((p for p in patterns if p.matches(tool, arguments, trusted_only=trusted_only)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A yes given without asking, with the rule it came from in words."""
+
+    proposal: Proposal
+    rule: Literal["memory", "auto"]
+    why: str
+
+
+def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
+    """The decision that memory or a rule makes on an undecided proposal; None means: ask.
+
+    Only a proposal that Parley wrote itself from a model's reply is decided so. One that was pasted, merged
+    or mailed asks, and so does one that may have run already.
+    """
+    tool = approvals.catalogue.get(proposal.call.name)
+    if tool is None or written_key(proposal) not in approvals.view.written:
+        return None
+    if proposal.choice is not None or approvals.standing(proposal) != "undecided":
+        return None
+    if (tool.server, tool.name, tool.digest) in approvals.remembered():
+        return Decision(proposal, "memory", f"{tool.label} is remembered in this chat")
+    if why := rules.allowed(tool, proposal.call.arguments):
+        return Decision(proposal, "auto", why)
+    return None

@@ -1,0 +1,79 @@
+"""What a choice key decides: which proposals, and whether their tools are remembered.
+
+The table is the whole rule; everything else finds the proposals it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.transcript import Broken, Choice, Exchange, Proposal, Transcript
+from parley.turn.approval import Approvals
+from parley.turn.plan import waiting
+
+Scope: TypeAlias = Literal["letter", "case"]
+Reach: TypeAlias = Literal["one", "tool", "all"]
+
+REACH: dict[Scope, dict[Choice, Reach]] = {
+    "letter": {"ya": "all", "yA": "all", "yo": "one", "yO": "tool", "yn": "one", "yN": "all"},
+    "case": {"ya": "one", "yA": "all", "yo": "one", "yO": "all", "yn": "one", "yN": "all"},
+}
+"""Per reading of the keys: the call under the cursor, with the others of its tool, or all of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The proposals a key decides; where it decides none, a message that says why."""
+
+    proposals: tuple[Proposal | Broken, ...] = ()
+    message: str = ""
+
+
+def exchange_at(transcript: Transcript, line: int) -> int | None:
+    """The number of the exchange that line (counted from 0) is in; None above the first."""
+    number = None
+    for at, exchange in enumerate(transcript.exchanges):
+        if exchange.span.start <= line:
+            number = at
+    return number
+
+
+def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
+    """The calls of an exchange that may be decided, or decided anew: no result yet, in its last round."""
+    return waiting(exchange.answers[-1]) if exchange.answers else []
+
+
+def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: Approvals) -> Chosen:
+    """What a key pressed on a line of an exchange decides."""
+    calls = open_calls(exchange)
+    if not calls:
+        return Chosen(message="no tool call waits for a choice here")
+    undecided = [c for c in calls if _is_undecided(c, approvals)]
+    under = next((c for c in calls if c.span.start == line), None)
+    match REACH[scope][key]:
+        case "all":
+            return (
+                Chosen(tuple(undecided)) if undecided else Chosen(message="every tool call here is decided")
+            )
+        case "one" | "tool" if under is None:
+            return Chosen(
+                message=f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+            )
+        case "one":
+            assert under is not None
+            return Chosen((under,))
+        case "tool":
+            assert under is not None
+            others = (c for c in undecided if c is not under and _same_tool(c, under))
+            return Chosen((under, *others))
+
+
+def _is_undecided(call: Proposal | Broken, approvals: Approvals) -> bool:
+    if isinstance(call, Broken):
+        return call.choice not in ("yn", "yN")
+    return approvals.standing(call) in ("undecided", "may have run")
+
+
+def _same_tool(one: Proposal | Broken, other: Proposal | Broken) -> bool:
+    return isinstance(one, Proposal) and isinstance(other, Proposal) and one.call.name == other.call.name

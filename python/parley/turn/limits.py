@@ -1,0 +1,102 @@
+"""How far a turn may go: counts read from the file, held against the settings.
+
+Everything here is counted from the transcript, so that a restart resets nothing. Only calls that ran count
+as calls made; a refused one never does. Knows no clock: how long a turn may take is the loop's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from parley.chat.rounds import Round, rounds, since_resumption
+from parley.chat.transcript import Answer, Exchange, Proposal, Result, Transcript
+
+UNKNOWN_TOOL = "Unknown tool"
+INVALID_ARGUMENTS = "Invalid arguments"
+PER_MESSAGE = "Tool call limit exceeded for this message"
+PER_SESSION = "Tool call limit exceeded for this session"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings `max_tool_calls`, `loop.*` and `safety.*` as far as they are counted; None is no limit."""
+
+    per_message: int | None = None
+    per_session: int | None = None
+    max_iterations: int = 10
+    max_consecutive_errors: int = 3
+    max_tools_per_request: int = 5
+    blocked: tuple[str, ...] = field(default=())
+
+
+def calls_made(answers: tuple[Answer, ...]) -> int:
+    """How many calls ran, whether they failed or not."""
+    return sum(1 for answer in answers for p in answer.proposals if p.result and p.result.status != "refused")
+
+
+def session_calls(transcript: Transcript) -> int:
+    """How many calls ran in the whole file."""
+    return sum(calls_made(exchange.answers) for exchange in transcript.exchanges)
+
+
+def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | None:
+    """The text of the limit that one more call would break; the counts are calls made and approved."""
+    if limits.per_message is not None and message_calls >= limits.per_message:
+        return PER_MESSAGE
+    if limits.per_session is not None and session_calls >= limits.per_session:
+        return PER_SESSION
+    return None
+
+
+def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) -> bool:
+    """Whether the next request may offer tools: not once a limit leaves no call to make."""
+    return over_limit(limits, calls_made(exchange.answers), session_calls(transcript)) is None
+
+
+def stop_reason(limits: Limits, answer: Answer) -> str | None:
+    """Why the loop ends here instead of asking the model again; None: it goes on."""
+    counted = [r for r in rounds(since_resumption(answer)) if r.proposals]
+    if len(counted) >= limits.max_iterations:
+        return f"reached the maximum of {limits.max_iterations} rounds of tool calls"
+    errors = _errors_in_a_row(counted)
+    if errors >= limits.max_consecutive_errors:
+        return f"{errors} tool calls failed in a row"
+    unknown = [_unknown_names(r) for r in counted[-2:]]
+    if len(unknown) == 2 and (again := unknown[0] & unknown[1]):
+        return f"the model asked twice for a tool that does not exist: {min(again)}"
+    return None
+
+
+def _errors_in_a_row(counted: list[Round]) -> int:
+    count = 0
+    for proposal in reversed([p for r in counted for p in r.proposals]):
+        match _outcome(proposal):
+            case "failed":
+                count += 1
+            case "worked":
+                break
+    return count
+
+
+def _outcome(proposal: Proposal) -> str:
+    result = proposal.result
+    if result is None or (result.status == "refused" and not caused_by_model(result)):
+        return "neither"
+    return "worked" if result.status == "ok" else "failed"
+
+
+def caused_by_model(result: Result) -> bool:
+    """Whether a refused call was refused for what the model did: no such tool, or wrong arguments."""
+    return result.body.startswith((UNKNOWN_TOOL, INVALID_ARGUMENTS))
+
+
+def _unknown_names(one: Round) -> set[str]:
+    return set(_named_unknown(one))
+
+
+def _named_unknown(one: Round) -> Iterator[str]:
+    for proposal in one.proposals:
+        result = proposal.result
+        if result and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL):
+            yield proposal.call.name

@@ -1,0 +1,226 @@
+"""The step that follows: a pure function of the transcript, the settings, the tools and the ledger's view.
+
+It is level-triggered: whatever happened before, looking at the file tells what to do now. It never remembers
+and never acts; the loop takes the step, writes what came of it into the file, and asks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from parley.chat.rounds import Round, last_notice, rounds
+from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
+from parley.tools.catalogue import Catalogue
+from parley.tools.schema import check_arguments
+from parley.turn import limits as lim
+from parley.turn.approval import Approvals, Decision, LedgerView, Rules, decide
+from parley.turn.limits import Limits
+from parley.turn.safety import blocked_by
+
+DECLINED = "The user declined this call."
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitQuestion:
+    """Nothing is asked here."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnswer:
+    """The question has no answer yet: write the line an answer starts with."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """The model is to speak; without `tools_on` it must do so in prose."""
+
+    tools_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """These calls get results without being run."""
+
+    results: tuple[tuple[Proposal, Result], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Memory or a rule says yes to these."""
+
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitChoices:
+    """The user is to decide on these first."""
+
+    proposals: tuple[Proposal | Broken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """All is decided: run these."""
+
+    proposals: tuple[Proposal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The answer ended in a notice: take away what it left unfinished, then go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The loop ends with a notice."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The answer is complete."""
+
+
+Step: TypeAlias = (
+    AwaitQuestion
+    | StartAnswer
+    | AskModel
+    | Settle
+    | Decide
+    | AwaitChoices
+    | RunTools
+    | Resume
+    | Stop
+    | Complete
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a step depends on; `at` is the number of the exchange in hand."""
+
+    transcript: Transcript
+    at: int
+    catalogue: Catalogue
+    view: LedgerView = field(default_factory=LedgerView)
+    limits: Limits = field(default_factory=Limits)
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange in hand."""
+        return self.transcript.exchanges[self.at]
+
+    @property
+    def approvals(self) -> Approvals:
+        """The standing of the chat's proposals."""
+        return Approvals(self.transcript, self.catalogue, self.view)
+
+
+def next_step(situation: Situation) -> Step:
+    """The step that follows for the exchange in hand. Total, pure."""
+    exchange = situation.exchange
+    if not exchange.answers:
+        asked = exchange.question is not None and exchange.question.text
+        return StartAnswer() if asked else AwaitQuestion()
+    answer = exchange.answers[-1]
+    if last_notice(answer):
+        return Resume()
+    reply = next(iter(reversed(rounds(answer))), None)
+    if reply is None:
+        return _ask(situation)
+    if unanswered(reply):
+        return _with_open_calls(situation, reply)
+    if reply.proposals:
+        reason = lim.stop_reason(situation.limits, answer)
+        return Stop(reason) if reason else _ask(situation)
+    return Complete() if reply.spoken or reply.broken else _ask(situation)
+
+
+def unanswered(reply: Round) -> list[Proposal | Broken]:
+    """The calls of a reply that wait for a choice or a result, in file order."""
+    return [
+        segment
+        for segment in reply.segments
+        if (isinstance(segment, Proposal) and segment.result is None)
+        or (isinstance(segment, Broken) and segment.kind == "proposal" and segment.choice not in ("yn", "yN"))
+    ]
+
+
+def waiting(answer: Answer) -> list[Proposal | Broken]:
+    """The calls of an answer that a person may still decide on: those of its last round."""
+    replies = rounds(answer)
+    return unanswered(replies[-1]) if replies else []
+
+
+def _ask(situation: Situation) -> AskModel:
+    return AskModel(lim.tools_allowed(situation.limits, situation.transcript, situation.exchange))
+
+
+def _with_open_calls(situation: Situation, reply: Round) -> Step:
+    calls, approvals = unanswered(reply), situation.approvals
+    refused = _refusals(situation, reply)
+    if refused:
+        return Settle(refused)
+    asking = [c for c in calls if isinstance(c, Broken) or approvals.standing(c) != "approved"]
+    decisions = [
+        d for c in asking if isinstance(c, Proposal) and (d := decide(c, approvals, situation.rules))
+    ]
+    if decisions:
+        return Decide(tuple(decisions))
+    if asking:
+        return AwaitChoices(tuple(asking))
+    return RunTools(tuple(c for c in calls if isinstance(c, Proposal)))
+
+
+def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Result], ...]:
+    """The calls that get a result without being run, in document order.
+
+    Calls made, and those of this reply that stand, count against the limits for each call after them.
+    """
+    made = lim.calls_made(situation.exchange.answers)
+    session = lim.session_calls(situation.transcript)
+    refused, standing = list[tuple[Proposal, Result]](), 0
+    for number, proposal in enumerate(reply.proposals):
+        if proposal.result is not None:
+            continue
+        why = (
+            _declined(situation, proposal)
+            or refusal(situation, proposal, number, len(reply.proposals))
+            or lim.over_limit(situation.limits, made + standing, session + standing)
+        )
+        if why:
+            refused.append((proposal, Result("refused", why)))
+        else:
+            standing += 1
+    return tuple(refused)
+
+
+def _declined(situation: Situation, proposal: Proposal) -> str | None:
+    return DECLINED if situation.approvals.standing(proposal) == "declined" else None
+
+
+def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -> str | None:
+    """Why a call cannot run whatever the user says; None: it can. `number` is its place in its reply."""
+    call, most = proposal.call, situation.limits.max_tools_per_request
+    tool = situation.catalogue.get(call.name)
+    if tool is None:
+        return _unknown(situation.catalogue, call.name)
+    if pattern := blocked_by(tool.name, situation.limits.blocked):
+        return f"Tool {call.name} is blocked by the pattern {pattern!r}"
+    if denied := situation.rules.denied(tool, call.arguments):
+        return f"Tool {call.name} is denied by the rule {denied.tool!r}"
+    if invalid := check_arguments(call.arguments, tool.input_schema):
+        return f"{lim.INVALID_ARGUMENTS}: {invalid}"
+    if number >= most:
+        return f"Too many tool calls ({count}) - max allowed: {most}"
+    return None
+
+
+def _unknown(catalogue: Catalogue, name: str) -> str:
+    near = catalogue.nearest(name)
+    hint = f" Did you mean {near}?" if near else ""
+    names = ", ".join(catalogue.names()) or "none"
+    return f"{lim.UNKNOWN_TOOL} {name[:128]!r}.{hint} Available tools: {names}"

@@ -1,0 +1,32 @@
+"""Which tools are blocked by name, whatever anybody approved.
+
+A plain pattern blocks every tool that has it as a whole word of its name: `rm` blocks `rm`, `rm_file` and
+`rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a regular expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+_WORDS = re.compile(r"[_\-./\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def words(name: str) -> list[str]:
+    """The words of a tool's name: split at `_ - . /` and where camel case starts a new one, in lower case."""
+    return [word.lower() for word in _WORDS.split(name) if word]
+
+
+def blocked_by(name: str, patterns: Iterable[str]) -> str | None:
+    """The first pattern that blocks a tool of this name, None if none does."""
+    return next((pattern for pattern in patterns if _blocks(pattern, name)), None)
+
+
+def _blocks(pattern: str, name: str) -> bool:
+    if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
+        return re.search(pattern[1:-1], name, re.IGNORECASE) is not None
+    if any(sign in pattern for sign in "*?["):
+        return fnmatchcase(name.lower(), pattern.lower())
+    wanted, found = words(pattern), words(name)
+    return bool(wanted) and any(found[i : i + len(wanted)] == wanted for i in range(len(found)))
