@@ -12,6 +12,7 @@ import string
 
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -86,7 +87,10 @@ def _add_extra(server: MCPServer) -> None:
         server.add_tool(tool, title=title, annotations=annotations, structured_output=False)
 
 
-def web_search(query: str) -> str:
+# Tools are coroutines even where they wait for nothing: the SDK runs plain functions in threads.
+
+
+async def web_search(query: str) -> str:
     """Search the web."""
     lowered = query.lower()
     found = dict.fromkeys(entry for name, entry in PRICES.items() if name in lowered)
@@ -96,9 +100,9 @@ def web_search(query: str) -> str:
     return json.dumps({"matches": matches}, ensure_ascii=False)
 
 
-def fail(message: str = "it did not work") -> str:
+async def fail(message: str = "it did not work") -> str:
     """Fail, always."""
-    raise RuntimeError(message)
+    raise ToolError(message)
 
 
 async def slow(seconds: float, ctx: Context) -> str:
@@ -114,23 +118,23 @@ async def slow(seconds: float, ctx: Context) -> str:
     return f"waited {seconds:g} s"
 
 
-def long(bytes: int) -> str:  # noqa: A002 - the parameter's name is what a model and a person read
+async def long(bytes: int) -> str:  # noqa: A002 - the parameter's name is what a model and a person read
     """Return that many bytes of numbered lines."""
     lines = "".join(f"line {number}\n" for number in range(1, bytes // 7 + 2))
     return lines[:bytes]
 
 
-def hostile() -> str:
+async def hostile() -> str:
     """Return text that looks like a chat's own structure and commands terminals."""
     return HOSTILE
 
 
-def picture() -> Image:
+async def picture() -> Image:
     """Return a PNG image."""
     return Image(data=PIXEL, format="png")
 
 
-def write_note(text: str) -> str:
+async def write_note(text: str) -> str:
     """Pretend to write a note."""
     return f"noted {len(text)} characters"
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
 
 from parley.drivers.hub import Hub
-from parley.mock_server import create_server
+from parley.mock_server import create_server, web_search
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus
@@ -98,7 +99,7 @@ async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
             assert tool is not None
             return await hub.call(tool, arguments)
 
-        assert (await result("fail")).status == "error"
+        assert await result("fail") == Outcome("error", "Error executing tool fail: it did not work")
         assert (await result("web_search")).status == "error"  # no query
         assert (await result("picture")) == Outcome("ok", "[image image/png, 68 B]")
         assert (await result("long", bytes=200_000)).text.endswith("… [truncated: 97600 bytes omitted]")
@@ -150,9 +151,11 @@ async def test_the_mock_server_answers_over_stdio_and_hears_of_a_cancelled_call(
 
 
 @asynccontextmanager
-async def http_mock(seen: list[dict[str, str]], port: int = 0) -> AsyncIterator[str]:
-    """The URL of the mock server over Streamable HTTP; `seen` gets the headers of each request."""
-    app = create_server(extra=True).streamable_http_app()
+async def served(
+    seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
+) -> AsyncIterator[str]:
+    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's headers."""
+    app = (mcp or create_server(extra=True)).streamable_http_app()
 
     async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
         if scope["type"] == "http":
@@ -177,7 +180,7 @@ async def http_mock(seen: list[dict[str, str]], port: int = 0) -> AsyncIterator[
 
 async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[dict[str, str]] = []
-    async with http_mock(seen) as url:
+    async with served(seen) as url:
         server = ServerSettings(name="web", url=url, headers={"X-Token": "${TOKEN}"})
         hub = Hub({"web": server}, environ={"TOKEN": "secret"})
         search = await tool_of(hub, "web_search")
@@ -193,7 +196,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
 
 async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() -> None:
     seen: list[dict[str, str]] = []
-    async with http_mock(seen) as url:
+    async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
         hub = Hub({"web": server})
         search = await tool_of(hub, "web_search")
@@ -201,7 +204,7 @@ async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() 
     assert gone.status == "error"
     assert "web" in gone.text
     port = int(url.rpartition(":")[2].removesuffix("/mcp"))
-    async with http_mock(seen, port):
+    async with served(seen, port):
         assert await hub.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         await hub.close()
 
@@ -317,6 +320,25 @@ async def test_a_changed_list_of_tools_is_a_changed_catalogue() -> None:
         await hub.call(grow, {})
         await until(lambda: any(tool.name == "grown" for tool in only(hub).tools))
         assert (await hub.catalogue()).get("grown") is not None
+
+
+async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_listen() -> None:
+    growing = MCPServer("growing", log_level="CRITICAL")
+
+    async def grow(ctx: Context) -> str:
+        growing.add_tool(web_search)
+        await ctx.notify_tools_changed()
+        return "grown"
+
+    growing.add_tool(grow, structured_output=False)
+    async with served([], mcp=growing) as url:
+        hub = Hub({"web": ServerSettings(name="web", url=url)})
+        tool = await tool_of(hub, "grow")
+        await until(lambda: growing._subscriptions._listeners)  # type: ignore[attr-defined]
+        assert await hub.call(tool, {}) == Outcome("ok", "grown")
+        await until(lambda: len(only(hub).tools) == 2)
+        assert (await hub.catalogue()).names() == ("grow", "web_search")
+        await hub.close()
 
 
 async def test_a_list_in_pages_is_read_to_its_end_even_if_its_cursors_repeat() -> None:

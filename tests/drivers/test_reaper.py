@@ -95,7 +95,7 @@ async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp
     assert not fifo.parent.exists()
 
 
-async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:
+async def test_a_server_that_ends_with_its_stdin_is_not_signalled() -> None:
     reaper = Reaper()
     server = await start(reaper, "cat; exit 3")
     assert server.stdin
@@ -104,16 +104,17 @@ async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path
     assert server.returncode == 3
 
 
-async def test_a_server_that_ended_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
+async def test_a_server_that_ended_is_forgotten_and_the_others_stay() -> None:
     reaper = Reaper()
     first = await start(reaper, "exit 0")
     await first.wait()
     reaper.prune()
-    pids = tmp_path / "pids"
-    second = await start(reaper, stubborn(pids, "HUP"))
-    await until(lambda: len(pids_in(pids)) == 2)
-    assert all(map(alive, pids_in(pids)))
-    await asyncio.gather(reaper.close(), second.wait())
+    second = await start(reaper, "read -r line; exit 4")
+    reaper.prune()
+    assert second.stdin
+    second.stdin.write(b"go\n")
+    assert await second.wait() == 4
+    await reaper.close()
 
 
 async def test_a_reaper_that_was_killed_or_lost_its_fifo_is_replaced() -> None:

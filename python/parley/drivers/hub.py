@@ -227,7 +227,8 @@ class _Session:
 
 
 async def _import_sdk() -> None:
-    await asyncio.get_running_loop().run_in_executor(None, import_module, "mcp")
+    for name in ("mcp", "jsonschema"):  # with tools come arguments, and jsonschema is to check them
+        await asyncio.get_running_loop().run_in_executor(None, import_module, name)
 
 
 @asynccontextmanager

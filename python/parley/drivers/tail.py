@@ -74,9 +74,9 @@ class Tail:
     def _take(self, chunk: bytes) -> None:
         text = self._partial + self._decoder.decode(chunk, not chunk)
         *lines, rest = text.split("\n")
-        if not chunk or len(rest) > _LINE_LENGTH:
-            lines, rest = ([*lines, rest] if rest else lines), ""
-        self._partial = rest
+        if not chunk and rest:
+            lines, rest = [*lines, rest], ""
+        self._partial = rest[:_LINE_LENGTH]  # an endless line would fill the memory
         self.lines.extend(visible(line.rstrip("\r"))[:_LINE_LENGTH] for line in lines[-LINES:])
 
     def _release(self) -> None:

@@ -1,0 +1,40 @@
+"""The last lines of a child's stderr."""
+
+import os
+
+import pytest
+
+from parley.drivers.tail import LINES, Tail
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (b"", []),
+        (b"one\ntwo\n", ["one", "two"]),
+        (b"one\r\nlast without end", ["one", "last without end"]),
+        ("é\n".encode() + b"\xff\n", ["é", "\ufffd"]),
+        (b"\x1b[31mred\n", [r"\x1b[31mred"]),
+        (b"x" * 5000 + b"\nnext\n", ["x" * 1000, "next"]),
+        (b"".join(b"%d\n" % number for number in range(1000)), [str(n) for n in range(1000 - LINES, 1000)]),
+    ],
+)
+async def test_the_last_lines_are_kept_however_they_were_cut(written: bytes, lines: list[str]) -> None:
+    for step in (1, 7, max(len(written), 1)):
+        tail = Tail()
+        end = tail.open().fileno()
+        for at in range(0, len(written), step):
+            os.write(end, written[at : at + step])
+            if step > 1:
+                tail.drain()
+        tail.close()
+        assert list(tail.lines)[-len(lines) or LINES :] == lines
+
+
+async def test_opening_again_forgets_what_an_earlier_child_wrote() -> None:
+    tail = Tail()
+    os.write(tail.open().fileno(), b"old, half\xc3")
+    os.write(tail.open().fileno(), b"new\n")
+    tail.close()
+    tail.close()
+    assert list(tail.lines) == ["new"]
