@@ -1,0 +1,210 @@
+"""Anthropic's Messages API: an `Ask` as a request body, the events of its stream as Parley's.
+
+As of API version 2026-10-21. Temperature goes nowhere: that version refuses it even at its default value.
+Knows nothing of clients, keys and hosts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.chat.history import Asked, Reply, Turn
+from parley.chat.transcript import Text, Thinking
+from parley.models import cache, decoder
+from parley.models.arriving import Arriving
+from parley.models.ask import Ask, offer
+from parley.models.decoder import sound_signature
+from parley.models.events import Event, Reason, ThinkingEnd, Usage
+from parley.models.fields import mapping, number, text
+from parley.models.outgoing import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
+from parley.models.thinking import claude_thinking
+from parley.tools.convert import to_anthropic
+
+Body = dict[str, Any]
+Block = dict[str, Any]
+
+
+def request(ask: Ask) -> Body:
+    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    turns = ask.turns()
+    messages = _messages(turns, ask)
+    mode = claude_thinking(ask.model, ask.thinking, ask.max_tokens)
+    body: Body = {"model": ask.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
+    if ask.system.strip():
+        body["system"] = [{"type": "text", "text": ask.system}]
+    body |= _tools(ask, turns)
+    if mode.config and _may_think(mode.config, messages):
+        body["thinking"] = dict(mode.config)
+    if mode.effort:
+        body["output_config"] = {"effort": mode.effort}
+    cache.mark(body)
+    return fit_body(body)
+
+
+def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
+    offered = offer(ask, turns)
+    tools = [to_anthropic(name, tool) for name, tool in offered.tools]
+    choice = {"tool_choice": {"type": "none"}} if offered.forbidden else {}
+    return ({"tools": tools} if tools else {}) | choice
+
+
+def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
+    """Messages of blocks, their roles alternating."""
+    ids = wire_ids(turns, STRICT_ID)
+    messages = list[Body]()
+    for role, blocks in _sides(turns, ids, ask):
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        elif blocks:
+            messages.append({"role": role, "content": blocks})
+    if messages and messages[-1]["role"] == "assistant":
+        _strip_end(messages[-1]["content"])
+    return messages
+
+
+def _sides(turns: Sequence[Turn], ids: Mapping[str, str], ask: Ask) -> Iterator[tuple[str, list[Block]]]:
+    for turn in turns:
+        match turn:
+            case Asked(said):
+                yield "user", [{"type": "text", "text": said}]
+            case Reply():
+                yield "assistant", [*_said(turn, ask), *_called(turn, ids)]
+                yield "user", _results(turn, ids)
+
+
+def _said(reply: Reply, ask: Ask) -> Iterator[Block]:
+    for part in reply.parts:
+        match part:
+            case Text(said):
+                yield {"type": "text", "text": said}
+            case Thinking() if ask.goes_back(part, reply):
+                if part.redacted:
+                    yield {"type": "redacted_thinking", "data": part.signature}
+                else:
+                    yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
+
+
+def _called(reply: Reply, ids: Mapping[str, str]) -> Iterator[Block]:
+    for each in reply.calls:
+        name, given = wire_name(each.call.name), arguments_object(each.call.arguments)
+        yield {"type": "tool_use", "id": ids[each.id], "name": name, "input": given}
+
+
+def _results(reply: Reply, ids: Mapping[str, str]) -> list[Block]:
+    return [
+        {"type": "tool_result", "tool_use_id": ids[each.id], "content": each.content}
+        | ({} if each.status == "ok" else {"is_error": True})
+        for each in reply.calls
+    ]
+
+
+def _strip_end(blocks: list[Block]) -> None:
+    """The API refuses a last text that ends in blanks."""
+    if blocks[-1]["type"] == "text":
+        blocks[-1]["text"] = blocks[-1]["text"].rstrip()
+
+
+def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
+    """Manual mode refuses an open loop that does not begin with thinking, so it pauses till the next one."""
+    said = [(message["role"], message["content"]) for message in messages]
+    asked = [n for n, (role, blocks) in enumerate(said) if role == "user" and blocks[-1]["type"] == "text"]
+    loop = said[asked[-1] + 1 :] if asked else said
+    first = loop[0][1][0]["type"] if loop else "thinking"
+    return config["type"] != "enabled" or first in ("thinking", "redacted_thinking")
+
+
+# --- The stream -------------------------------------------------------------------------------------------
+
+_REASONS: Mapping[str, Reason] = {
+    "end_turn": "complete",
+    "stop_sequence": "complete",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context",
+    "pause_turn": "pause",
+}
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class Decoder(decoder.Decoder):
+    """The events of one stream, in the order of arrival; calls are held until the reply is complete.
+
+    That moves text and thinking that follow a call before it, where the file has them; such thinking
+    loses its signature, which would not hold there.
+    """
+
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._kinds: dict[int, str] = {}
+        self._calls: dict[int, Arriving] = {}
+        self._signature = ""
+        self._usage: dict[str, int] = {}
+        self._stop: tuple[Reason, str] | None = None
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
+        match raw.get("type"):
+            case "message_start":
+                yield from self._count(mapping(mapping(raw, "message"), "usage"))
+            case "content_block_start":
+                yield from self._open(number(raw, "index"), mapping(raw, "content_block"))
+            case "content_block_delta":
+                yield from self._delta(number(raw, "index"), mapping(raw, "delta"))
+            case "content_block_stop" if self._kinds.get(number(raw, "index")) == "thinking":
+                yield from self._end_thinking("" if self._calls else self._signature)
+            case "message_delta":
+                self._note_stop(mapping(raw, "delta"))
+                yield from self._count(mapping(raw, "usage"))
+            case "message_stop":
+                yield from self._finish()
+            case "error":
+                error = mapping(raw, "error")
+                raise decoder.stream_failed(self.provider, text(error, "type"), text(error, "message"))
+
+    def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
+        kind = self._kinds[index] = text(block, "type")
+        match kind:
+            case "text":
+                yield from self._say(text(block, "text"))
+            case "thinking":
+                self._signature = text(block, "signature")
+                yield from self._think(text(block, "thinking"))
+            case "redacted_thinking" if not self._calls:
+                if data := sound_signature(text(block, "data")):
+                    yield ThinkingEnd(data, redacted=True)
+            case "tool_use":
+                self._calls[index] = Arriving(text(block, "id"), text(block, "name"))
+                if given := mapping(block, "input"):  # whole at once: compatible servers do so
+                    self._calls[index].arguments = json.dumps(given, ensure_ascii=False)
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
+        if index not in self._kinds:
+            raise ValueError(f"a piece of block {index}, which was never begun")
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._say(text(delta, "text"))
+            case "thinking_delta":
+                yield from self._think(text(delta, "thinking"))
+            case "signature_delta":
+                self._signature += text(delta, "signature")
+            case "input_json_delta" if index in self._calls:
+                self._calls[index].arguments += text(delta, "partial_json")
+
+    def _count(self, usage: Mapping[str, Any]) -> Iterator[Event]:
+        details = mapping(usage, "output_tokens_details")
+        self._usage |= {key: number(usage, key) for key in _COUNTS if usage.get(key) is not None}
+        self._usage |= {"thinking": number(details, "thinking_tokens")} if details else {}
+        sent, out, read, write = (self._usage.get(key, 0) for key in _COUNTS)
+        yield Usage(sent + read + write, out, read, write, self._usage.get("thinking", 0))
+
+    def _note_stop(self, delta: Mapping[str, Any]) -> None:
+        if said := text(delta, "stop_reason"):
+            explanation = text(mapping(delta, "stop_details"), "explanation")
+            self._stop = _REASONS.get(said, "complete"), explanation if said in _REASONS else said
+
+    def _finish(self) -> Iterator[Event]:
+        if self._stop is None:
+            raise decoder.ended_early(self.provider)
+        yield from self._conclude([self._calls[index] for index in sorted(self._calls)], *self._stop)

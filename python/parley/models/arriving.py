@@ -1,0 +1,129 @@
+"""What arrives in pieces, cut anywhere: texts and tool calls, until they are whole.
+
+Knows what the file can hold, and nothing of any wire format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from parley.chat.grammar import extra_json, fit
+from parley.chat.transcript import CALL_ID, ToolCall
+from parley.errors import ModelError
+from parley.models.events import Call
+from parley.models.fields import mapping, number, text
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class Arriving:
+    """A call whose pieces are still arriving."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def is_whole(self) -> bool:
+        """Whether the arguments are a JSON value that needs nothing more; blank ones may be cut."""
+        try:
+            json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+
+class ArrivingCalls:
+    """The calls of one reply in Chat Completions, put together from their pieces."""
+
+    def __init__(self) -> None:
+        self.all: list[Arriving] = []
+        self._at: dict[int, Arriving] = {}
+
+    def feed(self, piece: Mapping[str, Any]) -> None:
+        """A piece belongs to the last call of its index, unless it brings another id, or a name anew.
+
+        Gemini sends parallel calls whole, some of them all under index 0 and without an id.
+        """
+        index, call_id, function = number(piece, "index"), text(piece, "id"), mapping(piece, "function")
+        name, given = text(function, "name"), function.get("arguments")
+        call = self._at.get(index)
+        if call is None or _is_another(call, call_id, name):
+            call = self._at[index] = Arriving()
+            self.all.append(call)
+        call.id, call.name = call.id or call_id, call.name or name
+        call.arguments += given if isinstance(given, str) else json.dumps(given) if given else ""
+        call.extra |= _beside(piece, function)
+
+
+def _is_another(call: Arriving, call_id: str, name: str) -> bool:
+    if call_id and call.id:
+        return call_id != call.id
+    return bool(name and call.name) and (name != call.name or call.is_whole())
+
+
+def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a call that OpenAI does not know: they go into the file and back to whom they came from."""
+    own = {key: value for key, value in piece.items() if key not in ("index", "id", "type", "function")}
+    inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
+    extra = own | ({"function": inner} if inner else {})
+    return {key: value for key, value in extra.items() if value is not None}
+
+
+def finished_calls(arriving: Sequence[Arriving], *, cut: bool) -> list[Call]:
+    """The calls of a reply, numbered; of a reply cut at its length, the last only if it is whole.
+
+    An id that is missing, given twice or unfit for the file is replaced by one made of the position.
+    """
+    kept = arriving[:-1] if cut and arriving and not arriving[-1].is_whole() else arriving
+    given = [call.id for call in kept]
+    calls, taken = list[Call](), set[str]()
+    for index, call in enumerate(kept):
+        if not call.name:
+            raise ModelError(
+                "The model called a tool without naming one.", reason="a tool call without a name"
+            )
+        call_id = call.id
+        if call_id in taken or not CALL_ID.fullmatch(call_id):
+            call_id = _own_id(index, {*given, *taken})
+        taken.add(call_id)
+        name, arguments = _joined(call.name), _joined(call.arguments)
+        calls.append(Call(ToolCall(call_id, name, arguments, index, extra_json(call.extra))))
+    return calls
+
+
+def _own_id(index: int, known: set[str]) -> str:
+    own = f"call_p{index + 1}"
+    while own in known:
+        own += "_"
+    return own
+
+
+class Pieces:
+    """Text that arrives in pieces cut anywhere, even between the halves of a surrogate pair."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, piece: str) -> str:
+        """The text as far as it is whole; what no text of a file holds is replaced."""
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        return fit(_joined(piece)) if piece else ""
+
+    def end(self) -> str:
+        """A half that never found its other."""
+        return self.feed(" ")[:-1] if self._half else ""
+
+
+def _joined(piece: str) -> str:
+    """The text with the halves of a surrogate pair, as JSON's escapes leave them in two texts, made one."""
+    if not _SURROGATE.search(piece):
+        return piece
+    return piece.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -1,0 +1,126 @@
+"""What the decoders of all formats have in common: how text, thinking and the end are said, and failure.
+
+Unknown kinds of events pass, since providers add some monthly; known ones that are not what they must be
+are a `ModelError`, and after one a decoder only fails again.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.chat.grammar import fit
+from parley.errors import ModelError
+from parley.models.arriving import Arriving, Pieces, finished_calls
+from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
+
+MESSAGE_SHOWN = 300
+
+_WHOLE: frozenset[Reason] = frozenset({"complete", "tool_calls", "pause"})
+"""After any other end the last call may be cut."""
+
+_SIGNATURE = re.compile(r"\S([^\n]*\S)?")
+
+
+class Decoder(ABC):
+    """Turns the decoded payloads of one stream into events; once it has failed it only fails again."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        self.provider = provider
+        self.model = model
+        self._failure: ModelError | None = None
+        self._is_over = False
+        self._prose = Pieces()
+        self._thoughts = Pieces()
+
+    def feed(self, raw: Mapping[str, Any]) -> list[Event]:
+        """All events that this payload made possible; raises ModelError."""
+        return self._guarded(lambda: self._take(raw))
+
+    def end(self) -> list[Event]:
+        """The events that the end of the stream makes possible; raises ModelError if it came too early."""
+        return self._guarded(self._finish)
+
+    def _guarded(self, step: Callable[[], Iterable[Event]]) -> list[Event]:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return [] if self._is_over else list(step())
+        except ModelError as error:
+            self._failure = error
+            raise
+        except ValueError as error:
+            self._failure = ModelError(
+                f"{self.provider} sent an event that cannot be read: {error}", reason="a malformed event"
+            )
+            raise self._failure from error
+
+    @abstractmethod
+    def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
+        """The events of one payload."""
+
+    @abstractmethod
+    def _finish(self) -> Iterable[Event]:
+        """The events at the end of the stream, if the reply has not been concluded before."""
+
+    def _say(self, piece: str) -> Iterator[Event]:
+        if whole := self._prose.feed(piece):
+            yield TextDelta(whole)
+
+    def _think(self, piece: str) -> Iterator[Event]:
+        if whole := self._thoughts.feed(piece):
+            yield ThinkingDelta(whole)
+
+    def _end_thinking(self, signature: str = "") -> Iterator[Event]:
+        if rest := self._thoughts.end():
+            yield ThinkingDelta(rest)
+        yield ThinkingEnd(sound_signature(signature))
+
+    def _conclude(self, calls: Sequence[Arriving], reason: Reason, detail: str) -> Iterator[Event]:
+        """The calls, then the end; whether there are calls is seen from them, not from what was said."""
+        self._is_over = True
+        if rest := self._prose.end():
+            yield TextDelta(rest)
+        made = finished_calls(calls, cut=reason not in _WHOLE)
+        yield from made
+        if reason in ("complete", "tool_calls"):
+            reason = "tool_calls" if made else "complete"
+        yield Finished(reason, one_line(detail))
+
+
+def stream_failed(provider: str, kind: str, message: str) -> ModelError:
+    """The error for a provider that says, within the stream, that it cannot go on."""
+    said = one_line(message) or one_line(kind) or "no reason given"
+    return ModelError(
+        f"{provider} broke off the reply: {said}", reason=one_line(kind) or said, retryable=kind in PASSING
+    )
+
+
+PASSING = frozenset(
+    [
+        *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic
+        *["server_error", "rate_limit_exceeded"],  # OpenAI
+    ]
+)
+"""Errors that say nothing against the request."""
+
+
+def ended_early(provider: str) -> ModelError:
+    """The error for a stream that stops before the reply is complete."""
+    return ModelError(
+        f"{provider} ended the stream before the reply was complete.", reason="the stream ended early"
+    )
+
+
+def one_line(said: str) -> str:
+    """A provider's words as one bounded line."""
+    line = " ".join(fit(said[: 4 * MESSAGE_SHOWN]).split())
+    return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
+
+
+def sound_signature(signature: str) -> str:
+    """The signature, or "" for one that the file could not hold as it is."""
+    is_sound = _SIGNATURE.fullmatch(signature) and fit(signature) == signature
+    return signature if is_sound and signature.split(" ")[0] != "redacted" else ""

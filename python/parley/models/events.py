@@ -1,0 +1,75 @@
+"""What a model says while it replies, whoever it is: the events that decoders make of a stream.
+
+A reply is text and thinking in the order of arrival, then its calls, then `Finished`; `Usage` may come at
+any time. Knows nothing of streams and providers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.transcript import ToolCall
+
+Reason: TypeAlias = Literal[
+    "complete", "tool_calls", "length", "refusal", "content_filter", "context", "pause"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the reply's text; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """The next piece of the current thinking block; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingEnd:
+    """The end of one thinking block; blocks come one after another.
+
+    A redacted block is this event alone, with the provider's encrypted content as `signature`;
+    a block whose provider shows no text is this event alone, too.
+    """
+
+    signature: str = ""
+    redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A complete tool call. Calls come when the reply is complete, after all of its text."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of the request so far, replacing what was said before.
+
+    `input` is all of the prompt, what was read from or written to a cache included; `output` includes
+    `thinking`.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    thinking: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The reply is over, and why; `detail` is the provider's own word where it says more."""
+
+    reason: Reason
+    detail: str = ""
+
+
+Event: TypeAlias = TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished

@@ -1,0 +1,50 @@
+"""The fields of a provider's JSON, read with care.
+
+`null` stands for an absent field everywhere, as compatible servers write it; a field of another type than
+it must be raises ValueError with a reason of one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under `key`, an empty one where there is none."""
+    value = raw.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected an object as {key!r}, got {type(value).__name__}")
+    return value
+
+
+def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The objects of the array under `key`, none where there is none."""
+    value = raw.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        raise ValueError(f"expected an array of objects as {key!r}")
+    return value
+
+
+def text(raw: Mapping[str, Any], key: str) -> str:
+    """The text under `key`, "" where there is none."""
+    value = raw.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text as {key!r}, got {type(value).__name__}")
+    return value
+
+
+def number(raw: Mapping[str, Any], key: str) -> int:
+    """The whole number under `key`, 0 where there is none."""
+    value = raw.get(key)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"expected a whole number as {key!r}, got {type(value).__name__}")
+    return value

@@ -1,0 +1,214 @@
+"""OpenAI's Chat Completions, which every compatible server speaks in its own way.
+
+An `Ask` as a request body, the chunks of its stream as Parley's events. The quirks that are taken account
+of: Gemini's thought signatures and parallel calls, reasoning under several names, `<think>` tags, missing
+ids, nulls. Knows nothing of clients, keys and hosts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.chat.history import Answered, Asked, Reply, Turn
+from parley.models import decoder
+from parley.models.arriving import ArrivingCalls
+from parley.models.ask import Ask, offer
+from parley.models.events import Event, Reason, Usage
+from parley.models.fields import mapping, number, sequence, text
+from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, wire_ids, wire_name
+from parley.models.think_tags import ThinkTags
+from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
+from parley.tools.convert import to_openai
+
+Body = dict[str, Any]
+
+SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""Gemini's own word for a call that it did not make."""
+
+
+def request(ask: Ask) -> Body:
+    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    turns = ask.turns()
+    body: Body = {"model": ask.model, "messages": _messages(ask, turns), "stream": True}
+    body["stream_options"] = {"include_usage": True}
+    body |= _tools(ask, turns)
+    if ask.max_tokens is not None:
+        is_new = ask.official or is_reasoning(ask.model)
+        body["max_completion_tokens" if is_new else "max_tokens"] = ask.max_tokens
+    if ask.temperature is not None and not is_reasoning(ask.model):
+        body["temperature"] = ask.temperature
+    if effort := _effort(ask, has_tools="tools" in body):
+        body["reasoning_effort"] = effort
+    return fit_body(body)
+
+
+def _effort(ask: Ask, *, has_tools: bool) -> str | None:
+    if has_tools and prefers_responses(ask.model):
+        return "none"  # with tools these models are served here at no other effort
+    return openai_effort(ask.model, ask.thinking)
+
+
+def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
+    offered = offer(ask, turns)
+    tools = [to_openai(name, tool) for name, tool in offered.tools]
+    return ({"tools": tools} if tools else {}) | ({"tool_choice": "none"} if offered.forbidden else {})
+
+
+def _messages(ask: Ask, turns: Sequence[Turn]) -> list[Body]:
+    """Messages in which no two of the user or the assistant stand side by side: some servers refuse that."""
+    ids = wire_ids(turns, SHORT_ID)
+    current = max((n for n, turn in enumerate(turns) if isinstance(turn, Asked)), default=0)
+    messages = [{"role": "system", "content": ask.system}] if ask.system.strip() else []
+    for number_, turn in enumerate(turns):
+        match turn:
+            case Asked(said):
+                _add(messages, {"role": "user", "content": said})
+            case Reply():
+                is_signed = ask.provider == "gemini" and number_ > current
+                _add(messages, _said(turn, ids, ask, is_signed=is_signed))
+                messages += [_result(each, ids, ask) for each in turn.calls]
+    return messages
+
+
+def _add(messages: list[Body], message: Body) -> None:
+    if messages and messages[-1]["role"] == message["role"]:
+        texts = [messages[-1]["content"], message["content"]]
+        messages[-1] |= message | {"content": "\n\n".join(filter(None, texts))}
+    else:
+        messages.append(message)
+
+
+def _said(reply: Reply, ids: Mapping[str, str], ask: Ask, *, is_signed: bool) -> Body:
+    message: Body = {"role": "assistant", "content": reply.text or None}
+    if reply.calls:
+        message["tool_calls"] = [_called(each, ids, ask) for each in reply.calls]
+        if is_signed and "extra_content" not in message["tool_calls"][0]:
+            message["tool_calls"][0]["extra_content"] = SIGNATURE_BY_ANOTHER
+    return message
+
+
+def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
+    given = each.call.arguments
+    if not ask.official or not given.strip():
+        given = arguments_text(given)
+    function = {"name": wire_name(each.call.name), "arguments": given}
+    return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, ask)
+
+
+def _extra(each: Answered, ask: Ask) -> Body:
+    """The signature that Gemini put beside a call; to others it is an unknown field."""
+    extra = json.loads(each.call.extra) if each.call.extra and ask.provider == "gemini" else {}
+    return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
+
+
+def _result(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
+    content = each.content if each.status == "ok" else f"Error: {each.content}"
+    message = {"role": "tool", "tool_call_id": ids[each.id], "content": content}
+    return message if ask.official else message | {"name": wire_name(each.call.name)}
+
+
+# --- The stream -------------------------------------------------------------------------------------------
+
+_REASONS: Mapping[str, Reason] = {
+    "stop": "complete",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+}
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put thinking: DeepSeek and vLLM the one, Ollama and OpenRouter the other."""
+
+
+class Decoder(decoder.Decoder):
+    """The events of one stream. All that a last chunk may still change is said at the end of the stream."""
+
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._tags = ThinkTags() if provider != "openai" else None
+        self._is_thinking = False
+        self._has_refused = False
+        self._calls = ArrivingCalls()
+        self._usage = Usage()
+        self._stop = ""
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
+        if raw.get("error"):
+            raise self._broken_off(raw["error"])
+        for choice in sequence(raw, "choices")[:1]:
+            yield from self._delta(mapping(choice, "delta"))
+            self._stop = text(choice, "finish_reason") or self._stop
+        if counts := mapping(raw, "usage"):
+            yield from self._count(counts)
+
+    def _broken_off(self, error: object) -> Exception:
+        said = error if isinstance(error, Mapping) else {"message": str(error)}
+        kind = said.get("type") or said.get("code") or ""
+        return decoder.stream_failed(self.provider, str(kind), str(said.get("message") or ""))
+
+    def _delta(self, delta: Mapping[str, Any]) -> Iterator[Event]:
+        for key in _THOUGHTS:
+            if isinstance(delta.get(key), str) and delta[key]:
+                yield from self._thought(delta[key])
+                break
+        if content := text(delta, "content"):
+            yield from self._content(content)
+        if refusal := text(delta, "refusal"):
+            self._has_refused = True
+            yield from self._prose_after_thought(refusal)
+        pieces = sequence(delta, "tool_calls")
+        if legacy := mapping(delta, "function_call"):
+            pieces = [*pieces, {"index": 0, "function": legacy}]
+        for piece in pieces:
+            self._calls.feed(piece)
+
+    def _thought(self, piece: str) -> Iterator[Event]:
+        self._is_thinking = True
+        yield from self._think(piece)
+
+    def _thought_over(self) -> Iterator[Event]:
+        if self._is_thinking:
+            self._is_thinking = False
+            yield from self._end_thinking()
+
+    def _content(self, content: str) -> Iterator[Event]:
+        for kind, piece in self._tags.feed(content) if self._tags else [("text", content)]:
+            yield from self._tagged(kind, piece)
+
+    def _tagged(self, kind: str, piece: str) -> Iterator[Event]:
+        match kind:
+            case "thinking":
+                yield from self._thought(piece)
+            case "end":
+                yield from self._thought_over()
+            case _:
+                yield from self._prose_after_thought(piece)
+
+    def _prose_after_thought(self, piece: str) -> Iterator[Event]:
+        yield from self._thought_over()
+        yield from self._say(piece)
+
+    def _count(self, counts: Mapping[str, Any]) -> Iterator[Event]:
+        prompt = mapping(counts, "prompt_tokens_details")
+        usage = Usage(
+            number(counts, "prompt_tokens"),
+            number(counts, "completion_tokens"),
+            number(prompt, "cached_tokens"),
+            number(prompt, "cache_write_tokens"),
+            number(mapping(counts, "completion_tokens_details"), "reasoning_tokens"),
+        )
+        if usage != self._usage:
+            self._usage = usage
+            yield usage
+
+    def _finish(self) -> Iterator[Event]:
+        if not self._stop:
+            raise decoder.ended_early(self.provider)
+        for kind, piece in self._tags.end() if self._tags else []:
+            yield from self._tagged(kind, piece)
+        yield from self._thought_over()
+        reason = "refusal" if self._has_refused else _REASONS.get(self._stop, "complete")
+        yield from self._conclude(self._calls.all, reason, "" if self._stop in _REASONS else self._stop)

@@ -1,0 +1,96 @@
+"""What a request says in another way than the file: ids and names of calls, arguments, broken characters.
+
+Mapped the same way each time, so that the same file makes the same request. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from parley.chat.grammar import fit
+from parley.chat.history import Reply, Turn
+from parley.tools.names import fold
+from parley.tools.schema import decode_arguments
+
+MAX_LENGTH = 64
+STRICT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What Anthropic takes."""
+SHORT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""What OpenAI takes."""
+
+RAW = "_raw"
+"""The one key of the object that stands for arguments which are no JSON object."""
+
+_DIGEST = 12
+
+
+def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
+    """An id that `fits` for each call of the turns, no two alike; one that fits is left as it is.
+
+    Decided in the order of the turns, so that what is said later changes no earlier id: providers cache
+    requests by their beginning.
+    """
+    ids = dict[str, str]()
+    taken = set[str]()
+    for call_id in (each.id for turn in turns if isinstance(turn, Reply) for each in turn.calls):
+        salt, candidate = 0, call_id if fits.fullmatch(call_id) else _hashed(call_id, 0)
+        while candidate in taken:
+            salt += 1
+            candidate = _hashed(call_id, salt)
+        ids[call_id] = candidate
+        taken.add(candidate)
+    return ids
+
+
+def wire_name(name: str) -> str:
+    """A called tool's name as every provider takes it, whatever the model called."""
+    folded = fold(name)
+    return folded if len(folded) <= MAX_LENGTH else _hashed(name, 0)
+
+
+def _hashed(text: str, salt: int) -> str:
+    digest = hashlib.sha256(f"{salt or ''}{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{fold(text)[: MAX_LENGTH - _DIGEST - 1]}_{digest}"
+
+
+def arguments_object(arguments: str) -> dict[str, Any]:
+    """The arguments as the object that a wire format wants; blank ones are `{}`.
+
+    What is not one unambiguous JSON object goes whole under the key `_raw`, so that the model sees what
+    it wrote. Big integers, `1.0` and the order of keys survive.
+    """
+    text = fit(arguments)
+    try:
+        return decode_arguments(text)
+    except ValueError:
+        return {RAW: text}
+
+
+def arguments_text(arguments: str) -> str:
+    """The arguments as JSON text of an object; text that is one already is left as it is.
+
+    Compatible servers parse the arguments of past calls and fail on anything else.
+    """
+    found = arguments_object(arguments)
+    return fit(arguments) if found and RAW not in found else json.dumps(found, ensure_ascii=False)
+
+
+def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The request body with every text as UTF-8 can carry it; schemas and extra keys may hold anything."""
+    return {fit(key): _fit_value(each) for key, each in body.items()}
+
+
+def _fit_value(value: object) -> object:
+    match value:
+        case str():
+            return fit(value)
+        case dict():
+            return fit_body(value)
+        case list() | tuple():
+            return [_fit_value(each) for each in value]
+        case _:
+            return value

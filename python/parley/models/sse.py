@@ -1,0 +1,106 @@
+"""Server-sent events: bytes in, however they were cut, payload texts out.
+
+Follows the WHATWG rules for lines, comments and fields; of the fields only `data` counts, since every
+provider says inside the payload what it is. Knows nothing of what a payload means but `[DONE]`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from parley.errors import ModelError
+
+DONE = "[DONE]"
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class SSE:
+    """Feed it a response's bytes; it gives the payloads that became complete.
+
+    `done` tells that `[DONE]` was seen: what comes after it is ignored.
+    """
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.done = False
+        self._max = max_event_bytes
+        self._unended: list[bytes] = []
+        self._unended_size = 0
+        self._after_cr = False
+        self._at_start = True
+        self._data: list[bytes] = []
+        self._data_size = 0
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """The payloads that `chunk` completes; raises ModelError for an event beyond all bounds."""
+        if self._after_cr and chunk:
+            chunk, self._after_cr = chunk.removeprefix(b"\n"), False
+        payloads = list[str]()
+        *ended, unended = _LINE_END.split(chunk)
+        for piece in ended:
+            self._keep(piece)
+            line = b"".join(self._unended)
+            self._unended, self._unended_size = [], 0
+            payloads += self._line(line)
+        self._keep(unended)
+        self._after_cr = chunk.endswith(b"\r")
+        return payloads
+
+    def end(self) -> list[str]:
+        """What the end of the bytes completes: an event whose blank line is missing, never half a line."""
+        last = b"".join(self._unended)
+        self._unended = []
+        if last.removeprefix(b"data:").strip() == DONE.encode():
+            return [*self._dispatch(), *self._line(last), *self._dispatch()]
+        return [] if last else self._dispatch()
+
+    def _keep(self, piece: bytes) -> None:
+        if piece:
+            self._unended.append(piece)
+            self._unended_size += len(piece)
+        if self._unended_size + self._data_size > self._max:
+            raise ModelError(
+                f"The provider sent an event of more than {self._max} bytes.", reason="an event too large"
+            )
+
+    def _line(self, line: bytes) -> list[str]:
+        if self._at_start:
+            line, self._at_start = line.removeprefix(_BOM), False
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            value = value.removeprefix(b" ")
+            self._data.append(value)
+            self._data_size += len(value)
+        return []
+
+    def _dispatch(self) -> list[str]:
+        payload = b"\n".join(self._data).decode("utf-8", "replace")
+        self._data, self._data_size = [], 0
+        self.done = self.done or payload.strip() == DONE
+        return [payload] if payload.strip() and not self.done else []
+
+
+def _null(_: str) -> None:
+    """NaN and the infinities are no JSON, and no field that matters holds one."""
+
+
+def decode_payload(payload: str) -> Mapping[str, Any]:
+    """A payload as the JSON object it must be; raises ModelError for anything else."""
+    try:
+        value = json.loads(payload, parse_constant=_null)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            "The provider sent an event that is not JSON.", reason="an unreadable event"
+        ) from error
+    if not isinstance(value, dict):
+        raise ModelError(
+            "The provider sent an event that is not a JSON object.", reason="an unreadable event"
+        )
+    return value

@@ -1,0 +1,81 @@
+"""Thinking that local models write into their text, as `<think>…</think>` at its beginning.
+
+Knows the two spellings of the tag and how pieces of a stream are cut; knows nothing of events or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["text", "thinking", "end"]
+
+_OPENERS = ("<think>", "<thinking>")
+_CLOSERS: Mapping[str, str] = {"<think>": "</think>", "<thinking>": "</thinking>"}
+
+
+class ThinkTags:
+    """Takes a thinking block off the start of a text that arrives in pieces, cut anywhere.
+
+    Only there: further down the tag is something the model writes about. Gives ("thinking", piece),
+    ("end", "") after the block, and ("text", piece); blank space around the tags is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._closer = ""
+        self._thought = False
+        self._state: Literal["start", "thinking", "after", "text"] = "start"
+
+    def feed(self, piece: str) -> list[tuple[Kind, str]]:
+        """What this piece settles; the rest is held back."""
+        if self._state == "text":
+            return [("text", piece)] if piece else []
+        self._held += piece
+        found = list[tuple[Kind, str]]()
+        if self._state == "start":
+            self._open()
+        if self._state == "thinking":
+            found += self._think()
+        if self._state == "after" and (rest := self._held.lstrip()):
+            self._held, self._state = rest, "text"
+        if self._state == "text" and self._held:
+            found.append(("text", self._held))
+            self._held = ""
+        return found
+
+    def end(self) -> list[tuple[Kind, str]]:
+        """What is still held back, at the end of the reply."""
+        held, state, self._held, self._state = self._held, self._state, "", "text"
+        if state == "thinking":
+            return [*self._thinking(held.rstrip()), ("end", "")]
+        return [("text", held)] if held and state == "start" else []
+
+    def _open(self) -> None:
+        start = self._held.lstrip()
+        tag = next((tag for tag in _OPENERS if start.startswith(tag)), None)
+        if tag is not None:
+            self._closer, self._state = _CLOSERS[tag], "thinking"
+            self._held = start.removeprefix(tag)
+        elif start and not any(tag.startswith(start) for tag in _OPENERS):
+            self._state = "text"
+
+    def _think(self) -> list[tuple[Kind, str]]:
+        if not self._thought:
+            self._held = self._held.lstrip()
+        thought, closed, rest = self._held.partition(self._closer)
+        if closed:
+            self._held, self._state = rest, "after"
+            return [*self._thinking(thought.rstrip()), ("end", "")]
+        keep = len(thought[: len(thought) - self._half_closer(thought)].rstrip())
+        self._held = thought[keep:]
+        return self._thinking(thought[:keep])
+
+    def _thinking(self, piece: str) -> list[tuple[Kind, str]]:
+        self._thought = self._thought or bool(piece)
+        return [("thinking", piece)] if piece else []
+
+    def _half_closer(self, thought: str) -> int:
+        """How many characters at the end may be the beginning of the closing tag."""
+        lengths = range(len(self._closer) - 1, 0, -1)
+        return next((n for n in lengths if self._closer.startswith(thought[-n:]) and thought), 0)
