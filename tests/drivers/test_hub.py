@@ -194,6 +194,14 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
         await hub.close()
 
 
+async def test_an_http_server_that_refuses_says_with_what_status() -> None:
+    async with served([]) as url:
+        hub = Hub({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
+        assert (await hub.catalogue()).names() == ()
+        assert only(hub).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
+        await hub.close()
+
+
 async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:

@@ -129,7 +129,7 @@ class Hub:
 
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
-            async with _http(settings) as transport:
+            async with _http(settings, tail) as transport:
                 yield transport
         else:
             try:
@@ -232,12 +232,23 @@ async def _import_sdk() -> None:
 
 
 @asynccontextmanager
-async def _http(settings: ServerSettings) -> AsyncIterator["Transport"]:
+async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transport"]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    seconds = httpx2.Timeout(30, read=max(300, settings.timeout_s))
-    async with httpx2.AsyncClient(headers=dict(settings.headers), timeout=seconds) as client:
+    async def note(response: httpx2.Response) -> None:
+        if response.is_error:  # the SDK does not say which status it was
+            tail.lines.append(
+                f"{response.request.method}: HTTP {response.status_code} {response.reason_phrase}"
+            )
+
+    tail.lines.clear()
+    client = httpx2.AsyncClient(
+        headers=dict(settings.headers),
+        timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
+        event_hooks={"response": [note]},
+    )
+    async with client:
         yield streamable_http_client(settings.url or "", http_client=client)
 
 

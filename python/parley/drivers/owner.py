@@ -124,9 +124,9 @@ class Owner:
         session = self._session
         if session is None:
             return Outcome("error", self._error or f"MCP server '{self.settings.name}' was stopped")
-        if tool not in self.tools:
-            known = any(tool.name == other.name for other in self.tools)
-            reason = "has changed its definition since" if known else "is no longer offered"
+        digest = next((other.digest for other in self.tools if other.name == tool.name), None)
+        if digest != tool.digest:
+            reason = "has changed its definition since" if digest else "is no longer offered"
             return Outcome("error", f"Tool '{tool.name}' of MCP server '{self.settings.name}' {reason}")
         task = asyncio.get_running_loop().create_task(self._ask(session, tool, arguments, progress))
         self._calls.add(task)
