@@ -34,6 +34,7 @@ from parley.tools.catalogue import Catalogue, Tool
 from parley.turn import plan
 from parley.turn.approval import Approvals, CallKey, Decision, LedgerView, Rule, Rules, call_key, written_key
 from parley.turn.choice import Scope, chosen, exchange_at
+from parley.turn.guidance import guidance
 from parley.turn.limits import Limits
 from parley.turn.plan import Situation, next_step
 
@@ -149,6 +150,25 @@ class Ledger(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A call is sent to its server."""
+
+    proposal: Proposal
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call has its result."""
+
+    proposal: Proposal
+    result: Result
+
+
+Happening: TypeAlias = Event | CallBegan | CallEnded
+
+
 class World(Protocol):
     """Time, tasks, and where the user is told what happens."""
 
@@ -164,8 +184,8 @@ class World(Protocol):
         """Show what is being done; "" when nothing is."""
         ...
 
-    def usage(self, usage: Usage) -> None:
-        """Take note of what a request used."""
+    def happened(self, what: Happening) -> None:
+        """Take note of what the model said, or of a call that began or ended."""
         ...
 
 
@@ -225,9 +245,10 @@ class Look:
 
     def ask(self, tools_on: bool) -> Ask:
         """The request that the model is to answer."""
-        shot = self.snapshot
+        shot, ask = self.snapshot, self.conduct.ask
         return replace(
-            self.conduct.ask,
+            ask,
+            system="\n\n".join(filter(None, (ask.system, guidance(self.catalogue) if tools_on else ""))),
             transcript=shot.transcript,
             at=shot.at,
             catalogue=self.catalogue,
@@ -369,6 +390,7 @@ class _Reply:
 
     async def take(self, event: Event) -> None:
         """One event of the model."""
+        self.ports.world.happened(event)
         match event:
             case TextDelta(text):
                 await self._append(self.writer.text(text))
@@ -380,10 +402,10 @@ class _Reply:
             case Call(call):
                 self.ports.world.status("Selecting appropriate tools...")
                 self.calls.append(call)
-            case Usage():
-                self.ports.world.usage(event)
             case Finished():
                 self.finished = event
+            case Usage():
+                pass
 
     async def _append(self, text: str) -> None:
         if text:
@@ -464,6 +486,7 @@ async def _run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], st
         tool = seen.catalogue.get(proposal.call.name)
         if tool is None or not ports.ledger.start(call_key(proposal, tool)):
             return proposal, None
+        ports.world.happened(CallBegan(proposal, tool))
         return proposal, await ports.tools.call(tool, proposal.call.arguments)
 
     names = ", ".join(dict.fromkeys(proposal.call.name for proposal in proposals))
@@ -474,6 +497,7 @@ async def _run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], st
         async for proposal, result in ports.world.together([partial(run, p) for p in batch], limit):
             if result is not None:
                 await _settle(ports, [(proposal, result)])
+                ports.world.happened(CallEnded(proposal, result))
 
 
 @dataclass(frozen=True, slots=True)

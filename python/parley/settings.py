@@ -21,7 +21,7 @@ End each answer with a line that starts with 📝: and sums up question and answ
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where models are; `kind` is the wire format; an environment variable holds the key, or a command prints it."""
+    """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it."""
 
     name: str = ""
     kind: Literal["anthropic", "openai"] = "openai"

@@ -121,16 +121,20 @@ def legible(json_text: str) -> str:
     return "".join(c if _shows(c) else _json_escape(c) for c in json_text)
 
 
-def proposal_line(call: ToolCall, choice: str | None = None) -> str:
-    """The line of a proposal; what the user sees on it is what the call is."""
+def proposal_json(call: ToolCall) -> str:
+    """A call as OpenAI's tool-call object, legible; `read_call` reads it back."""
     keys: dict[str, Any] = {} if call.index is None else {"index": call.index}
     keys |= {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
     if call.extra:
         extra = json.loads(call.extra)
         keys["function"] |= extra.pop("function", {})
         keys |= extra
-    written = legible(json.dumps(keys, ensure_ascii=False, separators=(",", ":")))
-    return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{written}`"
+    return legible(json.dumps(keys, ensure_ascii=False, separators=(",", ":")))
+
+
+def proposal_line(call: ToolCall, choice: str | None = None) -> str:
+    """The line of a proposal; what the user sees on it is what the call is."""
+    return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{proposal_json(call)}`"
 
 
 def split_proposal(content: str) -> tuple[str | None, str, int]:

@@ -1,0 +1,131 @@
+"""How a chat is conducted: settings, the agent, and what the file's front matter asks for, made one.
+
+The front matter chooses and narrows; it never widens what the settings allow. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from parley.chat.front_matter import FrontMatter, read_front_matter
+from parley.chat.transcript import Transcript
+from parley.engine import Conduct
+from parley.models.ask import Ask, ThinkingSettings
+from parley.settings import Agent, CallLimits, Provider, Settings
+from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.approval import Rules
+from parley.turn.limits import Limits
+
+MOCK_SERVER = "mock"
+
+
+def agent_of(
+    transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
+) -> Agent:
+    """Whom a chat talks to: the agent chosen, else the front matter's, else the default."""
+    wanted = read_front_matter(transcript.front_matter).keys
+    named = settings.named_agent(chosen or wanted.get("agent", ""))
+    agent = named or settings.default_agent(environ)
+    if chosen:
+        return agent
+    provider = wanted.get("provider", agent.provider)
+    known = provider if settings.provider(provider) else agent.provider
+    return replace(agent, provider=known, model=wanted.get("model", agent.model))
+
+
+def conduct(transcript: Transcript, settings: Settings, agent: Agent) -> Conduct:
+    """The settings of a turn of this chat with this agent."""
+    wanted = read_front_matter(transcript.front_matter)
+    provider = settings.provider(agent.provider) or Provider(agent.provider)
+    safety, loop = settings.safety, settings.loop
+    limits = _call_limits(settings.max_tool_calls, wanted)
+    return Conduct(
+        agent=agent.name,
+        ask=_ask(transcript, settings, agent, provider, wanted),
+        limits=Limits(
+            per_message=limits.per_message,
+            per_session=limits.per_session,
+            max_iterations=loop.max_iterations,
+            max_consecutive_errors=loop.max_consecutive_errors,
+            max_tools_per_request=safety.max_tools_per_request,
+            blocked=safety.blocked_tool_patterns,
+        ),
+        rules=Rules(settings.approval.auto, settings.approval.deny, settings.approval.auto_read_only),
+        tools=_narrowing(settings, agent, provider, wanted),
+        scope=settings.keys.scope,
+        parallel=loop.parallel,
+        timeout_s=loop.timeout_s,
+    )
+
+
+def _ask(
+    transcript: Transcript, settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter
+) -> Ask:
+    keys = wanted.keys
+    most = settings.safety.max_tokens_per_request
+    max_tokens = keys.get("max_tokens", agent.max_tokens)
+    system = keys.get(
+        "system_prompt", settings.system_prompt if agent.system_prompt is None else agent.system_prompt
+    )
+    return Ask(
+        transcript=transcript,
+        at=0,
+        provider=provider.name,
+        model=agent.model,
+        system="\n\n".join(filter(None, (system, keys.get("system_prompt+")))),
+        max_tokens=min(filter(None, (max_tokens, most)), default=None),
+        temperature=keys.get("temperature", agent.temperature),
+        thinking=_thinking(agent.thinking or settings.thinking, keys.get("thinking")),
+        max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
+        official=provider.official,
+    )
+
+
+def _thinking(thinking: ThinkingSettings, wanted: Any) -> ThinkingSettings:
+    match wanted:
+        case bool():
+            return replace(thinking, enabled=wanted)
+        case {"enabled": bool(enabled)}:
+            return replace(thinking, enabled=enabled)
+        case _:
+            return thinking
+
+
+def _call_limits(limits: CallLimits, wanted: FrontMatter) -> CallLimits:
+    """The lower of each limit: a file can only lower them."""
+    asked = wanted.keys.get("max_tool_calls", {})
+    table = asked if isinstance(asked, dict) else {"per_message": asked}
+    return CallLimits(
+        _lower(limits.per_message, table.get("per_message")),
+        _lower(limits.per_session, table.get("per_session")),
+    )
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
+
+
+def _narrowing(settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter) -> Any:
+    """What cuts the catalogue down to this chat's tools; None where there are to be none."""
+    if "off" in (agent.tool_mode, wanted.keys.get("tool_mode")):
+        return None
+    globs = [g for g in (agent.tools, wanted.keys.get("tools")) if g is not None]
+    mock = settings.mcp.mock or provider.builtin or not settings.mcp.servers
+
+    def narrow(catalogue: Catalogue) -> Catalogue:
+        kept = (
+            (wire, tool)
+            for wire, tool in catalogue.tools
+            if (mock or tool.server != MOCK_SERVER) and all(_fits(wire, tool, each) for each in globs)
+        )
+        return Catalogue(tuple(kept))
+
+    return narrow
+
+
+def _fits(wire: str, tool: Tool, globs: Any) -> bool:
+    names = (wire, tool.name, f"{tool.server}/{tool.name}")
+    return any(fnmatchcase(name, glob) for name in names for glob in globs)

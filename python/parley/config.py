@@ -1,0 +1,47 @@
+"""Where the shell's settings are: the TOML file, read into settings.
+
+Setup tables from the editor go on top of it, key by key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from parley.settings import Settings
+from parley.settings_reader import read_settings
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """The file both editor and shell read: `$XDG_CONFIG_HOME/parley/config.toml`."""
+    home = environ.get("HOME") or str(Path.home())
+    return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
+
+
+def load_settings(
+    environ: Mapping[str, str], setup: Mapping[str, Any] | None = None
+) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
+    table, problems = _read(config_path(environ))
+    settings, wrong = read_settings(merged(table, setup or {}))
+    return settings, (*problems, *wrong)
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")), ()
+    except FileNotFoundError:
+        return {}, ()
+    except (OSError, ValueError) as error:
+        return {}, (f"parley: {path}: {error}",)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables as one: tables inside them are merged, anything else is the upper one's."""
+    both = dict(below)
+    for key, value in above.items():
+        old = both.get(key)
+        both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return both

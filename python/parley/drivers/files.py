@@ -1,0 +1,115 @@
+"""A chat as a text or a file, moved on without an editor.
+
+Implements the engine's document. A file is written whole and atomically, keeps its line ends, BOM and mode,
+and is never written over when something else changed it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from parley.chat.edits import Edit, apply_edits
+from parley.chat.reader import split_lines
+from parley.engine import Change, Snapshot
+from parley.errors import GoneError, ParleyError
+
+
+class TextDocument:
+    """A chat in memory; `shown` is told each piece of a reply as it comes."""
+
+    def __init__(self, text: str, anchor: int, shown: Callable[[str], None] = lambda _: None) -> None:
+        self.lines = split_lines(text)
+        self.anchor = anchor
+        self._shown = shown
+        self._tip = 0
+
+    @property
+    def text(self) -> str:
+        """The chat as it stands."""
+        return "".join(line + "\n" for line in self.lines)
+
+    async def read(self) -> Snapshot:
+        """The document as it is now."""
+        return Snapshot(self.text, self.anchor)
+
+    async def change(self, change: Change) -> None:
+        """Apply the edits that `change` finds."""
+        self._apply(list(change(Snapshot(self.text, self.anchor))))
+        self._changed()
+
+    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
+        """Apply an edit and write at the line it names from now on."""
+        edit, line = tip(Snapshot(self.text, self.anchor))
+        self._apply([edit])
+        self._tip = line
+
+    async def append(self, text: str) -> None:
+        """Write at the tip."""
+        first, *rest = text.split("\n")
+        self.lines[self._tip] += first
+        self.lines[self._tip + 1 : self._tip + 1] = rest
+        self._tip += len(rest)
+        self._shown(text)
+
+    async def settle(self) -> None:
+        """What was appended is in the document."""
+        self._changed()
+
+    def _apply(self, edits: list[Edit]) -> None:
+        self.lines = apply_edits(self.lines, edits)
+        for edit in edits:
+            if edit.end <= self._tip:
+                self._tip += len(edit.lines) - (edit.end - edit.start)
+
+    def _changed(self) -> None:
+        """Called when the document is worth keeping."""
+
+
+class FileDocument(TextDocument):
+    """A chat file. Raises ParleyError where it cannot be read or written."""
+
+    def __init__(
+        self, path: Path, anchor: int | None = None, shown: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.path = Path(os.path.realpath(path))
+        try:
+            self._on_disk = self.path.read_bytes()
+        except OSError as error:
+            raise ParleyError(f"cannot read {path}: {error.strerror}") from error
+        text = self._on_disk.decode("utf-8", "surrogateescape")
+        super().__init__(text, 0, shown)
+        self.anchor = len(self.lines) if anchor is None else anchor
+        self._bom = "\ufeff" if text.startswith("\ufeff") else ""
+        self._newline = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+
+    def _changed(self) -> None:
+        text = self._bom + "".join(line + self._newline for line in self.lines)
+        written = text.encode("utf-8", "surrogateescape")
+        if written == self._on_disk:
+            return
+        try:
+            if self.path.read_bytes() != self._on_disk:
+                raise GoneError(f"{self.path} was changed by another program: nothing more is written to it")
+            write_atomically(self.path, written)
+        except OSError as error:
+            raise ParleyError(f"cannot write {self.path}: {error.strerror}") from error
+        self._on_disk = written
+
+
+def write_atomically(path: Path, written: bytes) -> None:
+    """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one."""
+    mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(written)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,127 @@
+"""What outlives a chat: the settings, the providers' connections, the MCP servers, the ledger, the demo.
+
+Everything in it starts when it is first needed; one home serves all chats of a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from parley import conduct, engine
+from parley.chat.transcript import Result, Transcript
+from parley.drivers.hub import Hub
+from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
+from parley.drivers.wire import Wire, warm
+from parley.models.ask import Ask
+from parley.models.events import Event
+from parley.settings import Agent, Provider, Settings
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.schema import decode_arguments
+from parley.tools.servers import ServerSettings
+
+if TYPE_CHECKING:
+    from parley.demo.server import DemoServer
+
+
+class Home:
+    """One for each process, closed at its end."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], ledger: LedgerFile | None = None
+    ) -> None:
+        self.settings = settings
+        self.environ = environ
+        mock = ServerSettings(conduct.MOCK_SERVER, builtin=True)
+        self.hub = Hub(
+            {**settings.mcp.servers, mock.name: mock},
+            environ=environ,
+            max_bytes=settings.loop.result_max_bytes,
+        )
+        self.wire = Wire(environ, self._demo_url)
+        self._ledger = ledger
+        self._demo: DemoServer | None = None
+        self._demo_lock = asyncio.Lock()
+
+    def agents(self) -> list[str]:
+        """The names of all agents."""
+        return [agent.name for agent in self.settings.all_agents()]
+
+    def agent(self, transcript: Transcript, chosen: str | None) -> Agent:
+        """Whom a chat talks to; `chosen` was picked by the user in this session."""
+        return conduct.agent_of(transcript, self.settings, self.environ, chosen)
+
+    def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
+        """The name of the agent a chat talks to."""
+        return self.agent(transcript, chosen).name
+
+    def resolve(self, chosen: str | None) -> engine.Resolve:
+        """What makes the settings of a look at a chat."""
+        return lambda transcript: conduct.conduct(transcript, self.settings, self.agent(transcript, chosen))
+
+    def ledger(self, chat: str) -> ChatLedger:
+        """The decisions of the chat in the file of this path."""
+        if self._ledger is None:
+            self._ledger = LedgerFile(default_path(self.environ))
+        return self._ledger.chat(chat)
+
+    def ports(self, document: engine.Document, chat: str, world: engine.World) -> engine.Ports:
+        """The world of a turn in the chat whose file has this path."""
+        return engine.Ports(document, _Model(self, world), _Tools(self.hub), self.ledger(chat), world)
+
+    def provider(self, name: str) -> Provider:
+        """The provider of an agent."""
+        return self.settings.provider(name) or Provider(name)
+
+    def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
+        """Begin in a thread what takes long: the SDK of this agent's provider."""
+        loop.run_in_executor(None, partial(warm, self.provider(agent.provider).kind))
+
+    async def _demo_url(self) -> str:
+        async with self._demo_lock:
+            if self._demo is None:
+                from parley.demo import server  # nobody without the demo pays for its HTTP server
+
+                pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
+                self._demo = await server.start(pace=pace)
+            return self._demo.url
+
+    async def close(self) -> None:
+        """Stop servers and connections."""
+        demo, self._demo = self._demo, None
+        await asyncio.gather(self.hub.close(), self.wire.close(), return_exceptions=True)
+        if demo:
+            await demo.stop()
+        if self._ledger:
+            self._ledger.close()
+
+
+class _Model:
+    """The engine's model port: the provider that a request names."""
+
+    def __init__(self, home: Home, world: engine.World) -> None:
+        self._home = home
+        self._world = world
+
+    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        return self._home.wire.stream(self._home.provider(ask.provider), ask, self._world.status)
+
+
+class _Tools:
+    """The engine's tools port: the MCP servers."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def catalogue(self) -> Catalogue:
+        return await self._hub.catalogue()
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        try:
+            decoded = decode_arguments(arguments)
+        except ValueError as error:
+            return Result("error", f"Invalid arguments: {error}")
+        outcome = await self._hub.call(tool, decoded)
+        return Result(outcome.status, outcome.text)

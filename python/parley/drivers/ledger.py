@@ -1,0 +1,156 @@
+"""What was decided and run on this machine: a small database that editor and shell share.
+
+A chat is the real path of its file. Every yes is one row, used up in one durable transaction before its call
+is sent, so that it runs at most one call whatever is undone, reloaded, killed or done in another window.
+Knows how decisions are kept; what they mean is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from parley.chat.transcript import Choice
+from parley.errors import ParleyError
+from parley.turn.approval import CallKey, Entry, LedgerView, Rule
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, server BLOB NOT NULL,
+    tool BLOB NOT NULL, arguments BLOB NOT NULL, digest BLOB NOT NULL, choice TEXT NOT NULL,
+    rule TEXT NOT NULL, why TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'live',
+    decided REAL NOT NULL, started REAL
+);
+CREATE INDEX IF NOT EXISTS entries_of_chat ON entries (chat, call_id);
+CREATE TABLE IF NOT EXISTS written (
+    chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL, arguments BLOB NOT NULL,
+    PRIMARY KEY (chat, call_id, name, arguments)
+) WITHOUT ROWID;
+"""
+_USE_UP = """
+UPDATE entries SET state = 'used', started = ? WHERE number = (
+    SELECT number FROM entries WHERE chat = ? AND call_id = ? AND server = ? AND tool = ?
+    AND arguments = ? AND digest = ? AND state = 'live' ORDER BY number LIMIT 1)
+"""
+
+
+def _stored(text: str) -> bytes:
+    """Text as it is kept: a lone surrogate, from a model or a file name, stays what it is."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _read(kept: bytes) -> str:
+    return kept.decode("utf-8", "surrogatepass")
+
+
+def default_path(environ: Mapping[str, str]) -> Path:
+    """Where the ledger is: the same for editor and shell."""
+    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    return Path(state) / "parley" / "ledger.db"
+
+
+class LedgerFile:
+    """The database. Raises ParleyError where it cannot be opened, with what to do."""
+
+    def __init__(self, path: Path | None) -> None:
+        """The database at `path`; None is one in memory, for a conversation that is no file."""
+        self.path = path
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.touch(mode=0o600)
+            self._db = sqlite3.connect(path or ":memory:", timeout=10.0, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise ParleyError(
+                f"cannot open the ledger of approvals {path}: {error}. "
+                "Make its folder writable, or set XDG_STATE_HOME to one that is"
+            ) from error
+
+    def chat(self, path: str) -> ChatLedger:
+        """The part of the ledger that speaks of one chat, by the path of its file."""
+        return ChatLedger(self, os.path.realpath(path))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One durable transaction; another process waits for it."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._db
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows that answer a question."""
+        return self._db.execute(question, values).fetchall()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()
+
+
+class ChatLedger:
+    """The decisions of one chat; implements the engine's ledger port."""
+
+    def __init__(self, file: LedgerFile, chat: str) -> None:
+        self._file = file
+        self.chat = chat
+
+    def view(self) -> LedgerView:
+        """All entries, in order, and all proposals that Parley wrote."""
+        chat = (_stored(self.chat),)
+        rows = self._file.read(
+            "SELECT call_id, server, tool, arguments, digest, choice, rule, state"
+            " FROM entries WHERE chat = ? ORDER BY number",
+            chat,
+        )
+        written = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
+        entries = tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows)
+        return LedgerView(entries, frozenset((_read(i), _read(n), _read(a)) for i, n, a in written))
+
+    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str) -> None:
+        """Record yeses; each revokes the live entries of its call."""
+        with self._file.transaction() as db:
+            for key, choice in decided:
+                self._revoke(db, key.id)
+                db.execute(
+                    "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
+                    " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*self._bound(key), choice, rule, why, time.time()),
+                )
+
+    def revoke(self, call_ids: Iterable[str]) -> None:
+        """Take back the live yeses for these calls."""
+        with self._file.transaction() as db:
+            for call_id in call_ids:
+                self._revoke(db, call_id)
+
+    def start(self, key: CallKey) -> bool:
+        """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
+        with self._file.transaction() as db:
+            used = db.execute(_USE_UP, (time.time(), *self._bound(key)))
+            return used.rowcount == 1
+
+    def wrote(self, proposals: Iterable[tuple[str, str, str]]) -> None:
+        """Record proposals (id, name, arguments) that Parley wrote from a model's reply."""
+        rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
+        with self._file.transaction() as db:
+            db.executemany("INSERT OR IGNORE INTO written VALUES (?, ?, ?, ?)", rows)
+
+    def _bound(self, key: CallKey) -> tuple[bytes, ...]:
+        return tuple(map(_stored, (self.chat, key.id, key.server, key.tool, key.arguments, key.digest)))
+
+    def _revoke(self, db: sqlite3.Connection, call_id: str) -> None:
+        db.execute(
+            "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'",
+            (_stored(self.chat), call_id),
+        )

@@ -1,0 +1,141 @@
+"""Parley as a library: a conversation in memory, driven by the same engine as the editor's.
+
+async with Session(settings) as session:
+    async for chunk in session.send_message_stream("What is the price of GOOGL?"):
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import Literal, Self, TypedDict
+
+from parley import engine
+from parley.chat.grammar import proposal_json
+from parley.chat.rounds import rounds
+from parley.chat.transcript import Choice, Proposal, Question, Text
+from parley.chat.writer import join_blocks, question_blocks
+from parley.drivers.files import TextDocument
+from parley.drivers.home import Home
+from parley.drivers.ledger import LedgerFile
+from parley.drivers.world import PlainWorld
+from parley.errors import ParleyError
+from parley.models.events import TextDelta, ThinkingDelta
+from parley.settings import Settings
+from parley.turn.plan import waiting
+
+ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "error", "done"]
+Approve = Callable[[Proposal], Choice]
+
+
+class Chunk(TypedDict, total=False):
+    """What happened: `content` is thinking, text, a call's JSON or a result, `error` what failed."""
+
+    type: ChunkType
+    content: str
+    error: str
+
+
+class Session:
+    """A conversation. `approve` decides on tool calls; without it, those that no rule allows are declined."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        agent: str | None = None,
+        approve: Approve | None = None,
+        transcript: str = "",
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.home = Home(settings or Settings(), environ, LedgerFile(None))
+        self._agent = agent
+        self._approve = approve or (lambda _: "yn")
+        self._document = TextDocument(transcript, 0)
+
+    @property
+    def transcript(self) -> str:
+        """The conversation as a chat file's text: save it, and go on from it another day."""
+        return self._document.text
+
+    async def send_message_stream(self, text: str) -> AsyncIterator[Chunk]:
+        """Ask, and yield what happens until the answer is complete; ends with `done`."""
+        queue = asyncio.Queue[Chunk | None]()
+        turn = asyncio.ensure_future(self._turn(text, queue))
+        try:
+            while (chunk := await queue.get()) is not None:
+                yield chunk
+        finally:
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+        yield {"type": "done"}
+
+    async def process_message(self, text: str) -> str:
+        """Ask, and return the text of the complete answer. Raises ParleyError where there is none."""
+        async for chunk in self.send_message_stream(text):
+            if chunk["type"] == "error":
+                raise ParleyError(chunk["error"])
+        snapshot = await self._document.read()
+        answered = [e for e in snapshot.transcript.exchanges if e.answers]
+        segments = rounds(answered[-1].answers[-1])[-1].segments
+        return "\n\n".join(segment.text for segment in segments if isinstance(segment, Text))
+
+    async def _turn(self, text: str, queue: asyncio.Queue[Chunk | None]) -> None:
+        try:
+            self._ask(text)
+            end = await self._run(queue)
+            if end.kind in ("interrupted", "stopped"):
+                queue.put_nowait({"type": "error", "error": end.message})
+        except ParleyError as error:
+            queue.put_nowait({"type": "error", "error": str(error)})
+        finally:
+            queue.put_nowait(None)
+
+    async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
+        world = PlainWorld(happened=lambda what: _tell(queue, what))
+        ports = self.home.ports(self._document, "", world)
+        resolve = self.home.resolve(self._agent)
+        while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
+            await self._decide(ports, resolve)
+        return end
+
+    async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
+        """Let `approve` decide on the first call that waits."""
+        call = waiting((await self._document.read()).answer)[0]
+        choice = self._approve(call) if isinstance(call, Proposal) else "yn"
+        await engine.choose(ports, resolve, call.span.start, choice, "command")
+
+    def _ask(self, text: str) -> None:
+        """The question below all there is; an empty one that waits is filled."""
+        lines = self._document.lines
+        question = join_blocks(question_blocks(Question((Text(text.strip("\n")),))))
+        exchanges = engine.Snapshot(self.transcript, 0).transcript.exchanges
+        if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
+            del lines[exchanges[-1].span.start :]
+        self._document.anchor = len(lines) + (1 if lines and lines[-1] else 0)
+        lines += ["", *question] if lines and lines[-1] else question
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.home.close()
+
+
+def _tell(queue: asyncio.Queue[Chunk | None], what: engine.Happening) -> None:
+    match what:
+        case TextDelta(text):
+            queue.put_nowait({"type": "content", "content": text})
+        case ThinkingDelta(text):
+            queue.put_nowait({"type": "thinking", "content": text})
+        case engine.CallBegan(proposal, _):
+            queue.put_nowait({"type": "tool_start", "content": proposal_json(proposal.call)})
+        case engine.CallEnded(_, result):
+            queue.put_nowait({"type": "tool_result", "content": result.body})
+        case _:
+            pass
