@@ -19,6 +19,7 @@ from parley.chat.rounds import Notice, NoticeKind
 from parley.chat.transcript import (
     YES,
     Answer,
+    Broken,
     Choice,
     Exchange,
     Proposal,
@@ -35,7 +36,7 @@ from parley.turn import plan
 from parley.turn.approval import Approvals, CallKey, Decision, LedgerView, Rule, Rules, call_key, written_key
 from parley.turn.choice import Scope, chosen, exchange_at
 from parley.turn.guidance import guidance
-from parley.turn.limits import Limits
+from parley.turn.limits import Limits, tools_allowed
 from parley.turn.plan import Situation, next_step
 
 T = TypeVar("T")
@@ -254,6 +255,16 @@ class Look:
             catalogue=self.catalogue,
             tools_on=tools_on,
         )
+
+    def next_ask(self) -> Ask:
+        """The request that comes next, whatever is done before it; with nothing to ask, all that was said."""
+        allowed = tools_allowed(self.conduct.limits, self.snapshot.transcript, self.snapshot.exchange)
+        return self.ask(allowed)
+
+    def is_decided(self, call: Proposal | Broken) -> bool:
+        """Whether a call without result has its choice."""
+        approvals = self.situation.approvals
+        return isinstance(call, Proposal) and approvals.standing(call) in ("approved", "declined")
 
 
 async def look(ports: Ports, resolve: Resolve) -> Look:

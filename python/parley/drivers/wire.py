@@ -53,7 +53,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def wire_format(provider: Provider) -> Format:
+def wire_format(provider: Provider, ask: Ask) -> Format:
     """The format in which a provider's model is asked."""
     return FORMATS["anthropic" if provider.kind == "anthropic" else "chat"]
 
@@ -78,7 +78,7 @@ class Wire:
                 yield event
 
     async def _events(self, provider: Provider, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
-        form = wire_format(provider)
+        form = wire_format(provider, ask)
         client, sdk = await self._client(provider)
         decoder, sse = form.decoder(ask.provider, ask.model), SSE()
         _tell.set(tell)

@@ -1,0 +1,8 @@
+"""`python -m parley`: the command line."""
+
+import sys
+
+from parley.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
