@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from parley.chat import edits
 from parley.chat.edits import Edit
+from parley.chat.history import NO_QUESTION
 from parley.chat.reader import parse, split_lines
 from parley.chat.reply import ReplyWriter
 from parley.chat.rounds import Notice, NoticeKind
@@ -23,7 +24,9 @@ from parley.chat.transcript import (
     Choice,
     Exchange,
     Proposal,
+    Question,
     Result,
+    Text,
     Thinking,
     ToolCall,
     Transcript,
@@ -257,9 +260,18 @@ class Look:
         )
 
     def next_ask(self) -> Ask:
-        """The request that comes next, whatever is done before it; with nothing to ask, all that was said."""
-        allowed = tools_allowed(self.conduct.limits, self.snapshot.transcript, self.snapshot.exchange)
-        return self.ask(allowed)
+        """The request that comes next, whatever is done before it.
+
+        With nothing to ask it carries all that was said, and ends in a stand-in for the question, since
+        providers refuse a request that ends in an answer.
+        """
+        shot = self.snapshot
+        ask = self.ask(tools_allowed(self.conduct.limits, shot.transcript, shot.exchange))
+        if not isinstance(next_step(self.situation), plan.AwaitQuestion | plan.Complete):
+            return ask
+        said = [e for e in shot.transcript.exchanges[: shot.at + 1] if e.answers]
+        exchanges = (*said, Exchange(Question((Text(NO_QUESTION),))))
+        return replace(ask, transcript=replace(shot.transcript, exchanges=exchanges), at=len(said))
 
     def is_decided(self, call: Proposal | Broken) -> bool:
         """Whether a call without result has its choice."""
