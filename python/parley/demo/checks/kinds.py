@@ -1,0 +1,64 @@
+"""Which JSON kind belongs where: a body against a description, every misfit with its path.
+
+A description is `str`, `int`, `float`, `bool` or `dict`, `{field: description}`, `[description]` for
+arrays, or a tuple of those for a choice. Fields it does not name, absent ones and null pass: rules
+speak about those. It stands first, so that rules may take kinds for granted.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Path = tuple[str | int, ...]
+_NOUNS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+
+
+def misfits(value: Any, wanted: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """The path and the wanted kind of every part of `value` that is of another kind."""
+    match wanted:
+        case tuple():
+            fitting = [choice for choice in wanted if _is(value, choice)]
+            if fitting:
+                yield from misfits(value, fitting[0], path)
+            else:
+                yield path, " or ".join(_noun(choice) for choice in wanted)
+        case _ if not _is(value, wanted):
+            yield path, _noun(wanted)
+        case dict():
+            for field, inner in wanted.items():
+                if value.get(field) is not None:
+                    yield from misfits(value[field], inner, (*path, field))
+        case [inner]:
+            for index, element in enumerate(value):
+                yield from misfits(element, inner, (*path, index))
+        case _:
+            return
+
+
+def dotted(path: Path) -> str:
+    """`messages.0.content`, as Anthropic writes it."""
+    return ".".join(map(str, path))
+
+
+def bracketed(path: Path) -> str:
+    """`messages[0].content`, as OpenAI writes it."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def kinds_rule(wanted: Any, words: Callable[[Path, str], str]) -> Callable[[Any], Iterator[str]]:
+    """A rule that says `words` of every misfit."""
+    return lambda body: (words(path, noun) for path, noun in misfits(body, wanted))
+
+
+def _kind(wanted: Any) -> type:
+    return wanted if isinstance(wanted, type) else type(wanted)
+
+
+def _noun(wanted: Any) -> str:
+    return _NOUNS[_kind(wanted)]
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    kind = _kind(wanted)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    return isinstance(value, kind)

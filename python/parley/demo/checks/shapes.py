@@ -1,0 +1,78 @@
+"""What the request checks of all formats have in common; which rules there are, each format says.
+
+A rule looks at a body and yields the reasons to refuse it. Bodies are made plain JSON first, so that a
+rule sees what the server would have got, tuples as arrays included.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.demo.conversation import TEXT_ONLY
+
+Body = Mapping[str, Any]
+Block = Mapping[str, Any]
+Rule = Callable[[Body], Iterable[str]]
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_REASONING = re.compile(r"(?:o\d|gpt-5(?!-chat))")
+_GPT5 = re.compile(r"gpt-5\.(\d+)")
+
+
+def names(text: str) -> frozenset[str]:
+    """Field names, written with spaces between."""
+    return frozenset(text.split())
+
+
+def reasons(stages: Sequence[Sequence[Rule]], body: Mapping[str, Any]) -> list[str]:
+    """All reasons against `body` from the first stage that has any; later stages build on earlier ones."""
+    plain = json.loads(json.dumps(body))
+    for stage in stages:
+        if found := [reason for rule in stage for reason in rule(plain)]:
+            return found
+    return []
+
+
+def has_lone_surrogate(body: Body) -> bool:
+    """Whether some string cannot be written as UTF-8."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def text_only_model(body: Body) -> Iterator[str]:
+    """Ollama's refusal for a model whose template knows no tools (ollama/ollama#10444)."""
+    if body.get("model") == TEXT_ONLY and body.get("tools"):
+        yield f'"{TEXT_ONLY}" does not support tools'
+
+
+def twice(values: Iterable[str]) -> list[str]:
+    """Each value that is seen a second time, in order."""
+    seen: set[str] = set()
+    again = []
+    for value in values:
+        if value in seen:
+            again.append(value)
+        seen.add(value)
+    return again
+
+
+def claude_version(model: str) -> tuple[int, int] | None:
+    """(4, 7) for `claude-opus-4-7`; None for what is not a numbered Claude. Dates are no versions."""
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def is_openai_reasoning(model: str) -> bool:
+    """Whether OpenAI gives the model a reasoning effort and takes its temperature away."""
+    return _REASONING.match(model) is not None
+
+
+def wants_responses_for_tools(model: str) -> bool:
+    """gpt-5.4 and later: function tools in Chat Completions only with effort "none"."""
+    found = _GPT5.match(model)
+    return found is not None and int(found[1]) >= 4

@@ -1,0 +1,71 @@
+"""An Anthropic request's messages as the API sees them: blocks in turns, turns of one role merged.
+
+Positions name the message and block as they were sent, so that a refusal points where a real one does.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+Body = Mapping[str, Any]
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A block with the place of it, `messages.1.content.0`."""
+
+    message: int
+    place: str
+    block: Block
+
+    @property
+    def kind(self) -> str:
+        return str(self.block["type"])
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said before the other spoke; `message` is the index of its last message."""
+
+    message: int
+    role: str
+    blocks: tuple[Placed, ...]
+
+    def of(self, *kinds: str) -> tuple[Placed, ...]:
+        return tuple(placed for placed in self.blocks if placed.kind in kinds)
+
+    @property
+    def call_ids(self) -> list[str]:
+        return [str(placed.block["id"]) for placed in self.of("tool_use")]
+
+
+def placed_blocks(body: Body) -> Iterator[Placed]:
+    """Every block of every message; string content is one text block."""
+    for index, message in enumerate(body["messages"]):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for at, block in enumerate(blocks):
+            yield Placed(index, f"messages.{index}.content.{at}", block)
+
+
+def turns(body: Body) -> list[Turn]:
+    """Messages with neighbours of one role merged, as the API does before it looks further."""
+    blocks = list(placed_blocks(body))
+    merged = []
+    for role, group in groupby(enumerate(body["messages"]), key=lambda each: each[1]["role"]):
+        indices = [index for index, _ in group]
+        merged.append(Turn(indices[-1], role, tuple(p for p in blocks if p.message in indices)))
+    return merged
+
+
+def open_loop(body: Body) -> list[Turn]:
+    """The turns after the last thing the user said that was not a tool result."""
+    merged = turns(body)
+    asked = [at for at, turn in enumerate(merged) if turn.role == "user" and _says_more_than_results(turn)]
+    return merged[asked[-1] + 1 :] if asked else merged
+
+
+def _says_more_than_results(turn: Turn) -> bool:
+    return any(placed.kind != "tool_result" for placed in turn.blocks)

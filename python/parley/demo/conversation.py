@@ -1,0 +1,77 @@
+"""What the demo model sees and says, whatever the wire format: a conversation in, a reply out.
+
+These are values only. `reading` makes conversations from request bodies, `rules` makes replies,
+the `wire_*` modules put replies into frames.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+TEXT_ONLY = "demo-text"
+"""The model name that refuses tools, as a small local model does."""
+
+Thinking = Literal["off", "asked", "on"]
+"""Never; only when the question asks for it; always."""
+
+Stop = Literal["end", "calls", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A call answered since the question: raw argument text and the result's text."""
+
+    name: str
+    arguments: str
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the rules may look at. `seed` differs for different histories and makes ids unique."""
+
+    model: str
+    system: str
+    question: str
+    tools: tuple[str, ...]
+    done: tuple[Done, ...] = ()
+    parallel: bool = True
+    thinking: Thinking = "off"
+    limit: int | None = None
+    prompt_tokens: int = 0
+    seed: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call; `arguments` is the text to stream, meant to be JSON but not always so."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one reply; `output` includes `thinking`."""
+
+    prompt: int
+    output: int
+    thinking: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of the model: thinking, then hidden thinking, then text, then calls."""
+
+    thinking: str
+    hidden: str
+    text: str
+    calls: tuple[Call, ...]
+    stop: Stop
+    usage: Usage
+    seed: str
+
+
+def tokens(text: str) -> int:
+    """A rough count, a token for every four characters: enough to show and to limit."""
+    return (len(text) + 3) // 4

@@ -1,0 +1,172 @@
+"""Request bodies of the three formats into the one conversation the rules look at.
+
+Bodies have passed their check, so shapes are taken for granted. What counts as the question is the
+last text of the user; results that came before it are history, those after it are news.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from parley.demo.checks.shapes import claude_version
+from parley.demo.conversation import Conversation, Done, Thinking, tokens
+
+Body = Mapping[str, Any]
+Said = tuple[str, Any]
+"""`("question", text)`, `("call", (id, name, arguments))` or `("result", (id, text, failed))`."""
+
+
+def read_anthropic(body: Body) -> Conversation:
+    """A Messages request."""
+    return _conversation(
+        body,
+        said=(each for message in body["messages"] for each in _anthropic_said(message)),
+        system=_text_of(body.get("system") or ""),
+        tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
+        parallel=not (body.get("tool_choice") or {}).get("disable_parallel_tool_use", False),
+        thinking=_anthropic_thinking(body),
+        limit=body.get("max_tokens"),
+    )
+
+
+def read_chat(body: Body) -> Conversation:
+    """A Chat Completions request."""
+    messages = body["messages"]
+    effort = body.get("reasoning_effort")
+    return _conversation(
+        body,
+        said=(each for message in messages for each in _chat_said(message)),
+        system="\n".join(_text_of(m.get("content") or "") for m in messages if m["role"] in _SYSTEM_ROLES),
+        tools=tuple(str(tool["function"]["name"]) for tool in body.get("tools") or ()),
+        parallel=body.get("parallel_tool_calls") is not False,
+        thinking="on" if effort not in (None, "none") else "asked",
+        limit=body.get("max_completion_tokens") or body.get("max_tokens"),
+    )
+
+
+def read_responses(body: Body) -> Conversation:
+    """A Responses request."""
+    given = body["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    systems = [body.get("instructions") or ""]
+    systems += [_text_of(item.get("content") or "") for item in items if item.get("role") in _SYSTEM_ROLES]
+    effort = (body.get("reasoning") or {}).get("effort")
+    return _conversation(
+        body,
+        said=(each for item in items for each in _responses_said(item)),
+        system="\n".join(systems),
+        tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
+        parallel=body.get("parallel_tool_calls") is not False,
+        thinking="on" if effort not in (None, "none") else "asked",
+        limit=body.get("max_output_tokens"),
+    )
+
+
+_SYSTEM_ROLES = ("system", "developer")
+
+
+def _conversation(
+    body: Body,
+    *,
+    said: Iterable[Said],
+    system: str,
+    tools: tuple[str, ...],
+    parallel: bool,
+    thinking: Thinking,
+    limit: int | None,
+) -> Conversation:
+    question, done = _since_the_question(said)
+    history = json.dumps([body.get("messages"), body.get("input")], sort_keys=True)
+    return Conversation(
+        model=str(body["model"]),
+        system=system,
+        question=question,
+        tools=() if _no_tools(body.get("tool_choice")) else tools,
+        done=done,
+        parallel=parallel,
+        thinking="off" if _later_round_of_manual(body, done) else thinking,
+        limit=limit,
+        prompt_tokens=tokens(json.dumps(body, ensure_ascii=False)),
+        seed=hashlib.sha256(history.encode()).hexdigest()[:16],
+    )
+
+
+def _since_the_question(said: Iterable[Said]) -> tuple[str, tuple[Done, ...]]:
+    question = ""
+    calls: dict[str, tuple[str, str]] = {}
+    done: list[Done] = []
+    for kind, what in said:
+        match kind:
+            case "question":
+                question, done = what, []
+            case "call":
+                calls[what[0]] = (what[1], what[2])
+            case _:
+                name, arguments = calls.get(what[0], ("", "{}"))
+                done.append(Done(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
+    return question, tuple(done)
+
+
+def _anthropic_said(message: Mapping[str, Any]) -> Iterable[Said]:
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    for block in blocks:
+        if block["type"] == "tool_use":
+            yield "call", (block["id"], block["name"], json.dumps(block["input"], ensure_ascii=False))
+        elif block["type"] == "tool_result":
+            text = _text_of(block.get("content") or "")
+            yield "result", (block["tool_use_id"], text, bool(block.get("is_error")))
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    if message["role"] == "user" and texts:
+        yield "question", "\n".join(texts)
+
+
+def _chat_said(message: Mapping[str, Any]) -> Iterable[Said]:
+    for call in message.get("tool_calls") or ():
+        yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
+    if message["role"] == "tool":
+        yield "result", (message["tool_call_id"], _text_of(message["content"]), False)
+    elif message["role"] == "user":
+        yield "question", _text_of(message["content"])
+
+
+def _responses_said(item: Mapping[str, Any]) -> Iterable[Said]:
+    if item.get("type") == "function_call":
+        yield "call", (item["call_id"], item["name"], item["arguments"])
+    elif item.get("type") == "function_call_output":
+        yield "result", (item["call_id"], _text_of(item["output"]), False)
+    elif item.get("role") == "user":
+        yield "question", _text_of(item["content"])
+
+
+def _text_of(content: str | list[Mapping[str, Any]]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part["text"]) for part in content if "text" in part)
+
+
+def _no_tools(choice: object) -> bool:
+    return choice == "none" or (isinstance(choice, Mapping) and choice.get("type") == "none")
+
+
+def _anthropic_thinking(body: Body) -> Thinking:
+    kind = (body.get("thinking") or {}).get("type")
+    return "on" if kind in ("enabled", "adaptive") else "off"
+
+
+def _later_round_of_manual(body: Body, done: tuple[Done, ...]) -> bool:
+    """Manual thinking is not interleaved: the model thinks once, before its first call."""
+    return bool(done) and (body.get("thinking") or {}).get("type") == "enabled"
+
+
+def shows_thinking(body: Body) -> bool:
+    """Whether an Anthropic reply carries the text of its thinking, or its signature alone.
+
+    `display` is "omitted" by default from 4.7 on and "summarized" before.
+    """
+    display = (body.get("thinking") or {}).get("display")
+    if display is not None:
+        return bool(display == "summarized")
+    version = claude_version(str(body["model"]))
+    return version is None or version < (4, 7)

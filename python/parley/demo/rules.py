@@ -1,0 +1,290 @@
+"""What the demo model says: a pure function from a conversation to a reply, by a table of rules.
+
+The first rule with something to say wins. Rules see the question, the tools offered and the results
+since the question; they know nothing of wire formats.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from parley.demo.conversation import TEXT_ONLY, Call, Conversation, Done, Reply, Stop, Usage, tokens
+from parley.demo.stocks import companies, query_for, query_of, read_quote
+
+SUMMARY_MARK = "📝:"
+_SAY = re.compile(r"\s*(?:say|repeat)(?: after me)?(?::[ \n]?|[ \n])", re.IGNORECASE)
+_WRITE = re.compile(r"\bwrite (\d{1,6}) (?:words|tokens)\b", re.IGNORECASE)
+_CALL = re.compile(r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE)
+_THINK = re.compile(r"\bthink\b", re.IGNORECASE)
+_HIDDEN = re.compile(r"\bredacted\b", re.IGNORECASE)
+_IN_TURN = re.compile(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
+_GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening))\b", re.IGNORECASE)
+_ABOUT = re.compile(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b", re.IGNORECASE)
+_STATUS = re.compile(r"\bsingle, clear, natural sentence\b", re.IGNORECASE)
+_WORDS = (
+    "the",
+    "file",
+    "is",
+    "the",
+    "conversation",
+    "and",
+    "every",
+    "word",
+    "can",
+    "be",
+    "changed",
+    "by",
+    "hand",
+)
+
+_WHO = (
+    "I am the demo model: a small program on your own machine that answers by simple rules. "
+    "I need no key and no network, and I know nothing of my own."
+)
+_TRY = (
+    'Try "can you find the latest stock price of google and microsoft?", "think about it", '
+    '"write 100 words", "say: anything", or `call NAME {"argument": "value"}` with a tool\'s name.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a rule wants to say; `summary` is the line for a system prompt that asks for one."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thoughts: str = ""
+    summary: str = ""
+
+
+Rule = Callable[[Conversation], Draft | None]
+
+
+def reply(conversation: Conversation) -> Reply:
+    """The demo model's next reply; equal conversations get equal replies."""
+    rules = (*TEXT_RULES, *RULES) if conversation.model == TEXT_ONLY else RULES
+    draft = next(draft for rule in rules if (draft := rule(conversation)) is not None)
+    thinks = conversation.thinking == "on" or (
+        conversation.thinking == "asked" and _THINK.search(conversation.question) is not None
+    )
+    thinking = (draft.thoughts or _passing_thought(conversation)) if thinks else ""
+    hidden = thinking if _HIDDEN.search(conversation.question) else ""
+    return _within_limit(
+        conversation, "" if hidden else thinking, hidden, _with_summary(draft, conversation), draft.calls
+    )
+
+
+def _status(conversation: Conversation) -> Draft | None:
+    """The side question for a status line: one sentence about a tool call."""
+    if not _STATUS.search(conversation.question):
+        return None
+    query = re.search(r'query\W+(\w[^"\\}]*)', conversation.question)
+    return Draft(f"Searching for {query[1].strip()}..." if query else "Working on it...")
+
+
+def _say(conversation: Conversation) -> Draft | None:
+    found = _SAY.match(conversation.question)
+    words = conversation.question[found.end() :] if found else ""
+    return Draft(words) if words.strip() else None
+
+
+def _write(conversation: Conversation) -> Draft | None:
+    found = _WRITE.search(conversation.question)
+    return Draft(" ".join(islice(cycle(_WORDS), int(found[1]))) or "Nothing.") if found else None
+
+
+def _named_tools(conversation: Conversation) -> Draft | None:
+    """`call NAME {json}`, once or more: those tools are called, with just that argument text."""
+    calls = tuple(_calls_in(conversation.question))
+    if not calls:
+        return None
+    if conversation.done:
+        said = "\n\n".join(_told(done) for done in conversation.done)
+        return Draft(said, summary="you had me call a tool, and I told you what it returned.")
+    offered = tuple(call for call in calls if call.name in conversation.tools)
+    if offered:
+        return Draft(f"I call {_list([call.name for call in offered])}.", offered)
+    have = (
+        f"I have: {', '.join(conversation.tools)}." if conversation.tools else "No tools were offered to me."
+    )
+    return Draft(f"I have no tool named {_list([call.name for call in calls])}. {have}")
+
+
+def _stocks(conversation: Conversation) -> Draft | None:
+    """The original example: a search for each company, then an answer made of the results."""
+    wanted = companies(conversation.question)
+    if not wanted:
+        return None
+    known = {query_of(done): done for done in conversation.done}
+    missing = [company for company in wanted if query_for(company) not in known]
+    tool = _search_tool(conversation)
+    if missing and tool is not None:
+        return _searches(conversation, missing, tool)
+    if not known:
+        return Draft(
+            "I cannot look things up: no search tool was offered to me, and I know no prices by heart."
+        )
+    return _prices(wanted, known)
+
+
+def _about(conversation: Conversation) -> Draft | None:
+    return Draft(f"{_WHO}\n\n{_TRY}") if _ABOUT.search(conversation.question) else None
+
+
+def _greeting(conversation: Conversation) -> Draft | None:
+    if not _GREETING.match(conversation.question):
+        return None
+    return Draft(f"Hello! {_WHO}", summary="you said hello, and I said who I am.")
+
+
+def _think(conversation: Conversation) -> Draft | None:
+    if not _THINK.search(conversation.question):
+        return None
+    asked = " ".join(conversation.question.split())[:200]
+    thoughts = f"First: what is asked? {asked}\n\nThen: what do I know?\n\n    nothing\n\nSo I say that."
+    return Draft(
+        "I have thought about it, and I still know nothing of my own.", (), thoughts, "you had me think."
+    )
+
+
+def _otherwise(conversation: Conversation) -> Draft | None:
+    return Draft(
+        f"I have no rule for that question. {_WHO}\n\n{_TRY}", summary="you asked what I cannot answer."
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    _status,
+    _say,
+    _write,
+    _named_tools,
+    _stocks,
+    _about,
+    _greeting,
+    _think,
+    _otherwise,
+)
+
+TEXT_RULES: tuple[Rule, ...] = ()
+"""Asked first for the text-only model: rules that read tools in the system prompt and call them in text."""
+
+
+def _calls_in(question: str) -> Iterator[Call]:
+    for found in _CALL.finditer(question):
+        rest = question[found.end() :]
+        if rest.startswith(("{", "[")):
+            yield Call(found[1], _json_prefix(rest))
+        elif not rest.strip(" .!?`") or found[0].lower().startswith(("use the", "call the")):
+            yield Call(found[1], "{}")
+
+
+def _json_prefix(text: str) -> str:
+    """The JSON value a text starts with, as it stands; what is no JSON is taken to the end of its line."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return text.split("\n", 1)[0].rstrip()
+    return text[:end]
+
+
+def _search_tool(conversation: Conversation) -> str | None:
+    exact = [name for name in conversation.tools if name == "web_search"]
+    return next((name for name in [*exact, *conversation.tools] if "search" in name), None)
+
+
+def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draft:
+    in_turn = _IN_TURN.search(conversation.question) is not None or not conversation.parallel
+    now = missing[:1] if in_turn else missing
+    calls = tuple(Call(tool, _compact({"query": query_for(company)})) for company in now)
+    if conversation.done:
+        text = f"Now {_list(now)}."
+    else:
+        names = {1: now[0], 2: "both"}.get(len(now), "all of them")
+        text = f"Let me search the web for {names}."
+    return Draft(
+        text, calls, f"The price of {_list(now)} is wanted.\n\nI do not know it, so I search for it."
+    )
+
+
+def _prices(wanted: tuple[str, ...], known: dict[str, Done]) -> Draft:
+    asked = [(company, known.get(query_for(company))) for company in wanted]
+    quotes = [_quoted(company, done) for company, done in asked if done is not None]
+    prices = [text for is_price, text in quotes if is_price]
+    parts = [f"{_list(prices)}{_as_of(known)}."] if prices else []
+    parts += [text for is_price, text in quotes if not is_price]
+    parts += [f"I could not look up {company}." for company, done in asked if done is None]
+    said = " ".join(parts)
+    summary = f"you asked for the stock price of {_list(list(wanted))}, and I answered: {said}"
+    return Draft(f"{said} Do you want something else?", (), "The results are in: I read the prices.", summary)
+
+
+def _quoted(company: str, done: Done) -> tuple[bool, str]:
+    """Whether a price was found, and the words for what was."""
+    if done.failed or _is_refusal(done.text):
+        return False, _excuse(company, done)
+    quote = read_quote(company, done.text)
+    if quote is None:
+        shown = " ".join(done.text.split())[:160]
+        return False, f'For {company} the search returned "{shown}", and I can read no price in that.'
+    name = f"{quote.name} ({quote.symbol})" if quote.symbol else quote.name
+    return True, f"{name} is at ${quote.price}"
+
+
+def _excuse(company: str, done: Done) -> str:
+    reason = " ".join(done.text.removeprefix("Error: ").split())[:160]
+    if _is_refusal(done.text):
+        return f"I did not look up {company}, because you did not want the search."
+    return f"I could not look up {company}: the search failed ({reason})."
+
+
+def _is_refusal(text: str) -> bool:
+    return text.removeprefix("Error: ").startswith(("The user declined", "The user did not approve"))
+
+
+def _as_of(known: dict[str, Done]) -> str:
+    return " as of today" if any("as of today" in done.text for done in known.values()) else ""
+
+
+def _told(done: Done) -> str:
+    if _is_refusal(done.text):
+        return f"You did not want {done.name} to be called."
+    if done.failed:
+        return f"{done.name} failed: {done.text.removeprefix('Error: ')}"
+    return f"{done.name} returned: {done.text}" if done.text else f"{done.name} returned nothing."
+
+
+def _passing_thought(conversation: Conversation) -> str:
+    return "The results are here." if conversation.done else "A short question; I look for a rule that fits."
+
+
+def _with_summary(draft: Draft, conversation: Conversation) -> str:
+    if not draft.summary or draft.calls or SUMMARY_MARK not in conversation.system:
+        return draft.text
+    return f"{draft.text}\n\n{SUMMARY_MARK} {draft.summary}"
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _compact(arguments: dict[str, str]) -> str:
+    return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+
+
+def _within_limit(
+    conversation: Conversation, thinking: str, hidden: str, text: str, calls: tuple[Call, ...]
+) -> Reply:
+    """The reply, cut where the tokens run out: mid-word, or in the middle of a call's arguments."""
+    room = 4 * conversation.limit if conversation.limit is not None else None
+    kept: list[str] = []
+    for piece in (thinking, hidden, text, *(call.arguments for call in calls)):
+        kept.append(piece if room is None else piece[:room])
+        room = room and room - len(kept[-1])
+    whole = len("".join(kept)) == len("".join((thinking, hidden, text, *(call.arguments for call in calls))))
+    said = tuple(Call(call.name, part) for call, part in zip(calls, kept[3:], strict=True) if part or whole)
+    stop: Stop = ("calls" if calls else "end") if whole else "length"
+    thought = tokens(kept[0] + kept[1])
+    usage = Usage(conversation.prompt_tokens, tokens("".join(kept)) or 1, thought)
+    return Reply(kept[0], kept[1], kept[2], said, stop, usage, conversation.seed)

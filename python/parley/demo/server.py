@@ -1,0 +1,272 @@
+"""The demo server: routes, pacing and the socket. What to refuse and what to say is decided elsewhere.
+
+A request is checked first and refused in the provider's own error shape. A stream ends at once when
+its client goes away or the server stops.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from parley.demo.checks import check_anthropic, check_openai, check_responses
+from parley.demo.conversation import TEXT_ONLY, Conversation, Reply
+from parley.demo.reading import read_anthropic, read_chat, read_responses
+from parley.demo.rules import reply
+from parley.demo.wire import anthropic, chat, responses
+from parley.demo.wire.frames import CREATED
+
+PACE = 0.02
+PACE_HEADER = "x-parley-pace"
+_REMEMBERED = 50
+_NOT_JSON = "The request body is not valid JSON: {}"
+_MODELS = ("demo", TEXT_ONLY)
+_RATE_HEADERS = {
+    "x-ratelimit-limit-requests": "1000",
+    "x-ratelimit-remaining-requests": "999",
+    "anthropic-ratelimit-requests-limit": "1000",
+    "anthropic-ratelimit-requests-remaining": "999",
+}
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One provider format: how to check, read, answer and refuse."""
+
+    check: Callable[[Body, Mapping[str, str]], list[str]]
+    read: Callable[[Body], Conversation]
+    whole: Callable[[Reply, Body], dict[str, Any]]
+    stream: Callable[[Reply, Body], Iterator[str]]
+    refusal: Callable[[str], dict[str, Any]]
+
+
+def _check_messages(body: Body, headers: Mapping[str, str]) -> list[str]:
+    return check_anthropic(body, version=headers.get("anthropic-version", "2023-06-01"))
+
+
+def _anthropic_refusal(message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+
+
+def _openai_refusal(message: str) -> dict[str, Any]:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return {"error": error}
+
+
+APIS: Mapping[str, Api] = {
+    "/v1/messages": Api(
+        _check_messages, read_anthropic, anthropic.whole, anthropic.stream, _anthropic_refusal
+    ),
+    "/v1/chat/completions": Api(
+        lambda body, _: check_openai(body), read_chat, chat.whole, chat.stream, _openai_refusal
+    ),
+    "/v1/responses": Api(
+        lambda body, _: check_responses(body),
+        read_responses,
+        responses.whole,
+        responses.stream,
+        _openai_refusal,
+    ),
+}
+
+
+class Service:
+    """The handlers with what they share: the pace, the last requests and the streams now open."""
+
+    def __init__(self, pace: float) -> None:
+        self.pace = pace
+        self.requests: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_REMEMBERED)
+        self.streaming = 0
+
+    async def answer(self, request: Request) -> Response:
+        api = APIS[request.url.path]
+        body = _body(await request.body())
+        if isinstance(body, str):
+            return JSONResponse(api.refusal(body), 400)
+        self.requests.append((request.url.path, body))
+        if found := api.check(body, request.headers):
+            return JSONResponse(api.refusal(found[0]), 400)
+        said = reply(api.read(body))
+        if not body.get("stream"):
+            return JSONResponse(api.whole(said, body), headers=_RATE_HEADERS)
+        frames = self._paced(api.stream(said, body), _pace(request, self.pace))
+        return StreamingResponse(frames, media_type="text/event-stream", headers=_RATE_HEADERS)
+
+    async def _paced(self, frames: Iterator[str], pace: float) -> AsyncIterator[str]:
+        self.streaming += 1
+        try:
+            for frame in frames:
+                yield frame
+                await asyncio.sleep(pace)
+        finally:
+            self.streaming -= 1
+
+
+def create_app(pace: float = PACE) -> Starlette:
+    """The app; `pace` is seconds between pieces. `app.state.service` is what it remembers."""
+    service = Service(pace)
+    routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
+    routes += [Route("/v1/models", _models), Route("/health", _health)]
+    app = Starlette(routes=routes)
+    app.state.service = service
+    return app
+
+
+def _body(raw: bytes) -> dict[str, Any] | str:
+    """The request's JSON object, or the reason why it is none."""
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        return _NOT_JSON.format(error)
+    return body if isinstance(body, dict) else _NOT_JSON.format("expected an object")
+
+
+def _pace(request: Request, default: float) -> float:
+    try:
+        return max(0.0, float(request.headers[PACE_HEADER]))
+    except (KeyError, ValueError):
+        return default
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _models(_: Request) -> Response:
+    """One list for both SDKs: each reads the fields it knows."""
+    models = [
+        {
+            "id": name,
+            "object": "model",
+            "created": CREATED,
+            "owned_by": "parley",
+            "type": "model",
+            "display_name": name,
+            "created_at": "2026-09-21T14:13:20Z",
+            "lifecycle": "active",
+        }
+        for name in _MODELS
+    ]
+    page = {"first_id": _MODELS[0], "last_id": _MODELS[-1], "has_more": False}
+    return JSONResponse({"object": "list", "data": models} | page)
+
+
+class DemoServer:
+    """A running server; made by `start`, ended by `stop` or by leaving its `async with` block."""
+
+    def __init__(self, app: Starlette, server: uvicorn.Server, url: str) -> None:
+        self.url = url
+        self._service: Service = app.state.service
+        self._server = server
+
+    @property
+    def requests(self) -> list[tuple[str, dict[str, Any]]]:
+        """The last requests as (path, body), refused ones included, oldest first."""
+        return list(self._service.requests)
+
+    @property
+    def streaming(self) -> int:
+        """How many streams are being sent right now."""
+        return self._service.streaming
+
+    async def stop(self) -> None:
+        """Close the socket and every connection, in the middle of a stream if need be."""
+        state = self._server.server_state
+        for listener in self._server.servers:
+            listener.close()
+        running = list(state.tasks)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for connection in list(state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)  # an aborted connection ends on the loop's next round
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+async def start(host: str = "127.0.0.1", port: int = 0, pace: float = PACE) -> DemoServer:
+    """Serve on the running loop, without signal handlers and without a log; port 0 is any free one.
+
+    uvicorn's own `serve` takes over signals and polls for its end every tenth of a second, so only its
+    start and its protocol are used. Raises OSError when the port is taken.
+    """
+    listener = _listen(host, port)
+    app = create_app(pace)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        http="h11",
+        ws="none",
+        date_header=False,
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    return DemoServer(app, server, f"http://{host}:{listener.getsockname()[1]}")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket that names its protocol: asyncio switches Nagle's delay off only for those."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def main(argv: Sequence[str]) -> int:
+    """`python -m parley.demo [--port N] [--pace SECONDS]`: serve until Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="python -m parley.demo", description="Parley's demo model server.")
+    parser.add_argument("--port", type=int, default=8127, help="0 takes any free port (default %(default)s)")
+    parser.add_argument(
+        "--pace", type=float, default=PACE, help="seconds between pieces (default %(default)s)"
+    )
+    options = parser.parse_args(argv)
+    try:
+        asyncio.run(_serve(options.port, options.pace))
+    except KeyboardInterrupt:
+        return 0
+    except OSError as error:
+        sys.stderr.write(f"parley: cannot listen on port {options.port}: {error}\n")
+        return 1
+    return 0
+
+
+async def _serve(port: int, pace: float) -> None:
+    async with await start(port=port, pace=pace) as server:
+        sys.stdout.write(
+            f"Demo server: {server.url} (Ctrl-C stops it)\n"
+            f"export ANTHROPIC_BASE_URL={server.url}\n"
+            f"export OPENAI_BASE_URL={server.url}/v1\n"
+        )
+        sys.stdout.flush()
+        await asyncio.Event().wait()

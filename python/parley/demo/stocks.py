@@ -1,0 +1,113 @@
+"""The stock example: which companies a question names, and which prices a search result holds.
+
+The model knows no price. It reads what the search tool returned, JSON or prose, and quotes that.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.demo.conversation import Done
+
+_NAMED = re.compile(
+    r"\b(?:google|alphabet|microsoft|apple|amazon|nvidia|meta|tesla|netflix|intel|amd|ibm|oracle|adobe|spotify"
+    r"|uber|shell|toyota|sony|samsung|siemens|sap|nokia|ericsson|boeing|disney)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"\b(?:stocks?|shares?|quotes?)\b", re.IGNORECASE)
+_AFTER = re.compile(r"\b(?:stocks?|shares?|quotes?|prices?)\s+(?:of|for)\s+([^\n?!]+)", re.IGNORECASE)
+_BEFORE = re.compile(r"\b([\w&-]+)(?:'s)?\s+(?:stocks?|shares?)\b", re.IGNORECASE)
+_ASIDES = re.compile(
+    r"\b(?:,?\s*one after (?:another|the other)|,?\s*please|right now|now|today|and nothing else)\b",
+    re.IGNORECASE,
+)
+_JOINTS = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s+|\s+or\s+", re.IGNORECASE)
+_NOT_COMPANIES = frozenset(
+    ("the", "a", "an", "latest", "current", "my", "your", "their", "our", "some", "any")
+)
+_SHORT_QUESTION = 8
+
+_PRICE = re.compile(r"\$\s?(\d[\d,]*(?:\.\d+)?)|\bprice\W{1,4}(?:is\W{1,3})?(\d[\d,]*(?:\.\d+)?)")
+_SYMBOL_OF_PRICE = re.compile(r"\b([A-Z]{1,5}) price\b")
+_FULL_NAME = re.compile(r"([A-Z][\w&.]*(?: [A-Z][\w&.]*)*) stock [A-Z]{1,5}\b")
+_SYMBOL = re.compile(r"\b[A-Z]{2,5}\b")
+_NOT_SYMBOLS = frozenset(("USD", "EUR", "JSON", "API", "NASDAQ", "NYSE"))
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A price found in a result; `symbol` may be empty."""
+
+    name: str
+    symbol: str
+    price: str
+
+
+def companies(question: str) -> tuple[str, ...]:
+    """The companies whose price is asked for, in order, as the user spelled them; () when none is."""
+    text = _ASIDES.sub("", question)
+    named = tuple(dict.fromkeys(_NAMED.findall(text)))
+    if after := _AFTER.search(text):
+        return _listed(after[1])
+    if named and (_ASKS.search(text) or len(text.split()) <= _SHORT_QUESTION):
+        return named
+    before = [name for name in _BEFORE.findall(text) if name.lower() not in _NOT_COMPANIES]
+    return tuple(dict.fromkeys(before))
+
+
+def query_for(company: str) -> str:
+    """What the model asks the search tool."""
+    return f"{company} stock price"
+
+
+def query_of(done: Done) -> str:
+    """The query a call was made with, "" when it had none."""
+    try:
+        arguments = json.loads(done.arguments)
+    except ValueError:
+        return ""
+    return str(arguments.get("query", "")) if isinstance(arguments, dict) else ""
+
+
+def read_quote(company: str, text: str) -> Quote | None:
+    """The first price in a result, None when there is none to be read."""
+    for found in _objects(text):
+        price = found.get("price", found.get("last"))
+        if price is not None:
+            symbol = str(found.get("symbol", found.get("ticker", "")))
+            name = str(found.get("name", found.get("company", _title(company))))
+            return Quote(name, symbol, str(price).lstrip("$ "))
+    price_found = _PRICE.search(text)
+    if price_found is None:
+        return None
+    symbols = _SYMBOL_OF_PRICE.findall(text) + _SYMBOL.findall(text)
+    symbol = next((symbol for symbol in symbols if symbol not in _NOT_SYMBOLS), "")
+    name = _FULL_NAME.search(text)
+    return Quote(name[1] if name else _title(company), symbol, price_found[1] or price_found[2])
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    sentence = re.split(r"[.;:](?:\s|$)", text, maxsplit=1)[0]
+    names = (re.sub(r"^(?:the|both)\s+", "", name.strip(" \t\"'`.")) for name in _JOINTS.split(sentence))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _title(company: str) -> str:
+    return company if company != company.lower() else company.title()
+
+
+def _objects(text: str) -> Iterator[Mapping[str, Any]]:
+    """Every JSON object in a result that is JSON, outermost first."""
+    try:
+        waiting = [json.loads(text)]
+    except ValueError:
+        return
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, dict):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)

@@ -1,0 +1,39 @@
+"""What all wire formats share: how text is cut into pieces and how an event becomes a frame.
+
+A piece is cut anywhere between two characters, also inside an emoji of several, but a character's
+bytes stay together. Cuts are the same each time: equal replies are equal bytes.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from typing import Any
+
+CREATED = 1_790_000_000
+"""The demo server's clock stands still, so that a reply depends on its request alone."""
+
+_LENGTHS = (3, 5, 2, 7, 4, 1, 6)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The text in pieces of a few characters; nothing for an empty text."""
+    at, lengths = 0, cycle(_LENGTHS)
+    while at < len(text):
+        length = next(lengths)
+        yield text[at : at + length]
+        at += length
+
+
+def compact(value: Mapping[str, Any]) -> str:
+    """JSON as providers write it on the wire: UTF-8, no spaces."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def named_frame(event: Mapping[str, Any]) -> str:
+    """A server-sent event whose name is its `type`."""
+    return f"event: {event['type']}\ndata: {compact(event)}\n\n"
+
+
+def bare_frame(event: Mapping[str, Any]) -> str:
+    """A server-sent event without a name."""
+    return f"data: {compact(event)}\n\n"

@@ -1,0 +1,559 @@
+"""Every reason for a 400, as a table: a valid body, one thing spoiled, the words of the refusal."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from parley.demo.checks import check_anthropic, check_openai, check_responses
+from parley.demo.reading import read_anthropic, read_chat, read_responses
+from parley.demo.rules import reply
+from parley.demo.signing import seal, sign
+from parley.demo.wire import anthropic, chat, responses
+
+Body = dict[str, Any]
+Spoil = Callable[[Body], object]
+
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+
+def messages_body() -> Body:
+    """A tool loop in the Messages format: question, thinking and two calls, two results."""
+    return {
+        "model": "claude-sonnet-4-6",
+        "max_tokens": 4096,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
+        "tools": [{"name": "web_search", "description": "search", "input_schema": deepcopy(SCHEMA)}],
+        "messages": [
+            {"role": "user", "content": "two prices"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": sign("Hm.")},
+                    {"type": "redacted_thinking", "data": seal("Hush.")},
+                    {"type": "text", "text": "Let me search."},
+                    {"type": "tool_use", "id": "a", "name": "web_search", "input": {"query": "x"}},
+                    {"type": "tool_use", "id": "b", "name": "web_search", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": "1"},
+                    {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "2"}]},
+                ],
+            },
+        ],
+    }
+
+
+def chat_body() -> Body:
+    """The same loop in the Chat Completions format."""
+    function = {"name": "web_search", "description": "search", "parameters": deepcopy(SCHEMA)}
+    return {
+        "model": "gpt-4.1",
+        "tools": [{"type": "function", "function": function}],
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "two prices"},
+            {"role": "assistant", "content": None, "tool_calls": [chat_call("a"), chat_call("b")]},
+            {"role": "tool", "tool_call_id": "a", "content": "1"},
+            {"role": "tool", "tool_call_id": "b", "content": ""},
+        ],
+    }
+
+
+def chat_call(identifier: str) -> Body:
+    return {"id": identifier, "type": "function", "function": {"name": "web_search", "arguments": "{}"}}
+
+
+def responses_body() -> Body:
+    """The same loop in the Responses format."""
+    return {
+        "model": "gpt-5.5",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "tools": [{"type": "function", "name": "web_search", "parameters": deepcopy(SCHEMA)}],
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "two prices"}]},
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("Hm.")},
+            {"type": "function_call", "call_id": "a", "name": "web_search", "arguments": "{}"},
+            {"type": "function_call", "call_id": "b", "name": "web_search", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": "1"},
+            {"type": "function_call_output", "call_id": "b", "output": "2"},
+        ],
+    }
+
+
+def put(*path: Any) -> Spoil:
+    """Set the last of `path` at the place named by the others."""
+
+    def spoil(body: Body) -> None:
+        *way, key, value = path
+        place: Any = body
+        for step in way:
+            place = place[step]
+        place[key] = value
+
+    return spoil
+
+
+def drop(*path: Any) -> Spoil:
+    """Delete what `path` names."""
+
+    def spoil(body: Body) -> None:
+        *way, key = path
+        place: Any = body
+        for step in way:
+            place = place[step]
+        del place[key]
+
+    return spoil
+
+
+def add(*path: Any, at: int = 9999) -> Spoil:
+    """Insert the last of `path` into the list named by the others, by default at its end."""
+
+    def spoil(body: Body) -> None:
+        *way, value = path
+        place: Any = body
+        for step in way:
+            place = place[step]
+        place.insert(at, value)
+
+    return spoil
+
+
+def turn_round(*path: Any) -> Spoil:
+    """Reverse the list that `path` names."""
+
+    def spoil(body: Body) -> None:
+        place: Any = body
+        for step in path:
+            place = place[step]
+        place.reverse()
+
+    return spoil
+
+
+def all_of(*spoils: Spoil) -> Spoil:
+    def spoil(body: Body) -> None:
+        for each in spoils:
+            each(body)
+
+    return spoil
+
+
+REPLY, RESULTS = ("messages", 1, "content"), ("messages", 2, "content")
+TEXT, EMPTY, BLANK = (
+    {"type": "text", "text": "more"},
+    {"type": "text", "text": ""},
+    {"type": "text", "text": " \n"},
+)
+MARK = {"type": "ephemeral"}
+
+MESSAGES: list[tuple[str, Spoil, str]] = [
+    ("no model", drop("model"), "model: Field required"),
+    ("no max_tokens", drop("max_tokens"), "max_tokens: Field required"),
+    ("no messages", drop("messages"), "messages: Field required"),
+    ("messages no list", put("messages", "hi"), "messages: Input should be a valid array"),
+    ("empty messages", put("messages", []), "messages: at least one message is required"),
+    ("unknown field", put("choice", 1), "choice: Extra inputs are not permitted"),
+    ("unknown message field", put("messages", 0, "choice", 1), "messages.0.choice: Extra inputs are not"),
+    ("unknown block field", put(*REPLY, 3, "index", 0), "tool_use.index: Extra inputs are not permitted"),
+    ("system role", put("messages", 0, "role", "system"), 'messages: Unexpected role "system"'),
+    (
+        "tool role",
+        put("messages", 0, "role", "tool"),
+        "messages.0.role: Input should be 'user' or 'assistant'",
+    ),
+    ("no content", drop("messages", 0, "content"), "messages.0.content: Field required"),
+    ("unknown block", put(*REPLY, 2, "type", "texts"), "Input tag 'texts' found using 'type' does not match"),
+    ("first not user", drop("messages", 0), 'messages: first message must use the "user" role'),
+    ("prefill", drop("messages", 2), "does not support assistant message prefill"),
+    (
+        "trailing whitespace",
+        add("messages", {"role": "assistant", "content": "so "}),
+        "messages: final assistant content cannot end with trailing whitespace",
+    ),
+    (
+        "empty message",
+        put("messages", 0, "content", ""),
+        "messages.0: all messages must have non-empty content",
+    ),
+    ("no blocks", put("messages", 0, "content", []), "messages.0: all messages must have non-empty content"),
+    ("empty text", add(*RESULTS, EMPTY), "messages: text content blocks must be non-empty"),
+    ("blank text", add(*RESULTS, BLANK), "messages: text content blocks must contain non-whitespace text"),
+    ("empty text in a result", put(*RESULTS, 1, "content", [EMPTY]), "text content blocks must be non-empty"),
+    ("empty system text", put("system", [EMPTY]), "system: text content blocks must be non-empty"),
+    ("unanswered", drop(*RESULTS, 1), "immediately after: b. Each `tool_use` block must have"),
+    ("text before results", add(*RESULTS, TEXT, at=0), "messages.1: `tool_use` ids were found without"),
+    ("text after calls", add(*REPLY, TEXT), "messages.1: `tool_use` ids were found without `tool_result`"),
+    ("results later", add("messages", {"role": "user", "content": "wait"}, at=2), "immediately after: a, b."),
+    (
+        "unknown result",
+        put(*RESULTS, 1, "tool_use_id", "c"),
+        "unexpected `tool_use_id` found in `tool_result`",
+    ),
+    ("answered twice", add(*RESULTS, {"type": "tool_result", "tool_use_id": "a"}), "multiple `tool_result`"),
+    ("one id twice", put(*REPLY, 4, "id", "a"), "messages: `tool_use` ids must be unique"),
+    ("bad id", put(*REPLY, 3, "id", "a.b"), "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
+    ("bad called name", put(*REPLY, 3, "name", "a b"), "tool_use.name: String should match pattern"),
+    (
+        "input no object",
+        put(*REPLY, 3, "input", "{}"),
+        "messages.1.content.3.input: Input should be a valid object",
+    ),
+    ("call by the user", put("messages", 1, "role", "user"), "blocks can only be in `assistant` messages"),
+    ("bad tool name", put("tools", 0, "name", "a.b"), "tools.0.custom.name: String should match pattern"),
+    ("long tool name", put("tools", 0, "name", "a" * 65), "tools.0.custom.name: String should match pattern"),
+    ("schema no object", put("tools", 0, "input_schema", {"type": "string"}), "Input should be 'object'"),
+    ("no schema", drop("tools", 0, "input_schema"), "tools.0.custom.input_schema: Field required"),
+    ("tools alike", lambda body: body["tools"].append(body["tools"][0]), "tools: Tool names must be unique."),
+    ("history without tools", drop("tools"), "blocks in `messages` must define `tools`"),
+    ("unknown choice", put("tool_choice", {"type": "tool", "name": "x"}), "Tool 'x' not found in provided"),
+    ("forced while thinking", put("tool_choice", {"type": "any"}), "Thinking may not be enabled when"),
+    (
+        "choice without tools",
+        all_of(drop("tools"), put("tool_choice", {"type": "none"})),
+        "may only be specified while providing tools",
+    ),
+    ("temperature", put("temperature", 1.0), "temperature: Extra inputs are not permitted"),
+    ("top_k", put("top_k", 5), "top_k: Extra inputs are not permitted"),
+    ("small budget", put("thinking", "budget_tokens", 1023), "greater than or equal to 1024"),
+    ("budget too large", put("thinking", "budget_tokens", 4096), "`max_tokens` must be greater than"),
+    ("no budget", drop("thinking", "budget_tokens"), "thinking.enabled.budget_tokens: Field required"),
+    ("enabled on 4.7", put("model", "claude-opus-4-7"), '"thinking.type.enabled" is not supported'),
+    ("enabled on 5", put("model", "claude-sonnet-5"), '"thinking.type.enabled" is not supported'),
+    (
+        "budget in adaptive",
+        put("thinking", "type", "adaptive"),
+        "thinking.adaptive.budget_tokens: Extra inputs",
+    ),
+    (
+        "adaptive on 4.5",
+        all_of(put("model", "claude-haiku-4-5-20251001"), put("thinking", {"type": "adaptive"})),
+        "adaptive thinking is not supported on this model",
+    ),
+    (
+        "never off on Opus 5.5",
+        all_of(put("model", "claude-opus-5-5"), put("thinking", {"type": "disabled"})),
+        '"thinking.type.disabled" is not supported',
+    ),
+    ("unknown effort", put("output_config", {"effort": "huge"}), "output_config.effort: Input should be"),
+    (
+        "effort on 4.5",
+        all_of(put("model", "claude-sonnet-4-5"), put("output_config", {"effort": "low"})),
+        "This model does not support the effort parameter",
+    ),
+    ("thinking changed", put(*REPLY, 0, "thinking", "Ha."), "Invalid `signature` in `thinking` block"),
+    ("foreign signature", put(*REPLY, 0, "signature", "EqQB"), "Invalid `signature` in `thinking` block"),
+    ("unsigned", drop(*REPLY, 0, "signature"), "messages.1.content.0.thinking.signature: Field required"),
+    ("redacted changed", put(*REPLY, 1, "data", "EqQB"), "Invalid `data` in `redacted_thinking` block"),
+    ("thinking after calls", turn_round(*REPLY), "`thinking` blocks must come before `tool_use` blocks"),
+    (
+        "loop without thinking",
+        lambda body: body["messages"][1]["content"].__delitem__(slice(0, 2)),
+        "Expected `th",
+    ),
+    (
+        "five cache marks",
+        lambda body: _mark(body, 5),
+        "maximum of 4 blocks with cache_control may be provided",
+    ),
+    ("lone surrogate", put(*RESULTS, 0, "content", "\ud83d"), "The request body is not valid JSON"),
+    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
+]
+
+CALLS = ("messages", 2, "tool_calls")
+FUNCTION = ("tools", 0, "function")
+
+CHAT: list[tuple[str, Spoil, str]] = [
+    ("no model", drop("model"), "you must provide a model parameter"),
+    ("no messages", drop("messages"), "Missing required parameter: 'messages'."),
+    ("empty messages", put("messages", []), "Invalid 'messages': empty array."),
+    ("unknown role", put("messages", 1, "role", "human"), "Invalid value: 'human'. Supported values are:"),
+    ("unknown field", put("thinking", {}), "Unrecognized request argument supplied: thinking"),
+    ("unknown message field", put("messages", 2, "choice", "yA"), "Unknown parameter: 'messages[2].choice'."),
+    ("unknown call field", put(*CALLS, 0, "extra_content", {}), "'messages[2].tool_calls[0].extra_content'."),
+    ("unanswered", drop("messages", 4), "The following tool_call_ids did not have response messages: b"),
+    ("results later", add("messages", {"role": "user", "content": "wait"}, at=3), "response messages: a, b"),
+    (
+        "result without call",
+        drop("messages", 2),
+        "messages with role 'tool' must be a response to a preceeding",
+    ),
+    (
+        "unknown result",
+        put("messages", 4, "tool_call_id", "c"),
+        "'tool_call_id' of 'c' not found in 'tool_calls'",
+    ),
+    ("answered twice", put("messages", 4, "tool_call_id", "a"), "Duplicate value for 'tool_call_id' of 'a'"),
+    ("one id twice", put(*CALLS, 1, "id", "a"), "Invalid 'tool_calls': duplicate id 'a'."),
+    ("empty id", put(*CALLS, 0, "id", ""), "Invalid 'messages[2].tool_calls[0].id': string too short."),
+    ("long id", put(*CALLS, 0, "id", "x" * 65), "Expected a string with maximum length 64"),
+    ("no type", drop(*CALLS, 0, "type"), "Missing required parameter: 'messages[2].tool_calls[0].type'."),
+    ("bad called name", put(*CALLS, 0, "function", "name", "a.b"), "string does not match pattern."),
+    (
+        "arguments no string",
+        put(*CALLS, 0, "function", "arguments", {}),
+        "function.arguments': expected string",
+    ),
+    ("no calls", put(*CALLS[:2], "tool_calls", []), "Invalid 'messages[2].tool_calls': empty array."),
+    ("empty question", put("messages", 1, "content", ""), "Invalid 'messages[1].content': string too short."),
+    ("null question", put("messages", 1, "content", None), "expected a string, got null."),
+    (
+        "empty part",
+        put("messages", 1, "content", [EMPTY]),
+        "'messages[1].content[0].text': string too short.",
+    ),
+    (
+        "null result",
+        put("messages", 3, "content", None),
+        "Missing required parameter: 'messages[3].content'.",
+    ),
+    ("first not user", drop("messages", 1), "first message after the system message must have role 'user'"),
+    (
+        "last is assistant",
+        add("messages", {"role": "assistant", "content": "so"}),
+        "the last message must have role 'user' or 'tool'",
+    ),
+    ("empty tools", put("tools", []), "Invalid 'tools': empty array."),
+    (
+        "bad tool name",
+        put(*FUNCTION, "name", "a b"),
+        "Invalid 'tools[0].function.name': string does not match",
+    ),
+    ("long tool name", put(*FUNCTION, "name", "a" * 65), "'tools[0].function.name': string too long."),
+    ("no tool type", drop("tools", 0, "type"), "Missing required parameter: 'tools[0].type'."),
+    (
+        "schema no object",
+        put(*FUNCTION, "parameters", {"type": "array"}),
+        "must be a JSON Schema of 'type: \"obj",
+    ),
+    ("schema bare", put(*FUNCTION, "parameters", {"type": "object"}), "object schema missing properties."),
+    (
+        "tools alike",
+        lambda body: body["tools"].append(body["tools"][0]),
+        "duplicate function name 'web_search'",
+    ),
+    ("history without tools", drop("tools"), "Missing required parameter: 'tools'."),
+    (
+        "unknown choice",
+        put("tool_choice", {"type": "function", "function": {"name": "x"}}),
+        "no function named 'x' was specified",
+    ),
+    ("choice unlike any", put("tool_choice", "any"), "Supported values are: 'none', 'auto', and 'required'."),
+    (
+        "choice without tools",
+        all_of(drop("tools"), put("tool_choice", "none")),
+        "'tool_choice' is only allowed when 'tools' are specified.",
+    ),
+    (
+        "max_tokens of a reasoning model",
+        all_of(put("model", "gpt-5"), put("max_tokens", 9)),
+        "Use 'max_completion_tokens' instead.",
+    ),
+    (
+        "temperature of a reasoning model",
+        all_of(put("model", "o3"), put("temperature", 0.2)),
+        "'temperature' does not support 0.2 with this model.",
+    ),
+    (
+        "effort of a plain model",
+        put("reasoning_effort", "low"),
+        "'reasoning_effort' is not supported with this",
+    ),
+    (
+        "tools of gpt-5.4",
+        put("model", "gpt-5.4"),
+        "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.",
+    ),
+    ("stream options alone", put("stream_options", {"include_usage": True}), "only allowed when 'stream'"),
+    ("lone surrogate", put("messages", 4, "content", "\udc00"), "We could not parse the JSON body"),
+    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
+]
+
+RESPONSES: list[tuple[str, Spoil, str]] = [
+    ("no input", drop("input"), "Missing required parameter: 'input'."),
+    ("chat field", put("messages", []), "In the Responses API, this parameter has moved to 'input'."),
+    ("unknown field", put("choice", 1), "Unknown parameter: 'choice'."),
+    ("unknown item", put("input", 2, "type", "call"), "Invalid value: 'call'. Supported values are:"),
+    ("index", put("input", 2, "index", 0), "Unknown parameter: 'input[2].index'."),
+    ("wrong part", put("input", 0, "content", 0, "type", "output_text"), "Invalid value: 'output_text'."),
+    (
+        "empty text",
+        put("input", 0, "content", 0, "text", ""),
+        "'input[0].content[0].text': string too short.",
+    ),
+    ("unanswered", drop("input", 5), "No tool output found for function call b."),
+    ("unasked", drop("input", 3), "No tool call found for function call output with call_id b."),
+    (
+        "answered twice",
+        put("input", 5, "call_id", "a"),
+        "Duplicate function call output found with call_id a.",
+    ),
+    ("foreign item id", put("input", 2, "id", "call_1"), "Expected an ID that begins with 'fc'."),
+    ("arguments no string", put("input", 2, "arguments", {}), "'input[2].arguments': expected string."),
+    ("reasoning alone", drop("input", slice(2, 6)), "without its required following item."),
+    ("reasoning not ours", put("input", 1, "encrypted_content", "gAAA"), "could not be verified."),
+    ("reasoning unsealed", drop("input", 1, "encrypted_content"), "Items are not persisted when `store`"),
+    (
+        "item twice",
+        lambda body: body["input"].insert(1, body["input"][1]),
+        "Duplicate item found with id rs_1.",
+    ),
+    (
+        "nested tool",
+        put("tools", 0, {"type": "function", "function": {}}),
+        "Unknown parameter: 'tools[0].func",
+    ),
+    ("unknown choice", put("tool_choice", {"type": "function", "name": "x"}), "no function named 'x'"),
+    ("history without tools", drop("tools"), "Missing required parameter: 'tools'."),
+    ("few tokens", put("max_output_tokens", 15), "Expected a value >= 16, but got 15 instead."),
+    ("temperature", put("temperature", 1), "Unsupported parameter: 'temperature' is not supported"),
+    (
+        "stored history",
+        put("previous_response_id", "resp_1"),
+        "Previous response with id 'resp_1' not found.",
+    ),
+    ("last is a call", add("input", {"role": "assistant", "content": "so"}), "the last item must be a user"),
+    ("lone surrogate", put("input", 5, "output", "\ud800"), "We could not parse the JSON body"),
+    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
+]
+
+
+def _mark(body: Body, count: int) -> None:
+    blocks = [body["tools"][0], body["system"][0], *body["messages"][1]["content"][2:]]
+    for block in blocks[:count]:
+        block["cache_control"] = MARK
+
+
+CASES = [
+    pytest.param(check, make, spoil, words, id=f"{form}: {name}")
+    for form, check, make, table in (
+        ("messages", check_anthropic, messages_body, MESSAGES),
+        ("chat", check_openai, chat_body, CHAT),
+        ("responses", check_responses, responses_body, RESPONSES),
+    )
+    for name, spoil, words in table
+]
+
+
+@pytest.mark.parametrize(("check", "make", "spoil", "words"), CASES)
+def test_what_is_spoiled_is_refused_in_the_providers_words(
+    check: Callable[[Body], list[str]], make: Callable[[], Body], spoil: Spoil, words: str
+) -> None:
+    body = make()
+    spoil(body)
+    assert any(words in reason for reason in check(body)), check(body)
+
+
+ANSWER = {
+    messages_body: (check_anthropic, read_anthropic, anthropic),
+    chat_body: (check_openai, read_chat, chat),
+    responses_body: (check_responses, read_responses, responses),
+}
+
+
+@pytest.mark.parametrize("make", [messages_body, chat_body, responses_body])
+def test_a_body_with_any_part_of_another_kind_is_refused_or_answered(make: Callable[[], Body]) -> None:
+    check, read, wire = ANSWER[make]
+    for path in _paths(make()):
+        for value in WRONG:
+            body = make()
+            put(*path, deepcopy(value))(body)
+            if not check(body):
+                said = reply(read(body))
+                assert json.dumps(wire.whole(said, body))
+                assert "".join(wire.stream(said, body))
+
+
+WRONG: list[Any] = [None, 7, "x", [], {}]
+
+
+def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner: Any = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return [path for key, part in inner for path in [(*here, key), *_paths(part, (*here, key))]]
+
+
+@pytest.mark.parametrize(
+    ("check", "make"),
+    [(check_anthropic, messages_body), (check_openai, chat_body), (check_responses, responses_body)],
+)
+def test_a_finished_tool_loop_is_accepted_and_left_as_it_was(
+    check: Callable[[Body], list[str]], make: Callable[[], Body]
+) -> None:
+    body = make()
+    assert check(body) == []
+    assert body == make()
+
+
+MESSAGES_ACCEPTED: list[tuple[str, Spoil]] = [
+    ("neighbours of one role", add("messages", {"role": "user", "content": "and now?"})),
+    ("text after results", add(*RESULTS, TEXT)),
+    ("a result without content", drop(*RESULTS, 0, "content")),
+    ("tools switched off", put("tool_choice", {"type": "none"})),
+    ("four cache marks", lambda body: _mark(body, 4)),
+    ("old thinking unsigned by us", all_of(put(*REPLY, 0, "signature", "x"), add(*RESULTS, TEXT))),
+    (
+        "adaptive without thinking",
+        lambda body: (
+            put("thinking", {"type": "adaptive"})(body),
+            body["messages"][1]["content"].__delitem__(slice(0, 2)),
+        ),
+    ),
+    ("an unnumbered model", put("model", "demo")),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), MESSAGES_ACCEPTED)
+def test_messages_that_the_real_api_takes_are_taken(name: str, change: Spoil) -> None:
+    body = messages_body()
+    change(body)
+    assert check_anthropic(body) == [], name
+
+
+def test_an_older_api_version_takes_a_temperature() -> None:
+    body = messages_body() | {"temperature": 0.5}
+    assert check_anthropic(body, version="2023-06-01") == []
+
+
+def test_index_in_a_call_and_a_name_in_a_tool_message_are_let_through() -> None:
+    body = chat_body()
+    put(*CALLS, 0, "index", 0)(body)
+    put("messages", 3, "name", "web_search")(body)
+    assert check_openai(body) == []
+
+
+def test_the_newest_gpt_takes_tools_without_reasoning() -> None:
+    assert check_openai(chat_body() | {"model": "gpt-5.6", "reasoning_effort": "none"}) == []
+
+
+def test_gemini_wants_the_thought_signature_of_the_first_call_of_a_step() -> None:
+    body = chat_body()
+    wanted = "Function call is missing a thought_signature in functionCall parts."
+    assert check_openai(body, host="gemini") == [wanted]
+    put(*CALLS, 0, "extra_content", {"google": {"thought_signature": "s"}})(body)
+    assert check_openai(body, host="gemini") == []
+    asked_again = deepcopy(chat_body())
+    add("messages", {"role": "user", "content": "and now?"})(asked_again)
+    assert check_openai(asked_again, host="gemini") == []
+
+
+def test_another_host_takes_fields_of_its_own() -> None:
+    body = chat_body() | {"think": True}
+    put("messages", 2, "reasoning_content", "Hm.")(body)
+    assert check_openai(body, host="ollama") == []
+
+
+def test_tuples_are_arrays() -> None:
+    body = chat_body()
+    body["messages"] = tuple(body["messages"])
+    assert check_openai(body) == []
+    assert check_openai(json.loads(json.dumps(body))) == []

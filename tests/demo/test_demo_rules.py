@@ -1,0 +1,208 @@
+"""What the demo model says to what: whole replies for plain conversations."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from parley.demo.conversation import Call, Conversation, Done, Reply, Usage
+from parley.demo.rules import reply
+from parley.demo.signing import seal, sign, unseal, verify
+from parley.demo.stocks import Quote, companies, read_quote
+
+QUESTION = "can you find the latest stock price of google and microsoft?"
+
+
+def asked(question: str, *tools: str, done: tuple[Done, ...] = ()) -> Conversation:
+    return Conversation(model="demo", system="", question=question, tools=tools, done=done)
+
+
+def searched(company: str, text: str, *, failed: bool = False) -> Done:
+    return Done("web_search", json.dumps({"query": f"{company} stock price"}), text, failed)
+
+
+GOOGLE = searched("google", '{"matches":["google stock GOOGL price is $911 as of today"]}')
+MICROSOFT = searched("microsoft", '{"matches":["microsoft stock MSFT price is $544 as of today"]}')
+
+
+def test_the_stock_question_gets_a_search_for_each_company() -> None:
+    assert reply(asked(QUESTION, "web_search")) == Reply(
+        thinking="",
+        hidden="",
+        text="Let me search the web for both.",
+        calls=(
+            Call("web_search", '{"query":"google stock price"}'),
+            Call("web_search", '{"query":"microsoft stock price"}'),
+        ),
+        stop="calls",
+        usage=Usage(prompt=0, output=24, thinking=0),
+        seed="0",
+    )
+
+
+def test_the_answer_is_read_from_the_results() -> None:
+    said = reply(asked(QUESTION, "web_search", done=(GOOGLE, MICROSOFT)))
+    assert said.text == (
+        "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
+    )
+    assert (said.calls, said.stop) == ((), "end")
+
+
+def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
+    conversation = asked("stock price of apple", "web_search", done=(searched("apple", "AAPL: $12"),))
+    said = reply(replace(conversation, system="End with a line that starts with 📝: and sums up."))
+    assert said.text.split("\n\n")[-1] == (
+        "📝: you asked for the stock price of apple, and I answered: Apple (AAPL) is at $12."
+    )
+    assert "📝:" not in reply(conversation).text
+
+
+def test_one_after_another_searches_in_rounds_of_one() -> None:
+    question = "stock price of google and microsoft, one after another"
+    first = reply(asked(question, "web_search"))
+    second = reply(asked(question, "web_search", done=(GOOGLE,)))
+    third = reply(asked(question, "web_search", done=(GOOGLE, MICROSOFT)))
+    assert [call.arguments for call in first.calls] == ['{"query":"google stock price"}']
+    assert [call.arguments for call in second.calls] == ['{"query":"microsoft stock price"}']
+    assert third.calls == ()
+
+
+def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
+    assert len(reply(replace(asked(QUESTION, "web_search"), parallel=False)).calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (
+            searched("apple", "The user declined this call.", failed=True),
+            "because you did not want the search",
+        ),
+        (
+            searched("apple", "Error: The user did not approve this call."),
+            "because you did not want the search",
+        ),
+        (searched("apple", "Error: no route", failed=True), "the search failed (no route)"),
+        (searched("apple", "nothing here"), 'the search returned "nothing here", and I can read no price'),
+    ],
+)
+def test_a_result_without_a_price_is_said_so(result: Done, words: str) -> None:
+    assert words in reply(asked("apple stock price", "web_search", done=(result,))).text
+
+
+def test_without_a_search_tool_it_cannot_look_things_up() -> None:
+    assert "cannot look things up" in reply(asked(QUESTION)).text
+    assert "cannot look things up" in reply(asked(QUESTION, "calculator")).text
+
+
+def test_a_search_tool_by_another_name_will_do() -> None:
+    assert {call.name for call in reply(asked(QUESTION, "mock__web_search")).calls} == {"mock__web_search"}
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (QUESTION, ("google", "microsoft")),
+        ("stock price of 3M, Berkshire Hathaway and Shell please", ("3M", "Berkshire Hathaway", "Shell")),
+        ("and apple?", ("apple",)),
+        ("how is the ACME stock today?", ("ACME",)),
+        ("google and microsoft stock prices", ("google", "microsoft")),
+        ("What is the price of Nvidia? I wonder.", ("Nvidia",)),
+        ("hello", ()),
+        ("tell me of the apple that fell down on the head of Newton one day", ()),
+    ],
+)
+def test_companies_are_found_in_the_question(question: str, expected: tuple[str, ...]) -> None:
+    assert companies(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"matches":[{"name":"Alphabet","symbol":"GOOGL","price":911}]}', Quote("Alphabet", "GOOGL", "911")),
+        (
+            '{"matches":[{"google stock GOOGL price is $911 as of today" ... ]}',
+            Quote("Google", "GOOGL", "911"),
+        ),
+        ('["Alphabet stock GOOGL price is $911"]', Quote("Alphabet", "GOOGL", "911")),
+        ("ACME stock price: QXZ price is $12 as of today", Quote("Google", "QXZ", "12")),
+        ("price: 1,234.50", Quote("Google", "", "1,234.50")),
+        ("", None),
+        ("[1, 2]", None),
+    ],
+)
+def test_prices_are_read_from_json_and_from_prose(text: str, expected: Quote | None) -> None:
+    assert read_quote("google", text) == expected
+
+
+def test_a_named_tool_is_called_with_the_very_argument_text() -> None:
+    question = 'call add {"a": 1.0, "b":[ ]} and then use the tool wait, please; call nope {"x":1}'
+    assert reply(asked(question, "add", "wait")).calls == (
+        Call("add", '{"a": 1.0, "b":[ ]}'),
+        Call("wait", "{}"),
+    )
+
+
+def test_arguments_that_are_no_json_are_passed_on_as_they_are() -> None:
+    assert reply(asked('call add {"a": \nmore', "add")).calls == (Call("add", '{"a":'),)
+
+
+def test_a_tool_that_was_not_offered_is_not_called() -> None:
+    assert reply(asked("call add {}", "wait")).text == "I have no tool named add. I have: wait."
+
+
+def test_what_a_named_tool_returned_is_told() -> None:
+    done = (Done("add", "{}", "3", False), Done("wait", "{}", "Error: too long", True))
+    said = reply(asked("call add {} call wait {}", "add", "wait", done=done))
+    assert said.text == "add returned: 3\n\nwait failed: too long"
+
+
+@pytest.mark.parametrize("said", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"])
+def test_say_repeats_verbatim(said: str) -> None:
+    assert reply(asked(f"say: {said}")).text == said
+    assert reply(asked(f"repeat\n{said}")).text == said
+
+
+def test_write_writes_that_many_words() -> None:
+    assert len(reply(asked("write 1000 words about it")).text.split()) == 1000
+
+
+def test_thinking_is_off_on_or_as_asked() -> None:
+    question = asked("think about it")
+    assert reply(question).thinking == ""
+    assert reply(replace(question, thinking="asked")).thinking.startswith("First: what is asked?")
+    assert reply(replace(asked("hello"), thinking="asked")).thinking == ""
+    assert reply(replace(asked("hello"), thinking="on")).thinking != ""
+
+
+def test_redacted_thinking_is_hidden() -> None:
+    said = reply(replace(asked("redacted, please"), thinking="on"))
+    assert said.thinking == ""
+    assert said.hidden != ""
+
+
+def test_everything_is_cut_at_the_limit() -> None:
+    conversation = replace(asked(QUESTION, "web_search"), limit=9)
+    said = reply(conversation)
+    assert said.text == "Let me search the web for both."
+    assert said.calls == (Call("web_search", '{"que'),)
+    assert (said.stop, said.usage.output) == ("length", 9)
+    assert reply(replace(conversation, limit=24)).stop == "calls"
+
+
+def test_equal_conversations_get_equal_replies() -> None:
+    assert reply(asked("hello")) == reply(asked("hello"))
+
+
+def test_a_status_question_gets_one_short_sentence() -> None:
+    question = 'web_search {"query": "google stock price"}: a single, clear, natural sentence (max 10 words)'
+    assert reply(asked(question)).text == "Searching for google stock price..."
+
+
+def test_a_signature_holds_for_its_text_alone() -> None:
+    assert verify("Hm.", sign("Hm."))
+    assert not verify("Hm. ", sign("Hm."))
+    assert not verify("Hm.", "ä")
+    assert unseal(seal("Hm. 🧠")) == "Hm. 🧠"
+    assert unseal(seal("Hm.")[:-4]) is None
+    assert unseal("") is None
