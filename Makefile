@@ -1,0 +1,56 @@
+# make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
+# make test    run all tests
+# make check   formatting, lint, types and tests: what has to pass before anything is merged
+# make format  put Python and Lua into shape
+# make bench   measure, on this machine
+
+PYTHON ?= python3
+BIN := .venv/bin
+STYLUA := .tools/node_modules/.bin/stylua
+LUA := lua plugin build.lua
+.DEFAULT_GOAL := check
+
+# uv where there is one, since it is faster; else the standard library's venv and pip.
+.venv/.stamp: pyproject.toml
+	@echo "installing Parley and what its tests need into .venv ..."
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --allow-existing --python '>=3.11' .venv && \
+	  uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]'; \
+	else \
+	  $(PYTHON) -c 'import sys; sys.exit("Parley needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None' && \
+	  $(PYTHON) -m venv .venv && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	fi
+	@touch $@
+
+demo: .venv/.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m parley.drivers.nvim.demo
+
+test: .venv/.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+
+lint: .venv/.stamp $(STYLUA)
+	@$(BIN)/ruff format --quiet --check python rplugin tests
+	@$(BIN)/ruff check --quiet python rplugin tests
+	@$(BIN)/mypy --no-error-summary
+	@$(STYLUA) --check $(LUA)
+	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
+	else echo "luacheck is not installed: Lua is not linted (apt install lua-check)"; fi
+
+check: lint test
+
+format: .venv/.stamp $(STYLUA)
+	@$(BIN)/ruff check --quiet --fix-only python rplugin tests
+	@$(BIN)/ruff format --quiet python rplugin tests
+	@$(STYLUA) $(LUA)
+
+bench: .venv/.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.bench
+
+$(STYLUA):
+	@npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2
+
+clean:
+	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
+
+.PHONY: demo test lint check format bench clean
