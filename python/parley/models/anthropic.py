@@ -160,8 +160,7 @@ class Decoder(decoder.Decoder):
             case "message_stop":
                 yield from self._finish()
             case "error":
-                error = mapping(raw, "error")
-                raise decoder.stream_failed(self.provider, text(error, "type"), text(error, "message"))
+                raise decoder.stream_failed(self.provider, raw.get("error"))
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
         kind = self._kinds[index] = text(block, "type")

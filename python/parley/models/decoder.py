@@ -17,10 +17,12 @@ from parley.models.arriving import Arriving, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
 
 MESSAGE_SHOWN = 300
+REASON_SHOWN = 100
 
 _WHOLE: frozenset[Reason] = frozenset({"complete", "tool_calls", "pause"})
 """After any other end the last call may be cut."""
 
+_KEY = re.compile(r"\b(?:sk-|gsk_|xai-|AIza|Bearer )[\w.-]{8,}")
 _SIGNATURE = re.compile(r"\S([^\n]*\S)?")
 
 
@@ -32,6 +34,7 @@ class Decoder(ABC):
         self.model = model
         self._failure: ModelError | None = None
         self._is_over = False
+        self._is_thinking = False
         self._prose = Pieces()
         self._thoughts = Pieces()
 
@@ -66,21 +69,26 @@ class Decoder(ABC):
         """The events at the end of the stream, if the reply has not been concluded before."""
 
     def _say(self, piece: str) -> Iterator[Event]:
+        """Prose; it ends a thinking block whose end the format does not tell."""
         if whole := self._prose.feed(piece):
+            yield from self._end_thinking() if self._is_thinking else ()
             yield TextDelta(whole)
 
     def _think(self, piece: str) -> Iterator[Event]:
         if whole := self._thoughts.feed(piece):
+            self._is_thinking = True
             yield ThinkingDelta(whole)
 
     def _end_thinking(self, signature: str = "") -> Iterator[Event]:
         if rest := self._thoughts.end():
             yield ThinkingDelta(rest)
+        self._is_thinking = False
         yield ThinkingEnd(sound_signature(signature))
 
     def _conclude(self, calls: Sequence[Arriving], reason: Reason, detail: str) -> Iterator[Event]:
         """The calls, then the end; whether there are calls is seen from them, not from what was said."""
         self._is_over = True
+        yield from self._end_thinking() if self._is_thinking else ()
         if rest := self._prose.end():
             yield TextDelta(rest)
         made = finished_calls(calls, cut=reason not in _WHOLE)
@@ -90,15 +98,19 @@ class Decoder(ABC):
         yield Finished(reason, one_line(detail))
 
 
-def stream_failed(provider: str, kind: str, message: str) -> ModelError:
-    """The error for a provider that says, within the stream, that it cannot go on."""
-    said = one_line(message) or one_line(kind) or "no reason given"
+def stream_failed(provider: str, error: object) -> ModelError:
+    """The error for a provider that says, within the stream, that it cannot go on, and says it somehow."""
+    said = error if isinstance(error, Mapping) else {"message": error}
+    kind = str(said.get("type") or said.get("code") or "")
+    message = one_line(str(said.get("message") or kind or "no reason given"))
     return ModelError(
-        f"{provider} broke off the reply: {said}", reason=one_line(kind) or said, retryable=kind in PASSING
+        f"{provider} broke off the reply: {message}",
+        reason=message[:REASON_SHOWN],
+        retryable=kind in _PASSING,
     )
 
 
-PASSING = frozenset(
+_PASSING = frozenset(
     [
         *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic
         *["server_error", "rate_limit_exceeded"],  # OpenAI
@@ -115,8 +127,8 @@ def ended_early(provider: str) -> ModelError:
 
 
 def one_line(said: str) -> str:
-    """A provider's words as one bounded line."""
-    line = " ".join(fit(said[: 4 * MESSAGE_SHOWN]).split())
+    """A provider's words as one bounded line, without what looks like a key."""
+    line = _KEY.sub("…", " ".join(fit(said[: 4 * MESSAGE_SHOWN]).split()))
     return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from parley.models.events import Usage
+
 
 def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The object under `key`, an empty one where there is none."""
@@ -48,3 +50,15 @@ def number(raw: Mapping[str, Any], key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a whole number as {key!r}, got {type(value).__name__}")
     return value
+
+
+def counted(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
+    """OpenAI's count of tokens, under the words that one of its formats has for prompt and reply."""
+    given, made = mapping(usage, f"{prompt}_tokens_details"), mapping(usage, f"{reply}_tokens_details")
+    return Usage(
+        number(usage, f"{prompt}_tokens"),
+        number(usage, f"{reply}_tokens"),
+        number(given, "cached_tokens"),
+        number(given, "cache_write_tokens"),
+        number(made, "reasoning_tokens"),
+    )

@@ -16,8 +16,8 @@ from parley.models import decoder
 from parley.models.arriving import ArrivingCalls
 from parley.models.ask import Ask, offer
 from parley.models.events import Event, Reason, Usage
-from parley.models.fields import mapping, number, sequence, text
-from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, wire_ids, wire_name
+from parley.models.fields import counted, mapping, sequence, text
+from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.think_tags import ThinkTags
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.convert import to_openai
@@ -90,9 +90,7 @@ def _said(reply: Reply, ids: Mapping[str, str], ask: Ask, *, is_signed: bool) ->
 
 
 def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
-    given = each.call.arguments
-    if not ask.official or not given.strip():
-        given = arguments_text(given)
+    given = arguments_text(each.call.arguments, exact=ask.official)
     function = {"name": wire_name(each.call.name), "arguments": given}
     return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, ask)
 
@@ -104,8 +102,7 @@ def _extra(each: Answered, ask: Ask) -> Body:
 
 
 def _result(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
-    content = each.content if each.status == "ok" else f"Error: {each.content}"
-    message = {"role": "tool", "tool_call_id": ids[each.id], "content": content}
+    message = {"role": "tool", "tool_call_id": ids[each.id], "content": told(each)}
     return message if ask.official else message | {"name": wire_name(each.call.name)}
 
 
@@ -129,7 +126,6 @@ class Decoder(decoder.Decoder):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
         self._tags = ThinkTags() if provider != "openai" else None
-        self._is_thinking = False
         self._has_refused = False
         self._calls = ArrivingCalls()
         self._usage = Usage()
@@ -137,42 +133,30 @@ class Decoder(decoder.Decoder):
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         if raw.get("error"):
-            raise self._broken_off(raw["error"])
+            raise decoder.stream_failed(self.provider, raw["error"])
         for choice in sequence(raw, "choices")[:1]:
             yield from self._delta(mapping(choice, "delta"))
             self._stop = text(choice, "finish_reason") or self._stop
-        if counts := mapping(raw, "usage"):
-            yield from self._count(counts)
-
-    def _broken_off(self, error: object) -> Exception:
-        said = error if isinstance(error, Mapping) else {"message": str(error)}
-        kind = said.get("type") or said.get("code") or ""
-        return decoder.stream_failed(self.provider, str(kind), str(said.get("message") or ""))
+        usage = counted(mapping(raw, "usage"), "prompt", "completion")
+        if raw.get("usage") and usage != self._usage:  # some servers count along in every chunk
+            self._usage = usage
+            yield usage
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Event]:
         for key in _THOUGHTS:
             if isinstance(delta.get(key), str) and delta[key]:
-                yield from self._thought(delta[key])
+                yield from self._think(delta[key])
                 break
         if content := text(delta, "content"):
             yield from self._content(content)
         if refusal := text(delta, "refusal"):
             self._has_refused = True
-            yield from self._prose_after_thought(refusal)
+            yield from self._say(refusal)
         pieces = sequence(delta, "tool_calls")
         if legacy := mapping(delta, "function_call"):
             pieces = [*pieces, {"index": 0, "function": legacy}]
         for piece in pieces:
             self._calls.feed(piece)
-
-    def _thought(self, piece: str) -> Iterator[Event]:
-        self._is_thinking = True
-        yield from self._think(piece)
-
-    def _thought_over(self) -> Iterator[Event]:
-        if self._is_thinking:
-            self._is_thinking = False
-            yield from self._end_thinking()
 
     def _content(self, content: str) -> Iterator[Event]:
         for kind, piece in self._tags.feed(content) if self._tags else [("text", content)]:
@@ -181,34 +165,17 @@ class Decoder(decoder.Decoder):
     def _tagged(self, kind: str, piece: str) -> Iterator[Event]:
         match kind:
             case "thinking":
-                yield from self._thought(piece)
+                yield from self._think(piece)
             case "end":
-                yield from self._thought_over()
+                if self._is_thinking:
+                    yield from self._end_thinking()
             case _:
-                yield from self._prose_after_thought(piece)
-
-    def _prose_after_thought(self, piece: str) -> Iterator[Event]:
-        yield from self._thought_over()
-        yield from self._say(piece)
-
-    def _count(self, counts: Mapping[str, Any]) -> Iterator[Event]:
-        prompt = mapping(counts, "prompt_tokens_details")
-        usage = Usage(
-            number(counts, "prompt_tokens"),
-            number(counts, "completion_tokens"),
-            number(prompt, "cached_tokens"),
-            number(prompt, "cache_write_tokens"),
-            number(mapping(counts, "completion_tokens_details"), "reasoning_tokens"),
-        )
-        if usage != self._usage:
-            self._usage = usage
-            yield usage
+                yield from self._say(piece)
 
     def _finish(self) -> Iterator[Event]:
         if not self._stop:
             raise decoder.ended_early(self.provider)
         for kind, piece in self._tags.end() if self._tags else []:
             yield from self._tagged(kind, piece)
-        yield from self._thought_over()
         reason = "refusal" if self._has_refused else _REASONS.get(self._stop, "complete")
         yield from self._conclude(self._calls.all, reason, "" if self._stop in _REASONS else self._stop)

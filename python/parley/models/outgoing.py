@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from parley.chat.grammar import fit
-from parley.chat.history import Reply, Turn
+from parley.chat.history import Answered, Reply, Turn
 from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
@@ -70,13 +70,21 @@ def arguments_object(arguments: str) -> dict[str, Any]:
         return {RAW: text}
 
 
-def arguments_text(arguments: str) -> str:
-    """The arguments as JSON text of an object; text that is one already is left as it is.
+def arguments_text(arguments: str, *, exact: bool) -> str:
+    """The arguments as JSON text; blank ones are `{}`, and text of an object is left as it is.
 
-    Compatible servers parse the arguments of past calls and fail on anything else.
+    Unless `exact`, what is no object becomes one: compatible servers parse the arguments of past calls and
+    fail on anything else.
     """
+    if exact and arguments.strip():
+        return fit(arguments)
     found = arguments_object(arguments)
     return fit(arguments) if found and RAW not in found else json.dumps(found, ensure_ascii=False)
+
+
+def told(each: Answered) -> str:
+    """What the model is told of a call where the format has no field for failure."""
+    return each.content if each.status == "ok" else f"Error: {each.content}"
 
 
 def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:

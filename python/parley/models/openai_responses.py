@@ -1,0 +1,213 @@
+"""OpenAI's Responses API, used without its memory: an `Ask` as a request body, the stream as Parley's events.
+
+Nothing is stored at the provider. What a reasoning model thought comes back encrypted, is kept in the file
+as the signature of a thinking block, and is sent again in the same tool loop. Calls go by their `call_id`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.chat.history import Answered, Asked, Reply, Turn
+from parley.chat.transcript import Text, Thinking
+from parley.models import decoder
+from parley.models.arriving import Arriving
+from parley.models.ask import Ask, offer
+from parley.models.events import Event, Reason
+from parley.models.fields import counted, mapping, number, sequence, text
+from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
+from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
+from parley.tools.convert import to_openai_responses
+
+Body = dict[str, Any]
+
+_LEAST_TOKENS = 16
+
+
+def request(ask: Ask) -> Body:
+    """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
+    turns = ask.turns()
+    body: Body = {"model": ask.model, "input": list(_items(ask, turns)), "stream": True, "store": False}
+    if ask.system.strip():
+        body["instructions"] = ask.system
+    body |= _tools(ask, turns)
+    if ask.max_tokens is not None:
+        body["max_output_tokens"] = max(ask.max_tokens, _LEAST_TOKENS)
+    if is_reasoning(ask.model):
+        body |= _reasoning(ask)
+    elif ask.temperature is not None:
+        body["temperature"] = ask.temperature
+    return fit_body(body)
+
+
+def _reasoning(ask: Ask) -> Body:
+    effort = openai_effort(ask.model, ask.thinking)
+    is_shown = ask.thinking.enabled and ask.thinking.show
+    wanted = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
+    included = {"include": ["reasoning.encrypted_content"]}
+    return included | ({"reasoning": wanted} if wanted else {})
+
+
+def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
+    """The tools; here `strict` is on unless told otherwise, and asks for what MCP schemas do not promise."""
+    offered = offer(ask, turns)
+    tools = [to_openai_responses(name, tool) | {"strict": False} for name, tool in offered.tools]
+    return ({"tools": tools} if tools else {}) | ({"tool_choice": "none"} if offered.forbidden else {})
+
+
+def _items(ask: Ask, turns: Sequence[Turn]) -> Iterator[Body]:
+    ids, sent = wire_ids(turns, SHORT_ID), set[str]()
+    for turn in turns:
+        match turn:
+            case Asked(said):
+                yield {"role": "user", "content": said}
+            case Reply():
+                yield from _said(turn, ask, sent)
+                yield from (_called(each, ids, ask) for each in turn.calls)
+                yield from (_result(each, ids) for each in turn.calls)
+
+
+def _said(reply: Reply, ask: Ask, sent: set[str]) -> Iterator[Body]:
+    for part in reply.parts:
+        match part:
+            case Text(said):
+                yield {"role": "assistant", "content": said} | _phase(reply, ask)
+            case Thinking() if ask.goes_back(part, reply):
+                item = _unsealed(part)
+                if item and item["id"] not in sent:  # an item may be sent once only
+                    sent.add(item["id"])
+                    yield item
+
+
+def _phase(reply: Reply, ask: Ask) -> Body:
+    """Newer models label what they say, and do worse without; what stands before calls is no final answer."""
+    is_labelled = ask.official and prefers_responses(ask.model)
+    return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
+
+
+def _unsealed(part: Thinking) -> Body | None:
+    """The reasoning item that a signature of ours holds, None for a signature that is not."""
+    try:
+        kept = json.loads(part.signature)
+    except (ValueError, RecursionError):
+        return None
+    match kept:
+        case {"id": str(item_id), "encrypted_content": str(sealed)} if item_id and sealed:
+            summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+            return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": sealed}
+        case _:
+            return None
+
+
+def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
+    name, given = wire_name(each.call.name), arguments_text(each.call.arguments, exact=ask.official)
+    return {"type": "function_call", "call_id": ids[each.id], "name": name, "arguments": given}
+
+
+def _result(each: Answered, ids: Mapping[str, str]) -> Body:
+    return {"type": "function_call_output", "call_id": ids[each.id], "output": told(each)}
+
+
+# --- The stream -------------------------------------------------------------------------------------------
+
+_CUT: Mapping[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+class Decoder(decoder.Decoder):
+    """The events of one stream; calls are held until the reply is complete, in the order of its items.
+
+    A thinking block is one reasoning item; its signature is JSON of what is needed to send it again.
+    """
+
+    def __init__(self, provider: str, model: str) -> None:
+        super().__init__(provider, model)
+        self._calls: dict[int, Arriving] = {}
+        self._streamed: set[int] = set()
+        """The items of which some text has come."""
+        self._gap = ""
+        self._has_said = False
+        self._summary = 0
+        self._has_refused = False
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
+        at = number(raw, "output_index")
+        match raw.get("type"):
+            case "response.output_item.added":
+                self._open(at, mapping(raw, "item"))
+            case "response.output_text.delta" | "response.refusal.delta" as kind:
+                self._has_refused = self._has_refused or kind == "response.refusal.delta"
+                yield from self._spoken(at, text(raw, "delta"))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                yield from self._thought(at, number(raw, "summary_index"), text(raw, "delta"))
+            case "response.function_call_arguments.delta" if at in self._calls:
+                self._calls[at].arguments += text(raw, "delta")
+            case "response.output_item.done":
+                yield from self._close(at, mapping(raw, "item"))
+            case "response.completed" | "response.incomplete":
+                yield from self._over(mapping(raw, "response"))
+            case "response.failed" | "error" | None as kind:
+                self._fail(kind, raw)
+
+    def _fail(self, kind: str | None, raw: Mapping[str, Any]) -> None:
+        error = mapping(raw, "response").get("error") if kind == "response.failed" else raw.get("error")
+        if kind or error:
+            raise decoder.stream_failed(self.provider, error or {**raw, "type": None})
+
+    def _open(self, at: int, item: Mapping[str, Any]) -> None:
+        match item.get("type"):
+            case "message" if self._has_said:
+                self._gap = "\n\n"
+            case "reasoning":
+                self._summary = 0
+            case "function_call":
+                self._calls[at] = Arriving(text(item, "call_id"), text(item, "name"))
+
+    def _spoken(self, at: int, piece: str) -> Iterator[Event]:
+        if piece:
+            self._streamed.add(at)
+            self._has_said = True
+            gap, self._gap = self._gap, ""
+            yield from self._say(gap + piece)
+
+    def _thought(self, at: int, summary: int, piece: str) -> Iterator[Event]:
+        if piece:
+            gap = "\n\n" if summary > self._summary and at in self._streamed else ""
+            self._streamed.add(at)
+            self._summary, self._has_said, self._gap = summary, False, ""
+            yield from self._think(gap + piece)
+
+    def _close(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
+        """A finished item; it holds all of it, which counts where the pieces did not come."""
+        match item.get("type"):
+            case "message" if at not in self._streamed:
+                for part in sequence(item, "content"):
+                    yield from self._spoken(at, text(part, "text") or text(part, "refusal"))
+            case "reasoning":
+                if at not in self._streamed:
+                    summaries = [text(part, "text") for part in sequence(item, "summary")]
+                    yield from self._thought(at, 0, "\n\n".join(filter(None, summaries)))
+                yield from self._thought_over(at, item)
+            case "function_call":
+                call = self._calls.setdefault(at, Arriving())
+                call.id, call.name = call.id or text(item, "call_id"), call.name or text(item, "name")
+                call.arguments = text(item, "arguments") or call.arguments
+
+    def _thought_over(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
+        kept = {key: text(item, key) for key in ("id", "encrypted_content")}
+        signature = json.dumps(kept, separators=(",", ":")) if all(kept.values()) and not self._calls else ""
+        if signature or at in self._streamed:
+            self._has_said = False
+            yield from self._end_thinking(signature)
+
+    def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
+        if usage := mapping(response, "usage"):
+            yield counted(usage, "input", "output")
+        cut = text(mapping(response, "incomplete_details"), "reason")
+        reason: Reason = "refusal" if self._has_refused else _CUT.get(cut, "length" if cut else "complete")
+        calls = [self._calls[at] for at in sorted(self._calls)]
+        yield from self._conclude(calls, reason, "" if cut in _CUT else cut)
+
+    def _finish(self) -> Iterator[Event]:
+        raise decoder.ended_early(self.provider)

@@ -1,0 +1,275 @@
+"""The laws of the way to the wire, for every format: what is sent is what the file says, and is accepted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED, history
+from parley.chat.reader import parse
+from parley.chat.rounds import rounds
+from parley.chat.transcript import (
+    CHOICES,
+    YES,
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    Transcript,
+)
+from parley.chat.writer import render
+from parley.models import anthropic, openai_chat
+from parley.tools.catalogue import Catalogue
+from wires import WIRES, Said, Wire, cases, own, with_answers
+
+Case = tuple[Transcript, int]
+
+# Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
+loaded = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """A law over generated cases, tried in every format: making a case costs more than sending it."""
+
+    def decorate(law: Callable[..., None]) -> Callable[[], None]:
+        def test(**values: Any) -> None:
+            for wire in WIRES:
+                note(wire.name)
+                law(wire, **values)
+
+        test.__name__ = law.__name__
+        return loaded(given(case=cases(), **drawn)(test))
+
+    return decorate
+
+
+def said(wire: Wire, case: Case, **further: Any) -> list[Said]:
+    return list(wire.said(wire.body(wire.ask(*case, **further))))
+
+
+def proposals(case: Case) -> list[Proposal]:
+    transcript, at = case
+    answers = [answer for exchange in transcript.exchanges[: at + 1] for answer in exchange.answers]
+    return [proposal for answer in answers for proposal in answer.proposals]
+
+
+@for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
+def test_providers_take_what_is_sent(wire: Wire, case: Case, keep: bool, on: bool, full: int | None) -> None:
+    ask = wire.ask(own(case[0], wire), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    assert wire.check(wire.body(ask)) == []
+
+
+@for_every_wire()
+def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: Wire, case: Case) -> None:
+    spoken = said(wire, case)
+    runs = [(kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])]
+    for at, (kind, ids) in enumerate(runs):
+        if kind == "call":
+            assert runs[at + 1] == ("result", ids)
+        if kind == "result":
+            assert runs[at - 1] == ("call", ids)
+
+
+@for_every_wire()
+def test_law_1_a_call_without_result_gets_its_stand_in(wire: Wire, case: Case) -> None:
+    wanted = [
+        p.result.body
+        if p.result
+        else NOT_APPROVED
+        if not p.choice
+        else NO_RESULT
+        if p.choice in YES
+        else DECLINED
+        for p in proposals(case)
+    ]
+    results = [each[2] for each in said(wire, case) if each[0] == "result"]
+    assert [text.removeprefix("Error: ") for text in wanted] == [t.removeprefix("Error: ") for t in results]
+
+
+def _secretly(transcript: Transcript) -> Transcript:
+    """The transcript with a secret in every place that is nobody's business."""
+
+    def hidden(segment: Segment) -> Segment:
+        match segment:
+            case Note():
+                return Note("SECRET")
+            case Broken():
+                return replace(segment, text=segment.text + " SECRET")
+            case _:
+                return segment
+
+    def changed(answer: Answer) -> Answer:
+        orphan = Orphan("web_search", "call_1", Result("ok", "SECRET"))
+        return replace(answer, segments=(*map(hidden, answer.segments), orphan))
+
+    preamble = (Text("SECRET"),)
+    later = Exchange(Question((Text("SECRET"),)), (Answer("SECRET", (Text("SECRET"),)),))
+    hiding = with_answers(transcript, changed)
+    return replace(hiding, preamble=preamble, exchanges=(*hiding.exchanges, later), front_matter="SECRET: 1")
+
+
+@for_every_wire()
+def test_law_2_what_is_no_turn_is_never_sent(wire: Wire, case: Case) -> None:
+    transcript, at = case
+    assert "SECRET" not in json.dumps(wire.body(wire.ask(_secretly(transcript), at)))
+
+
+@for_every_wire()
+def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case) -> None:
+    def chosen(answer: Answer) -> Answer:
+        return replace(
+            answer,
+            segments=tuple(
+                replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
+                for s in answer.segments
+            ),
+        )
+
+    transcript, at = case
+    assert said(wire, case) == said(wire, (with_answers(transcript, chosen), at))
+
+
+@for_every_wire()
+def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(wire: Wire, case: Case) -> None:
+    spoken = said(wire, case)
+    assert spoken[0][0] == "user"
+    assert spoken[-1][0] in ("user", "result")
+    assert all(each[1].strip() for each in spoken if each[0] in ("user", "assistant"))
+
+
+@for_every_wire()
+def test_law_2_texts_come_in_the_order_of_the_file(wire: Wire, case: Case) -> None:
+    transcript, at = case
+    wanted = ""
+    for exchange in transcript.exchanges[: at + 1]:
+        wanted += exchange.question.text if exchange.question else ""
+        texts = (s.text for a in exchange.answers for s in a.segments if isinstance(s, Text))
+        wanted += "".join(texts)
+    sent = "".join(each[1] for each in said(wire, case) if each[0] in ("user", "assistant"))
+    assert _letters(sent.replace("[No question]", "")) == _letters(wanted)
+
+
+def _letters(text: str) -> str:
+    return "".join(text.split())
+
+
+@for_every_wire()
+def test_law_3_failed_and_refused_results_say_so(wire: Wire, case: Case) -> None:
+    wanted = ["ok" if p.result and p.result.status == "ok" else "failed" for p in proposals(case)]
+    found = [each[3] for each in said(wire, case) if each[0] == "result"]
+    assert found == wanted or any(p.result and p.result.body.startswith("Error: ") for p in proposals(case))
+
+
+@given(case=cases())
+@loaded
+def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
+    for message in anthropic.request(WIRES[0].ask(*case))["messages"]:
+        kinds = [block["type"] for block in message["content"]]
+        first = "tool_result" if message["role"] == "user" else None
+        order = [kind for kind, _ in groupby(kinds, key=lambda k: k in ("tool_use", first))]
+        assert order in ([True], [False], [first is not None, first is None])
+
+
+@for_every_wire()
+def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(wire: Wire, case: Case) -> None:
+    if wire.adapter is not openai_chat:
+        return
+    messages = wire.body(wire.ask(*case))["messages"]
+    calls = [call for message in messages for call in message.get("tool_calls", [])]
+    assert not any("index" in call for call in calls)
+    for call, proposal in zip(calls, proposals(case), strict=True):
+        given_, sent = proposal.call.arguments, call["function"]["arguments"]
+        if given_.strip() and not re.search("[\0\ud800-\udfff]", given_) and wire.official:
+            assert sent == given_
+        elif not wire.official:
+            assert isinstance(json.loads(sent), dict)
+
+
+def _goes_back(case: Case, wire: Wire) -> list[str]:
+    """The signatures of the thinking in an answer whose tool loop is open."""
+    transcript, at = case
+    answers = transcript.exchanges[at].answers
+    heard = [r for r in rounds(answers[-1]) if r.proposals or _has_text(r.segments)] if answers else []
+    if not heard or not heard[-1].proposals:
+        return []
+    thoughts = [s for r in heard for s in r.segments if isinstance(s, Thinking)]
+    mine = [t for t in thoughts if (t.provider, t.model) == (wire.provider, wire.model)]
+    return [t.signature for t in mine if t.signature]
+
+
+def _has_text(segments: tuple[Segment, ...]) -> bool:
+    return any(isinstance(s, Text) and s.text.strip() for s in segments)
+
+
+@for_every_wire()
+def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(wire: Wire, case: Case) -> None:
+    signed = own(case[0], wire), case[1]
+    wanted = _goes_back(signed, wire)
+    if wire.name == "responses":
+        wanted = [json.loads(signature)["encrypted_content"] for signature in wanted]
+    elif not wire.name.startswith("anthropic"):
+        wanted = []
+    assert [each[1] for each in said(wire, signed) if each[0] == "thinking"] == wanted
+    assert not [each for each in said(wire, signed, keep_thinking=False) if each[0] == "thinking"]
+
+
+@for_every_wire()
+def test_law_5_ids_are_unique_and_fit(wire: Wire, case: Case) -> None:
+    ids = [each[1] for each in said(wire, case) if each[0] == "call"]
+    fits = "[A-Za-z0-9_-]{1,64}" if wire.name.startswith("anthropic") else "[A-Za-z0-9_.:-]{1,64}"
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(fits, each) for each in ids)
+
+
+@for_every_wire(later=st.integers(0, 2))
+def test_law_5_what_comes_later_changes_no_earlier_id(wire: Wire, case: Case, later: int) -> None:
+    transcript, at = case
+    repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None)
+    longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
+    ids = [each[1] for each in said(wire, case) if each[0] == "call"]
+    all_ids = [each[1] for each in said(wire, (longer, len(longer.exchanges) - 1)) if each[0] == "call"]
+    assert all_ids[: len(ids)] == ids
+
+
+@for_every_wire(is_empty=st.booleans())
+def test_law_6_with_tools_off_the_same_tools_are_forbidden(wire: Wire, case: Case, is_empty: bool) -> None:
+    further: dict[str, Any] = {"catalogue": Catalogue()} if is_empty else {}
+    off = wire.body(wire.ask(*case, tools_on=False, **further))
+    on = wire.body(wire.ask(*case, **further))
+    if proposals(case):
+        assert off["tools"] == on["tools"] != []
+        assert off["tool_choice"] in ("none", {"type": "none"})
+    else:
+        assert "tools" not in off
+        assert "tool_choice" not in off
+
+
+@for_every_wire()
+def test_law_7_a_reopened_file_makes_the_same_request(wire: Wire, case: Case) -> None:
+    transcript, at = case
+    reopened = parse(render(transcript))
+    one, other = (wire.adapter.request(wire.ask(each, at)) for each in (transcript, reopened))
+    assert json.dumps(one, ensure_ascii=False).encode() == json.dumps(other, ensure_ascii=False).encode()
+
+
+@given(case=cases(), full=st.integers(0, 3))
+@loaded
+def test_memory_never_breaks_a_pair_and_keeps_the_answered_exchange_whole(case: Case, full: int) -> None:
+    transcript, at = case
+    whole, short = (history(transcript, at, max_full_exchanges=each) for each in (None, full))
+    assert short[-1] == whole[-1] or len(short) <= len(whole)
+    assert len(short) <= len(whole) + at

@@ -1,0 +1,184 @@
+"""The wire formats as laws see them: how each is asked, its check, and what a body says in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from parley.chat.history import Reply
+from parley.chat.transcript import (
+    Answer,
+    Exchange,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+from parley.demo.checks import check_anthropic, check_openai, check_responses
+from parley.demo.signing import seal, sign
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.ask import Ask
+from parley.tools.catalogue import Catalogue, Tool
+from strategies import transcripts
+
+Body = dict[str, Any]
+Said = tuple[str, ...]
+"""`("user", text)`, `("assistant", text)`, `("thinking", signature)`, `("call", id, name)` or
+`("result", id, content, "ok" or "failed")`."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A format with a model that is asked in it."""
+
+    name: str
+    adapter: ModuleType
+    provider: str
+    model: str
+    check: Callable[[Body], list[str]]
+    said: Callable[[Body], Iterator[Said]]
+    official: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def ask(self, transcript: Transcript, at: int, **further: Any) -> Ask:
+        """A request for an exchange of the transcript."""
+        ask = Ask(transcript, at, self.provider, self.model, "Be brief.", catalogue=TOOLS)
+        return replace(ask, official=self.official, **further)
+
+    def body(self, ask: Ask) -> Body:
+        """The request's body as the server gets it."""
+        body: Body = json.loads(json.dumps(self.adapter.request(ask), ensure_ascii=False).encode())
+        return body
+
+
+TOOLS = Catalogue.of(
+    Tool("demo", name, description=name, input_schema={"type": "object", "properties": {"query": {}}})
+    for name in ("web_search", "read_file")
+)
+
+
+def _anthropic_said(body: Body) -> Iterator[Said]:
+    for message in body["messages"]:
+        for block in message["content"]:
+            match block:
+                case {"type": "text", "text": text}:
+                    yield message["role"], text
+                case {"type": "thinking", "signature": signature}:
+                    yield "thinking", signature
+                case {"type": "redacted_thinking", "data": signature}:
+                    yield "thinking", signature
+                case {"type": "tool_use", "id": call_id, "name": name}:
+                    yield "call", call_id, name
+                case {"type": "tool_result", "tool_use_id": call_id, "content": content}:
+                    yield "result", call_id, content, "failed" if block.get("is_error") else "ok"
+                case _:
+                    raise AssertionError(block)
+
+
+def _told(call_id: str, content: str) -> Said:
+    bare = content.removeprefix("Error: ")
+    return "result", call_id, bare, "failed" if bare != content else "ok"
+
+
+def _chat_said(body: Body) -> Iterator[Said]:
+    for message in body["messages"]:
+        match message:
+            case {"role": "system"}:
+                pass
+            case {"role": "tool", "tool_call_id": call_id, "content": content}:
+                yield _told(call_id, content)
+            case {"role": role, "content": content}:
+                if content is not None:
+                    yield role, content
+                for call in message.get("tool_calls", []):
+                    yield "call", call["id"], call["function"]["name"]
+
+
+def _responses_said(body: Body) -> Iterator[Said]:
+    for item in body["input"]:
+        match item:
+            case {"type": "reasoning", "encrypted_content": sealed}:
+                yield "thinking", sealed
+            case {"type": "function_call", "call_id": call_id, "name": name}:
+                yield "call", call_id, name
+            case {"type": "function_call_output", "call_id": call_id, "output": content}:
+                yield _told(call_id, content)
+            case {"role": role, "content": content}:
+                yield role, content
+
+
+_chat = partial(Wire, adapter=openai_chat, said=_chat_said)
+CLAUDE = Wire("anthropic", anthropic, "anthropic", "claude-sonnet-5-5", check_anthropic, _anthropic_said)
+MANUAL = replace(CLAUDE, name="anthropic-manual", model="claude-sonnet-4-5")
+OPENAI = _chat(name="openai", provider="openai", model="gpt-4.1", check=check_openai)
+GEMINI = _chat(
+    name="gemini",
+    provider="gemini",
+    model="gemini-3-pro",
+    check=partial(check_openai, host="gemini"),
+    official=False,
+)
+OLLAMA = _chat(
+    name="ollama",
+    provider="ollama",
+    model="qwen3",
+    check=partial(check_openai, host="ollama"),
+    official=False,
+)
+RESPONSES = Wire("responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said)
+WIRES = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
+
+
+def own(transcript: Transcript, wire: Wire) -> Transcript:
+    """The transcript with some of its thinking made by the wire's own model, as only that can sign it."""
+    numbers = iter(range(1_000_000))
+
+    def signed(segment: Segment) -> Segment:
+        if not isinstance(segment, Thinking) or segment.provider != "anthropic" or not segment.signature:
+            return segment
+        mine = replace(segment, provider=wire.provider, model=wire.model)
+        if wire.adapter is openai_responses:
+            kept = {"id": f"rs_{next(numbers)}", "encrypted_content": seal(segment.text or "")}
+            return replace(mine, redacted=False, signature=json.dumps(kept))
+        return replace(mine, signature=seal("hidden") if segment.redacted else sign(segment.text or ""))
+
+    return with_answers(transcript, lambda a: replace(a, segments=tuple(map(signed, a.segments))))
+
+
+def with_answers(transcript: Transcript, change: Callable[[Answer], Answer]) -> Transcript:
+    """The transcript with each answer changed."""
+    return replace(
+        transcript,
+        exchanges=tuple(replace(e, answers=tuple(map(change, e.answers))) for e in transcript.exchanges),
+    )
+
+
+_LOOK = Proposal(ToolCall("call_1", "web_search", "{}"), "ya", Result("ok", "found"))
+_THOUGHT = Thinking("anthropic", "claude-sonnet-4-5", "hm", "abc")
+GOING_ON = Answer(None, (_THOUGHT, Text("a"), _LOOK, replace(_THOUGHT, text=None), _LOOK))
+"""An answer whose tool loop is open."""
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Transcript, int]:
+    """A transcript and an exchange of it that there is something to ask for."""
+    transcript = draw(transcripts())
+    exchanges = transcript.exchanges or (Exchange(Question()),)
+    at = draw(st.integers(0, len(exchanges) - 1))
+    turns = Ask(replace(transcript, exchanges=exchanges), at, "", "").turns()
+    if not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls):
+        answered = replace(exchanges[at], answers=(*exchanges[at].answers, GOING_ON))
+        exchanges = (*exchanges[:at], answered, *exchanges[at + 1 :])
+    return replace(transcript, exchanges=exchanges), at
