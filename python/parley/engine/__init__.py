@@ -1,0 +1,48 @@
+"""The engine: the loop, and the ports it reaches the world through."""
+
+from parley.engine.choices import ChoiceMade, choose, regenerate
+from parley.engine.looks import Look, look
+from parley.engine.loop import run_turn
+from parley.engine.notices import write_notice
+from parley.engine.ports import (
+    CallBegan,
+    CallEnded,
+    Change,
+    Conduct,
+    Document,
+    End,
+    EndKind,
+    Happening,
+    Ledger,
+    Model,
+    Ports,
+    Resolve,
+    Snapshot,
+    Tools,
+    World,
+)
+
+__all__ = [
+    "CallBegan",
+    "CallEnded",
+    "Change",
+    "ChoiceMade",
+    "Conduct",
+    "Document",
+    "End",
+    "EndKind",
+    "Happening",
+    "Ledger",
+    "Look",
+    "Model",
+    "Ports",
+    "Resolve",
+    "Snapshot",
+    "Tools",
+    "World",
+    "choose",
+    "look",
+    "regenerate",
+    "run_turn",
+    "write_notice",
+]

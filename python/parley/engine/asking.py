@@ -1,0 +1,116 @@
+"""One reply of the model on its way into the document."""
+
+from __future__ import annotations
+
+from parley.chat import edits
+from parley.chat.reply import ReplyWriter
+from parley.chat.transcript import Proposal, Thinking, ToolCall
+from parley.engine.notices import write_notice
+from parley.engine.ports import End, Ports
+from parley.errors import ModelError
+from parley.models.ask import Ask
+from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.turn.approval import written_key
+
+
+async def ask_model(ports: Ports, ask: Ask) -> End | None:
+    """Stream one reply into the document; an End where the turn cannot go on from it."""
+    document = ports.document
+    ports.world.status("Processing tool results..." if _has_results(ask) else "Analyzing request...")
+    await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
+    reply = _Reply(ports, ask)
+    try:
+        async for event in ports.model.stream(ask):
+            await reply.take(event)
+        await reply.end()
+    except ModelError as error:
+        await reply.cut()
+        await write_notice(document, "Interrupted", error.reason)
+        return End("interrupted", str(error))
+    if trouble := reply.trouble():
+        await write_notice(document, "Interrupted", trouble)
+        return End("interrupted", f"The reply is not complete: {trouble}. :ParleyRespond asks again")
+    return None
+
+
+def _has_results(ask: Ask) -> bool:
+    exchange = ask.transcript.exchanges[ask.at]
+    return bool(exchange.answers and exchange.answers[-1].proposals)
+
+
+_TROUBLE = {
+    "length": "the reply was cut at max_tokens",
+    "context": "the conversation is larger than the model's context window",
+    "refusal": "the model refused to answer",
+    "content_filter": "the provider's content filter cut the reply",
+}
+
+
+class _Reply:
+    """One reply on its way into the document: prose and thinking as they come, the calls when all is said."""
+
+    def __init__(self, ports: Ports, ask: Ask) -> None:
+        self.ports = ports
+        self.provider, self.model = ask.provider, ask.model
+        self.writer = ReplyWriter()
+        self.calls = list[ToolCall]()
+        self.said = False
+        self.finished: Finished | None = None
+        self._block = False
+
+    async def take(self, event: Event) -> None:
+        """One event of the model."""
+        self.ports.world.happened(event)
+        match event:
+            case TextDelta(text):
+                await self._append(self.writer.text(text))
+            case ThinkingDelta(text):
+                self._block = True
+                await self._append(self.writer.thinking(self.provider, self.model, text))
+            case ThinkingEnd(signature, redacted):
+                await self._end_thinking(signature, redacted)
+            case Call(call):
+                self.ports.world.status("Selecting appropriate tools...")
+                self.calls.append(call)
+            case Finished():
+                self.finished = event
+            case Usage():
+                pass
+
+    async def _append(self, text: str) -> None:
+        if text:
+            if not self.said:
+                self.ports.world.status("Formulating response...")
+            self.said = True
+            await self.ports.document.append(text)
+
+    async def _end_thinking(self, signature: str, redacted: bool) -> None:
+        made = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
+        if not self._block:
+            await self._append(self.writer.sealed(made) if made else "")
+            return
+        self._block = False
+        await self._append(self.writer.end_thinking())
+        if made:
+            await self.ports.document.settle()
+            await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
+
+    async def end(self) -> None:
+        """The reply is through: write what was held back, then its calls."""
+        await self.cut()
+        if self.calls:
+            proposals = [Proposal(call) for call in edits.written_calls(self.calls)]
+            await self.ports.document.change(lambda s: [edits.append_segments(s.lines, s.answer, proposals)])
+            self.ports.ledger.wrote(map(written_key, proposals))
+
+    async def cut(self) -> None:
+        """The reply ends here: what was said stays, its calls are dropped."""
+        await self._append(self.writer.end())
+        await self.ports.document.settle()
+
+    def trouble(self) -> str | None:
+        """Why the reply is no complete one, None where it is."""
+        reason = self.finished.reason if self.finished else "complete"
+        if not self.said and not self.calls and reason not in _TROUBLE:
+            return "the model's reply was empty"
+        return _TROUBLE.get(reason)

@@ -1,0 +1,68 @@
+"""What a person decides: a choice on calls, and an answer to be given anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parley.chat import edits
+from parley.chat.edits import Edit
+from parley.chat.transcript import YES, Choice, Proposal, Result
+from parley.engine.looks import look
+from parley.engine.ports import Ports, Resolve, Snapshot
+from parley.turn import plan
+from parley.turn.approval import Approvals, Rule, call_key
+from parley.turn.choice import chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceMade:
+    """What a key did: whether it decided anything, and what to tell the user."""
+
+    decided: bool
+    message: str = ""
+
+
+async def choose(
+    ports: Ports, resolve: Resolve, line: int, key: Choice, rule: Rule, reason: str = ""
+) -> ChoiceMade:
+    """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file."""
+    seen = await look(ports, resolve)
+    approvals = Approvals(seen.snapshot.transcript, seen.catalogue, seen.view)
+    found = chosen(seen.snapshot.exchange, line, key, seen.conduct.scope, approvals)
+    proposals = [call for call in found.proposals if isinstance(call, Proposal)]
+    if key in YES:
+        if found.proposals and not proposals:
+            return ChoiceMade(
+                False, "this line cannot be read as a tool call: mend it, or decline it with yn"
+            )
+        known = [(p, tool) for p in proposals if (tool := seen.catalogue.get(p.call.name))]
+        ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule, f"{key} by {rule}")
+    else:
+        ports.ledger.revoke(p.call.id for p in proposals)
+    declined = f"{plan.DECLINED} {reason}".strip()
+
+    def change(shot: Snapshot) -> list[Edit]:
+        open_calls = plan.waiting(shot.answer)
+        same = [c for c in open_calls if c in found.proposals]
+        marks = [edits.mark(shot.lines, call, key) for call in same]
+        if key in YES:
+            return marks
+        answered = [c for c in same if isinstance(c, Proposal)]
+        return marks + [edits.put_result(shot.lines, c, Result("refused", declined)) for c in answered]
+
+    if found.proposals:
+        await ports.document.change(change)
+    return ChoiceMade(bool(found.proposals), found.message)
+
+
+async def regenerate(ports: Ports, agent: str) -> None:
+    """Empty the last answer of the exchange in hand, so that the next turn gives it anew."""
+
+    def change(shot: Snapshot) -> list[Edit]:
+        answers = shot.exchange.answers
+        return [edits.empty_answer(shot.lines, answers[-1], agent)] if answers else []
+
+    shot = await ports.document.read()
+    if shot.exchange.answers:
+        ports.ledger.revoke(p.call.id for p in shot.answer.proposals)
+    await ports.document.change(change)

@@ -1,0 +1,86 @@
+"""The loop: look at the file, take the step that follows, write what came of it, look again.
+
+It holds no state of the conversation: between two steps all of it is in the document.
+"""
+
+from __future__ import annotations
+
+from parley.chat import edits
+from parley.chat.edits import Edit
+from parley.engine.asking import ask_model
+from parley.engine.calls import enter_decisions, mark, run_tools, settle
+from parley.engine.looks import Look, look
+from parley.engine.notices import write_notice
+from parley.engine.ports import Conduct, End, Ports, Resolve, Snapshot
+from parley.turn import plan
+from parley.turn.plan import next_step
+
+
+async def run_turn(ports: Ports, resolve: Resolve) -> End:
+    """Move the exchange in hand on until it is the user's turn again.
+
+    Raises GoneError when the document or the answer was taken away; then nothing more was written.
+    """
+    started, moved = ports.world.now(), False
+    try:
+        while True:
+            seen = await look(ports, resolve)
+            step = next_step(seen.situation)
+            if not moved and isinstance(step, plan.Complete):
+                return End("answered", "already answered; :ParleyRespond! regenerates")
+            if moved and isinstance(step, plan.AskModel | plan.RunTools):
+                step = _in_time(ports, seen.conduct, started) or step
+            if end := await _take(ports, seen, step, started):
+                return end
+            moved = True
+    finally:
+        ports.world.status("")
+
+
+async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step
+    """Carry out one step; an End where it is the user's turn after it."""
+    match step:
+        case plan.AwaitQuestion():
+            return End("nothing", "nothing is asked here: write your question after 💬: first")
+        case plan.AwaitChoices():
+            return End("waiting")
+        case plan.Complete():
+            await _open_question(ports)
+            return End("complete")
+        case plan.Stop(reason):
+            return await _stop(ports, reason)
+        case plan.AskModel(tools_on):
+            return await ask_model(ports, seen.ask(tools_on))
+        case plan.StartAnswer():
+            agent = seen.conduct.agent
+            await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent)])
+        case plan.Resume():
+            await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
+        case plan.Settle(results):
+            await settle(ports, results)
+        case plan.Decide(decisions):
+            enter_decisions(ports, seen, decisions)
+            await mark(ports, [(d.proposal, "ya") for d in decisions])
+        case plan.RunTools(proposals):
+            await run_tools(ports, seen, proposals, started)
+    return None
+
+
+def _in_time(ports: Ports, conduct: Conduct, started: float) -> plan.Stop | None:
+    late = ports.world.now() - started > conduct.timeout_s
+    return plan.Stop(f"it took longer than {conduct.timeout_s:g} seconds") if late else None
+
+
+async def _open_question(ports: Ports) -> None:
+    def change(shot: Snapshot) -> list[Edit]:
+        last = shot.at == len(shot.transcript.exchanges) - 1
+        return [edits.open_question(shot.lines, shot.exchange)] if last else []
+
+    await ports.document.change(change)
+
+
+async def _stop(ports: Ports, reason: str) -> End:
+    ports.world.status(f"Stopped: {reason}")
+    await write_notice(ports.document, "Unable to complete task", reason)
+    await _open_question(ports)
+    return End("stopped", f"Unable to complete task: {reason}")

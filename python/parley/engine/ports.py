@@ -1,0 +1,208 @@
+"""What the loop needs of the world: a port each, which drivers implement for Neovim, files and tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias, TypeVar
+
+from parley.chat.edits import Edit
+from parley.chat.reader import parse, split_lines
+from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
+from parley.errors import GoneError
+from parley.models.ask import Ask
+from parley.models.events import Event
+from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.approval import CallKey, LedgerView, Rule, Rules
+from parley.turn.choice import Scope, exchange_at
+from parley.turn.limits import Limits
+
+T = TypeVar("T")
+
+
+class Snapshot:
+    """The document at one moment; `anchor` is a line (counted from 0) of the exchange in hand."""
+
+    def __init__(self, text: str, anchor: int) -> None:
+        self.text = text
+        self.anchor = anchor
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, as edits count them."""
+        return split_lines(self.text)
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        """What the text says."""
+        return parse(self.text)
+
+    @cached_property
+    def at(self) -> int:
+        """The number of the exchange in hand. Raises GoneError where there is none any more."""
+        at = exchange_at(self.transcript, self.anchor)
+        if at is None:
+            raise GoneError("there is no question here: a chat starts with a line 💬: and your question")
+        return at
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange in hand."""
+        return self.transcript.exchanges[self.at]
+
+    @property
+    def answer(self) -> Answer:
+        """The answer in hand. Raises GoneError where it was taken away."""
+        if not self.exchange.answers:
+            raise GoneError("the answer was removed")
+        return self.exchange.answers[-1]
+
+
+Change: TypeAlias = Callable[[Snapshot], Iterable[Edit]]
+
+
+class Document(Protocol):
+    """The chat being worked on. Methods raise GoneError once it, or the answer in hand, was taken away."""
+
+    async def read(self) -> Snapshot:
+        """The document as it is now."""
+        ...
+
+    async def change(self, change: Change) -> None:
+        """Apply the edits that `change` finds for the lines as they are, at once; retried when they moved."""
+        ...
+
+    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
+        """Apply an edit and let `append` write at the line it names, wherever that line moves to."""
+        ...
+
+    async def append(self, text: str) -> None:
+        """Write at the tip, soon; may return before the text is in the document."""
+        ...
+
+    async def settle(self) -> None:
+        """Return when all that was appended is in the document."""
+        ...
+
+
+class Model(Protocol):
+    """A provider."""
+
+    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        """What the model says. Raises ModelError."""
+        ...
+
+
+class Tools(Protocol):
+    """The MCP servers."""
+
+    async def catalogue(self) -> Catalogue:
+        """The tools on offer; starts the servers."""
+        ...
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        """Run one call; its failure is a result."""
+        ...
+
+
+class Ledger(Protocol):
+    """What was decided on this machine for this chat. Each method is one durable transaction."""
+
+    def view(self) -> LedgerView:
+        """What it holds."""
+        ...
+
+    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str) -> None:
+        """Record yeses; each revokes the live entries of its call."""
+        ...
+
+    def revoke(self, call_ids: Iterable[str]) -> None:
+        """Take back the live yeses for these calls."""
+        ...
+
+    def start(self, key: CallKey) -> bool:
+        """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
+        ...
+
+    def wrote(self, proposals: Iterable[tuple[str, str, str]]) -> None:
+        """Record proposals (id, name, arguments) that Parley wrote from a model's reply."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A call is sent to its server."""
+
+    proposal: Proposal
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call has its result."""
+
+    proposal: Proposal
+    result: Result
+
+
+Happening: TypeAlias = Event | CallBegan | CallEnded
+
+
+class World(Protocol):
+    """Time, tasks, and where the user is told what happens."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        """Do all at once, yield what comes of each as it comes; after `limit_s` seconds cancel the rest."""
+        ...
+
+    def status(self, text: str) -> None:
+        """Show what is being done; "" when nothing is."""
+        ...
+
+    def happened(self, what: Happening) -> None:
+        """Take note of what the model said, or of a call that began or ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world of one turn."""
+
+    document: Document
+    model: Model
+    tools: Tools
+    ledger: Ledger
+    world: World
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """The settings of one look at one chat: agent, defaults of its requests, limits and rules."""
+
+    agent: str
+    ask: Ask
+    """The request without what the document says and the tools."""
+    limits: Limits
+    rules: Rules
+    tools: Callable[[Catalogue], Catalogue] | None
+    """Narrows the catalogue to what this chat may use; None where it may use no tool."""
+    scope: Scope = "letter"
+    parallel: bool = True
+    timeout_s: float = 120.0
+
+
+Resolve: TypeAlias = Callable[[Transcript], Conduct]
+EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "nothing", "answered"]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a turn ended, and what to tell the user of it ("" for nothing)."""
+
+    kind: EndKind
+    message: str = ""
