@@ -84,8 +84,8 @@ def read_quote(company: str, text: str) -> Quote | None:
         return None
     symbols = _SYMBOL_OF_PRICE.findall(text) + _SYMBOL.findall(text)
     symbol = next((symbol for symbol in symbols if symbol not in _NOT_SYMBOLS), "")
-    name = _FULL_NAME.search(text)
-    return Quote(name[1] if name else _title(company), symbol, price_found[1] or price_found[2])
+    full_name = _FULL_NAME.search(text)
+    return Quote(full_name[1] if full_name else _title(company), symbol, price_found[1] or price_found[2])
 
 
 def _listed(text: str) -> tuple[str, ...]:
