@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal, Self, TypedDict
 
 from parley import engine
-from parley.chat.grammar import proposal_json
+from parley.chat.calls import proposal_json
 from parley.chat.rounds import rounds
 from parley.chat.transcript import Choice, Proposal, Question, Text
 from parley.chat.writer import join_blocks, question_blocks

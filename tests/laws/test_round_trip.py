@@ -46,8 +46,8 @@ def _letters(text: str) -> str:
 
 
 def _spacing_apart(text: str) -> list[str]:
-    """A file's content without what the writer is free to choose: spacing, and on which line text starts."""
-    return ["".join(text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").split())]
+    """A file's content without what the writer is free to choose: spacing, where text starts, notes' ends."""
+    return ["".join(text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split())]
 
 
 @loaded

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from parley.chat import grammar, writer
+from parley.chat import calls, grammar, results, writer
 from parley.chat.rounds import Notice, last_notice, resumption
 from parley.chat.transcript import (
     Answer,
@@ -98,7 +98,7 @@ def mark(lines: Lines, proposal: Proposal | Broken, choice: Choice | None) -> Ed
     line = lines[proposal.span.start]
     found = grammar.marker_of(line)
     assert found is not None, "a proposal's line starts with its marker"
-    written = grammar.remark(line, found[1], choice)
+    written = calls.remark(line, found[1], choice)
     return Edit(proposal.span.start, proposal.span.start + 1, (written,))
 
 
@@ -106,7 +106,7 @@ def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
     """A result right below its proposal."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
-    written = ["", *grammar.result_lines(proposal.call.name, proposal.call.id, result)]
+    written = ["", *results.result_lines(proposal.call.name, proposal.call.id, result)]
     return Edit(at, at, (*written, "") if below else tuple(written))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from parley.chat import grammar
+from parley.chat import calls, grammar, results
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import (
     BLANK,
@@ -149,21 +149,21 @@ def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
 def proposal_line(proposal: Proposal) -> str:
     """The line of a proposal, in the spelling it was read in where that says the same."""
     if (mark := grammar.marker_of(proposal.spelling)) and mark[0] == "proposal":
-        choice, json_text, _ = grammar.split_proposal(proposal.spelling[mark[1] :])
+        choice, json_text, _ = calls.split_proposal(proposal.spelling[mark[1] :])
         try:
-            same = grammar.read_call(json_text) == proposal.call
+            same = calls.read_call(json_text) == proposal.call
         except ValueError:
             same = False
         if same and choice == proposal.choice:
             return proposal.spelling
-    return grammar.proposal_line(proposal.call, proposal.choice)
+    return calls.proposal_line(proposal.call, proposal.choice)
 
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header, its body in the spelling it was read in where that says the same."""
-    body, taken, trouble = grammar.read_body(result.spelling)
+    body, taken, trouble = results.read_body(result.spelling)
     if result.spelling and trouble is None and body == result.body and taken == len(result.spelling):
         spelled = [grammar.escape_line(line) for line in result.spelling]
         gap = [] if not spelled[0].strip() else [""]
-        return [grammar.result_header(name, call_id, result.status), *gap, *spelled]
-    return grammar.result_lines(name, call_id, result)
+        return [results.result_header(name, call_id, result.status), *gap, *spelled]
+    return results.result_lines(name, call_id, result)

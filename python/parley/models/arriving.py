@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.chat.grammar import extra_json, fit
+from parley.chat.calls import extra_json
+from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError
 from parley.models.events import Call

@@ -1,0 +1,132 @@
+"""A tool call as one line of a chat file: `❓:[choice] {"id":…}`, legible, and read back exactly.
+
+What the user sees on the line is what the call is; what cannot be read for certain is not read at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+from parley.chat.grammar import MARKERS
+from parley.chat.transcript import CALL_ID, SPACING, ToolCall
+
+_PROPOSAL = re.compile(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", re.DOTALL)
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters that show as nothing (Unicode's Default_Ignorable_Code_Point) or move what is around them."""
+
+
+def _shows(character: str) -> bool:
+    if " " <= character <= "~":
+        return character != "`"
+    if _IGNORABLE.match(character):
+        return False
+    return character == " " or unicodedata.category(character) not in {
+        "Cc",
+        "Cf",
+        "Cs",
+        "Co",
+        "Cn",
+        "Zs",
+        "Zl",
+        "Zp",
+    }
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def legible(json_text: str) -> str:
+    """JSON text with every character that would not show for what it is as a `\\uXXXX` escape."""
+    return "".join(c if _shows(c) else _json_escape(c) for c in json_text)
+
+
+def proposal_json(call: ToolCall) -> str:
+    """A call as OpenAI's tool-call object, legible; `read_call` reads it back."""
+    keys: dict[str, Any] = {} if call.index is None else {"index": call.index}
+    keys |= {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    if call.extra:
+        extra = json.loads(call.extra)
+        keys["function"] |= extra.pop("function", {})
+        keys |= extra
+    return legible(json.dumps(keys, ensure_ascii=False, separators=(",", ":")))
+
+
+def proposal_line(call: ToolCall, choice: str | None = None) -> str:
+    """The line of a proposal; what the user sees on it is what the call is."""
+    return f"{MARKERS['proposal']}{f'[{choice}]' if choice else ''} `{proposal_json(call)}`"
+
+
+def split_proposal(content: str) -> tuple[str | None, str, int]:
+    """The bracket's text (None without one), the JSON text, and the JSON's offset in `content`."""
+    found = _PROPOSAL.fullmatch(content)
+    assert found is not None, "the pattern takes any text"
+    rest = found["json"]
+    bare = rest.strip(SPACING + "\r").strip("`")
+    return found["choice"], bare, content.find(bare, found.start("json"))
+
+
+def remark(line: str, column: int, choice: str | None) -> str:
+    """A proposal's line, its marker ending at `column`, with another choice in its bracket."""
+    found = _PROPOSAL.fullmatch(line, column)
+    assert found is not None, "the pattern takes any text"
+    return f"{line[:column]}{f'[{choice}]' if choice else ''} {found['json'].lstrip(SPACING)}"
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = dict(pairs)
+    if len(keys) < len(pairs):
+        raise ValueError("a key stands twice")
+    return keys
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def strict_json(text: str) -> Any:
+    """JSON text as a value; refuses what readers differ on: a key that stands twice, NaN, too deep nesting.
+
+    Raises ValueError with a reason of one line.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def read_call(text: str) -> ToolCall:
+    """The call of a proposal's JSON text; raises ValueError with a reason of one line."""
+    keys = strict_json(text)
+    if not isinstance(keys, dict):
+        raise ValueError("expected a JSON object")
+    if keys.pop("type", "function") != "function":
+        raise ValueError('expected "type":"function"')
+    function = keys.pop("function", None)
+    if not isinstance(function, dict):
+        raise ValueError('expected "function":{"name":…,"arguments":…}')
+    call_id, index = keys.pop("id", None), keys.pop("index", None)
+    name, arguments = function.pop("name", None), function.pop("arguments", None)
+    if not isinstance(name, str) or not name:
+        raise ValueError('expected a text as "name"')
+    if not isinstance(arguments, str):
+        raise ValueError('expected a text as "arguments": the JSON arguments as a string')
+    if not isinstance(call_id, str) or not CALL_ID.fullmatch(call_id):
+        raise ValueError('expected an "id" of 1 to 128 letters, digits and _ . : -')
+    if isinstance(index, bool) or not isinstance(index, int | None) or (index or 0) < 0:
+        raise ValueError('expected a whole number as "index"')
+    if function:
+        keys["function"] = function
+    return ToolCall(call_id, name, arguments, index, extra_json(keys))
+
+
+def extra_json(keys: dict[str, Any]) -> str:
+    """Further keys of a call in the one form in which `ToolCall.extra` holds them."""
+    return json.dumps(keys, separators=(",", ":"), sort_keys=True) if keys else ""

@@ -1,0 +1,82 @@
+"""A chat file's lines, cut at their markers: each block with what stands up to the next one.
+
+The reader works on whole lines: one pass finds the markers, and frees the text between of what was escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from parley.chat import grammar
+from parley.chat.grammar import Kind
+from parley.chat.transcript import BLANK, UNFIT, Problem, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A marker line with all lines to the next one."""
+
+    kind: Kind
+    content: str
+    column: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Page:
+    """The lines of a file while it is read, and the problems found so far."""
+
+    lines: list[str]
+    problems: list[Problem] = field(default_factory=list)
+    ignored: set[int] = field(default_factory=set)
+    """Old prompt lines: no part of any text."""
+
+    def problem(self, line: int, column: int, severity: Severity, message: str) -> None:
+        """Report a problem."""
+        self.problems.append(Problem(line, column, severity, message))
+
+    def replace_unfit(self) -> None:
+        """Put replacements where what no text can hold stands."""
+        if not UNFIT.search("\n".join(self.lines)):
+            return
+        for number, line in enumerate(self.lines):
+            if found := UNFIT.search(line):
+                what = "NUL" if found[0] == "\0" else "bytes that are not UTF-8"
+                self.problem(number, found.start(), "warning", f"{what}: sent as a replacement character")
+                self.lines[number] = grammar.fit(line)
+
+    def front_matter(self) -> tuple[str | None, int]:
+        """The raw front matter, and the number of the line below it."""
+        if not self.lines or self.lines[0].rstrip(BLANK) != "---":
+            return None, 0
+        for number, line in enumerate(self.lines[1:], 1):
+            if line.rstrip(BLANK) == "---":
+                return "\n".join(self.lines[1:number]), number + 1
+            if grammar.marker_of(line):
+                break
+        return None, 0
+
+    def blocks(self, start: int) -> Iterator[Block]:
+        """Cut at the markers, and free the text lines between them of what the writer added."""
+        marks = list[tuple[Kind, int, int]]()
+        lines = self.lines
+        for number in [i for i, line in enumerate(lines) if not grammar.is_plain(line) and i >= start]:
+            line = lines[number]
+            if mark := grammar.marker_of(line):
+                marks.append((*mark, number))
+            elif grammar.is_escaped(line):
+                lines[number] = line[1:]
+            elif grammar.is_prompt(line):
+                self.ignored.add(number)
+                self.problem(number, 0, "hint", "an old prompt line: ignored, the prompt is drawn now")
+        ends = [number for _, _, number in marks[1:]] + [len(lines)]
+        for (kind, column, number), end in zip(marks, ends, strict=False):
+            yield Block(kind, lines[number][column:], column, number, end)
+
+    def text_lines(self, start: int, end: int) -> list[str]:
+        """The lines of a block that are text: all but old prompt lines."""
+        if not self.ignored:
+            return self.lines[start:end]
+        return [self.lines[number] for number in range(start, end) if number not in self.ignored]

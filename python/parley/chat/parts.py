@@ -1,0 +1,231 @@
+"""Collects the segments of a question or an answer from its blocks, and finds each result its proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from parley.chat import calls, grammar, results
+from parley.chat.grammar import Kind
+from parley.chat.page import Block, Page
+from parley.chat.rounds import RoundStarts
+from parley.chat.transcript import (
+    BLANK,
+    CHOICES,
+    SPACING,
+    Broken,
+    Choice,
+    Note,
+    Orphan,
+    Proposal,
+    Result,
+    Segment,
+    Span,
+    Text,
+    Thinking,
+    is_blank,
+)
+
+
+def _choice(text: str | None) -> Choice | None:
+    return next((choice for choice in CHOICES if choice == text), None)
+
+
+class Parts:
+    """Collects texts and notes; lines of text that nothing stands between are one text."""
+
+    def __init__(self, page: Page, start: int = 0, end: int = 0) -> None:
+        self.page = page
+        self.segments: list[Segment] = []
+        self._text: list[str] = []
+        self._text_span = Span(start, end)
+        self._in_note = False
+        if end > start:
+            self._text = page.text_lines(start, end)
+
+    def open(self, block: Block) -> None:
+        """Start with a question's or an answer's own marker line."""
+        self.add_text([block.content.lstrip(SPACING)], block.start, block.start + 1)
+        self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
+
+    def add_text(self, lines: list[str], start: int, end: int) -> None:
+        """Text lines that stand at `start` to `end` of the file."""
+        if not any(not is_blank(line) for line in lines) and not self._text:
+            return
+        self._text_span = Span(self._text_span.start if self._text else start, end)
+        self._text += lines
+
+    def push(self, segment: Segment) -> None:
+        """A segment that is no text."""
+        self._end_text()
+        self.segments.append(segment)
+
+    def add_plain(self, block: Block) -> None:
+        """A block where only texts and notes may stand; any other marker is text here."""
+        if block.kind == "note":
+            self.add_note(block)
+            return
+        self._in_note = False
+        message = f"{grammar.MARKERS[block.kind]} has no meaning outside an answer: taken as text"
+        self.page.problem(block.start, 0, "warning", message)
+        self.add_text(self.page.text_lines(block.start, block.end), block.start, block.end)
+
+    def add_note(self, block: Block) -> None:
+        """A note with its lines; a bare note marker in a note only ends it."""
+        lines = [block.content.lstrip(SPACING), *self.page.text_lines(block.start + 1, block.end)]
+        if self._in_note and is_blank(lines[0]):
+            self._in_note = False
+            self.add_text(lines[1:], block.start + 1, block.end)
+            return
+        text = _stripped(lines).lstrip(SPACING)
+        if text:
+            self.push(Note(text, Span(block.start, block.end)))
+        else:
+            self.page.problem(block.start, 0, "hint", "an empty note")
+        self._in_note = bool(text)
+
+    def done(self) -> tuple[Segment, ...]:
+        """All that was collected."""
+        self._end_text()
+        return tuple(self.segments)
+
+    def _end_text(self) -> None:
+        self._in_note = False
+        if text := _stripped(self._text):
+            self.segments.append(Text(text, self._text_span))
+        self._text = []
+
+
+def _stripped(lines: list[str]) -> str:
+    start, end = 0, len(lines)
+    while start < end and is_blank(lines[start]):
+        start += 1
+    while end > start and is_blank(lines[end - 1]):
+        end -= 1
+    return "\n".join(lines[start:end])
+
+
+class AnswerParts(Parts):
+    """Collects an answer's segments and finds each result its proposal."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page)
+        self._starts = RoundStarts()
+        self._seen = 0
+        self._round = 0
+
+    def add(self, block: Block) -> None:
+        """The next block of the answer."""
+        adders: dict[Kind, Callable[[Block], None]] = {
+            "note": self.add_note,
+            "thinking": self._add_thinking,
+            "proposal": self._add_proposal,
+            "result": self._add_result,
+        }
+        adders[block.kind](block)
+
+    def _add_rest(self, block: Block, start: int) -> None:
+        self.add_text(self.page.text_lines(start, block.end), start, block.end)
+
+    def _add_thinking(self, block: Block) -> None:
+        lines, start, ignored = self.page.lines, block.start + 1, self.page.ignored
+        is_quote = (lines[i].startswith(">") and i not in ignored for i in range(start, block.end))
+        end = start + next((n for n, quoted in enumerate(is_quote) if not quoted), block.end - start)
+        span = Span(block.start, end)
+        try:
+            self.push(_thinking(block.content, lines[start:end], span))
+        except ValueError:
+            message = "cannot read this thinking block: expected 🧠:[provider:model signature]"
+            self._push_broken(block, "thinking", end, message)
+        self._add_rest(block, end)
+
+    def _add_proposal(self, block: Block) -> None:
+        mark, json_text, offset = calls.split_proposal(block.content)
+        choice, column = _choice(mark), block.column + max(offset, 0)
+        if mark is not None and choice is None:
+            message = f"[{mark}] is no choice ({', '.join(CHOICES)}): this call is undecided"
+            self.page.problem(block.start, block.column, "warning", message)
+        try:
+            call = calls.read_call(json_text)
+        except ValueError as error:
+            message = (
+                f"cannot read this tool call: {error}. It is not sent or run; mend the line or decline it"
+            )
+            self._push_broken(block, "proposal", block.start + 1, message, choice, column)
+        else:
+            span = Span(block.start, block.start + 1)
+            self.push(Proposal(call, choice, None, self.page.lines[block.start], span))
+        self._add_rest(block, block.start + 1)
+
+    def _add_result(self, block: Block) -> None:
+        lines = self.page.text_lines(block.start + 1, block.end)
+        body, taken, trouble = results.read_body(lines)
+        end = block.end if taken == len(lines) else self._file_line(block, taken)
+        head = results.read_header(block.content)
+        if head is None:
+            message = "cannot read this result: expected 🛠️: [tool][call id]"
+            self._push_broken(block, "result", end, message)
+        else:
+            if trouble:
+                self.page.problem(block.start, 0, "warning", trouble)
+            name, call_id, status = head
+            result = Result(status, body, tuple(lines[:taken]), Span(block.start, end))
+            self._attach(name, call_id, result)
+        self._add_rest(block, end)
+
+    def _file_line(self, block: Block, taken: int) -> int:
+        """The line of the file after the first `taken` text lines of a block."""
+        texts = (i for i in range(block.start + 1, block.end) if i not in self.page.ignored)
+        return next((i for n, i in enumerate(texts) if n == taken), block.end)
+
+    def _push_broken(
+        self, block: Block, kind: Kind, end: int, message: str, choice: Choice | None = None, column: int = 0
+    ) -> None:
+        self.page.problem(block.start, column, "error", message)
+        assert kind in ("proposal", "result", "thinking")
+        text = "\n".join(self.page.lines[block.start : end]).rstrip(BLANK + "\n")
+        self.push(Broken(kind, text, choice, Span(block.start, end)))
+
+    def _attach(self, name: str, call_id: str, result: Result) -> None:
+        self._end_text()
+        at = self._proposal_for(call_id)
+        if at is None:
+            message = f"no unanswered call {call_id} above: this result is kept and not sent"
+            self.page.problem(result.span.start, 0, "warning", message)
+            self.push(Orphan(name, call_id, result))
+            return
+        proposal = self.segments[at]
+        assert isinstance(proposal, Proposal)
+        if name != (expected := results.header_name(proposal.call.name)):
+            message = f"this result says {name}, its call says {expected}: the call counts"
+            self.page.problem(result.span.start, 0, "warning", message)
+        if at != len(self.segments) - 1:
+            message = f"this result stands apart from its call {call_id}"
+            self.page.problem(result.span.start, 0, "hint", message)
+        self.segments[at] = replace(proposal, result=result)
+
+    def _proposal_for(self, call_id: str) -> int | None:
+        """Where the proposal of a result with this id stands: right above, else the first of the round."""
+        while self._seen < len(self.segments):
+            if self._starts.feed(self.segments[self._seen]):
+                self._round = self._seen
+            self._seen += 1
+        waiting = [
+            at
+            for at in range(self._round, len(self.segments))
+            if isinstance(p := self.segments[at], Proposal) and p.result is None and p.call.id == call_id
+        ]
+        above = next(
+            (at for at in reversed(range(len(self.segments))) if not isinstance(self.segments[at], Note)),
+            None,
+        )
+        return above if above in waiting else next(iter(waiting), None)
+
+
+def _thinking(content: str, quoted: list[str], span: Span) -> Thinking:
+    head = grammar.read_thinking_head(content)
+    if head is None:
+        raise ValueError("no closing bracket")
+    provider, model, signature, redacted = head
+    text = grammar.unquote(quoted) if quoted else None
+    return Thinking(provider, model, text, signature, redacted, span)

@@ -1,0 +1,83 @@
+"""A tool's result as lines of a chat file: `🛠️: [name][id]`, a blank line, and a body whose end is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from parley.chat.grammar import MARKERS, escape
+from parley.chat.transcript import BLANK, CALL_ID, SPACING, Result, Status, is_blank
+
+_HEADER = re.compile(
+    rf"[{SPACING}]*\[(?P<name>[^\]]*)\][{SPACING}]*\[(?P<id>{CALL_ID.pattern})\]"
+    rf"(?:[{SPACING}]*\[(?P<status>error|refused)\])?[{SPACING}\r]*"
+)
+_FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
+_SPAN = re.compile(r"(?P<ticks>`+)(?P<body>.*[^`])(?P=ticks)", re.DOTALL)
+
+
+def header_name(name: str) -> str:
+    """A tool's name as a result header shows it: one word, whatever the name holds."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
+
+
+def result_header(name: str, call_id: str, status: Status) -> str:
+    """The header line of a result."""
+    return f"{MARKERS['result']} [{header_name(name)}][{call_id}]" + ("" if status == "ok" else f"[{status}]")
+
+
+def read_header(content: str) -> tuple[str, str, Status] | None:
+    """Name, call id and status of a result header's text after its marker, None where it cannot be read."""
+    if not (found := _HEADER.fullmatch(content)):
+        return None
+    status: Status = "ok"
+    match found["status"]:
+        case "error":
+            status = "error"
+        case "refused":
+            status = "refused"
+    return header_name(found["name"]), found["id"], status
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def quote_body(body: str) -> list[str]:
+    """A result's body as lines whose end is known whatever the body holds."""
+    if body and "\n" not in body and body[0] not in "` " and body[-1] not in "` ":
+        ticks = "`" * (_longest_run(body) + 1)
+        return [ticks + body + ticks]
+    ticks = "`" * max(3, _longest_run(body) + 1)
+    return [ticks, *(escape(body) if body else []), ticks]
+
+
+def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
+    """The body that starts at the first of `lines` that is not blank, how many lines it takes, a problem.
+
+    The lines are those up to the next marker, already freed of escaping backslashes.
+    """
+    start = next((i for i, line in enumerate(lines) if not is_blank(line)), None)
+    if start is None:
+        return "", 0, "this result has no body"
+    first = lines[start].rstrip(BLANK)
+    if fence := _FENCE.fullmatch(first):
+        return _read_fence(lines, start, fence["ticks"])
+    span = _SPAN.fullmatch(first)
+    if span and span["body"][0] != "`" and _longest_run(span["body"]) < len(span["ticks"]):
+        return span["body"], start + 1, None
+    end = next((i for i in range(start, len(lines)) if is_blank(lines[i])), len(lines))
+    return "\n".join(lines[start:end]), end, None
+
+
+def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int, str | None]:
+    for end in range(start + 1, len(lines)):
+        if lines[end].rstrip(BLANK) == ticks:
+            return "\n".join(lines[start + 1 : end]), end + 1, None
+    body = "\n".join(lines[start + 1 :]).rstrip(BLANK + "\n")
+    return body, len(lines), f"this result's fence is not closed by a line {ticks}"
+
+
+def result_lines(name: str, call_id: str, result: Result) -> list[str]:
+    """A result with its header, as it is written."""
+    return [result_header(name, call_id, result.status), "", *quote_body(result.body)]
