@@ -40,13 +40,13 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("drivers/wire.py",),
     "openai": ("drivers/wire.py",),
     "mcp": ("drivers/hub.py", "drivers/watched.py", "mock_server.py"),
-    "mcp_types": ("mock_server.py",),
+    "mcp_types": ("drivers/hub.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),
     "greenlet": ("drivers/nvim/",),
     "sqlite3": ("drivers/ledger.py",),
     "starlette": ("demo/server.py",),
     "uvicorn": ("demo/server.py",),
-    **dict.fromkeys(IO, ("drivers/", "demo/server.py", "session.py", "cli.py", "mock_server.py")),
+    **dict.fromkeys(IO, ("drivers/", "demo/server.py", "session.py", "cli/", "mock_server.py")),
 }
 """Who may import what is not Parley's."""
 

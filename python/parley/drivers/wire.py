@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley.drivers.failures import broken_off, failure, no_key
 from parley.errors import ModelError
-from parley.models import anthropic, openai_chat
+from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Event
 from parley.models.sse import SSE
+from parley.models.thinking import prefers_responses
 from parley.settings import Provider
 
 if TYPE_CHECKING:
@@ -50,12 +51,17 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     "anthropic": Format(anthropic.request, anthropic.Decoder, ("messages",)),
     "chat": Format(openai_chat.request, openai_chat.Decoder, ("chat", "completions")),
+    "responses": Format(openai_responses.request, openai_responses.Decoder, ("responses",)),
 }
 
 
 def wire_format(provider: Provider, ask: Ask) -> Format:
-    """The format in which a provider's model is asked."""
-    return FORMATS["anthropic" if provider.kind == "anthropic" else "chat"]
+    """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
+    if provider.kind == "anthropic":
+        return FORMATS["anthropic"]
+    if provider.api == "auto":
+        return FORMATS["responses" if provider.official and prefers_responses(ask.model) else "chat"]
+    return FORMATS[provider.api]
 
 
 class Wire:

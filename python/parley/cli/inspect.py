@@ -1,0 +1,103 @@
+"""`parley messages`, `parse` and `check`: what a chat file says, without moving it on."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+from parley import engine
+from parley.chat.front_matter import read_front_matter
+from parley.chat.reader import parse
+from parley.chat.transcript import Result, Transcript
+from parley.cli.terminal import plain, read, say, settings
+from parley.errors import ParleyError
+from parley.settings import Settings
+from parley.tools.catalogue import Catalogue, Tool
+
+COMPLETE, FAILED = 0, 1
+
+
+def messages(arguments: argparse.Namespace) -> int:
+    """Print the request that the file would send."""
+    body = asyncio.run(_messages(arguments))
+    say(json.dumps(body, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode())
+    return COMPLETE
+
+
+async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
+    from parley.drivers.files import TextDocument
+    from parley.drivers.home import Home
+    from parley.drivers.ledger import LedgerFile
+    from parley.drivers.wire import FORMATS, wire_format
+    from parley.drivers.world import PlainWorld
+
+    home = Home(settings(), os.environ, LedgerFile(None))
+    text = read(arguments.file)
+    agent = _agent_for(home.settings, arguments)
+    document = TextDocument(text, text.count("\n") + 1)
+    ports = home.ports(document, arguments.file, PlainWorld())
+    resolve = home.resolve(agent)
+    try:
+        if not arguments.tools:
+            ports = replace(ports, tools=_NoTools())
+        seen = await engine.look(ports, resolve)
+        ask = seen.next_ask()
+        chosen = arguments.provider or ""
+        name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)
+        form = FORMATS[name] if name else wire_format(home.provider(ask.provider), ask)
+        return form.request(ask)
+    finally:
+        await home.close()
+
+
+class _NoTools:
+    """No servers: a request is shown without starting anything."""
+
+    async def catalogue(self) -> Catalogue:
+        return Catalogue()
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        raise ParleyError(f"{tool.name} is not called while a request is only shown")
+
+
+def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
+    """The agent named; else, where only a provider is named, the first agent of its kind."""
+    if arguments.agent or not arguments.provider:
+        return arguments.agent or None
+    provider = "anthropic" if arguments.provider == "anthropic" else "openai"
+    return next((a.name for a in known.all_agents() if a.provider == provider), None)
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Print a transcript as JSON."""
+    transcript = parse(read(arguments.file))
+    tree = {**plain(transcript), "problems": [plain(problem) for problem in transcript.problems]}
+    say(json.dumps(_typed(transcript, tree), indent=2, ensure_ascii=False))
+    return COMPLETE
+
+
+def _typed(transcript: Transcript, tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree with the kind of each segment beside its fields."""
+    for exchange, branch in zip(transcript.exchanges, tree["exchanges"], strict=True):
+        for answer, twig in zip(exchange.answers, branch["answers"], strict=True):
+            twig["segments"] = [
+                {"kind": type(segment).__name__.lower(), **leaf}
+                for segment, leaf in zip(answer.segments, twig["segments"], strict=True)
+            ]
+    return tree
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print the problems of files as `file:line:col: level: text`."""
+    failed = False
+    for path in arguments.files:
+        transcript = parse(read(path))
+        problems = [*read_front_matter(transcript.front_matter).problems, *transcript.problems]
+        for problem in problems:
+            failed = failed or problem.severity == "error"
+            say(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
+    return FAILED if failed else COMPLETE

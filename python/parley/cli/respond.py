@@ -1,0 +1,105 @@
+"""`parley respond`: moves a chat file on as the editor would."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from parley import engine
+from parley.cli.terminal import complain, plain, say, settings
+from parley.errors import GoneError, ParleyError
+from parley.turn import plan
+
+COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
+_EXITS: dict[engine.EndKind, int] = {
+    "complete": COMPLETE,
+    "answered": COMPLETE,
+    "waiting": WAITING,
+    "stopped": STOPPED,
+    "interrupted": FAILED,
+    "nothing": FAILED,
+}
+
+
+def respond(arguments: argparse.Namespace) -> int:
+    """Move the last exchange of a file one turn on, as the editor would."""
+    return asyncio.run(_respond(arguments))
+
+
+async def _respond(arguments: argparse.Namespace) -> int:
+    from parley.drivers.files import FileDocument
+    from parley.drivers.home import Home
+    from parley.drivers.world import PlainWorld
+
+    home = Home(settings(), os.environ)
+    if arguments.agent and arguments.agent not in home.agents():
+        raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
+    told = _Told(arguments.json)
+    document = FileDocument(Path(arguments.file), shown=told.text)
+    ports = home.ports(document, arguments.file, PlainWorld(told.status, told.happened))
+    resolve = home.resolve(arguments.agent)
+    try:
+        end = await _turns(ports, resolve, list(arguments.choose))
+    except GoneError as error:
+        raise ParleyError(str(error)) from error
+    finally:
+        await home.close()
+    told.end(end)
+    return _EXITS[end.kind]
+
+
+async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any]) -> engine.End:
+    """Turns until all is said, or until a choice is wanted and none is left."""
+    while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and choices:
+        seen = await engine.look(ports, resolve)
+        waiting = plan.waiting(seen.snapshot.answer)
+        open_calls = [c for c in waiting if not seen.is_decided(c)]
+        line = (open_calls or waiting)[0].span.start
+        made = await engine.choose(ports, resolve, line, choices.pop(0), "command")
+        if made.message:
+            complain(made.message)
+    return end
+
+
+class _Told:
+    """What a person, or with `--json` a program, is told while a turn runs."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def text(self, piece: str) -> None:
+        if not self._as_json:
+            say(piece, end="")
+
+    def status(self, text: str) -> None:
+        if self._as_json:
+            say(json.dumps({"type": "status", "text": text}))
+        elif text and sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text}\r\x1b[K")
+
+    def happened(self, what: engine.Happening) -> None:
+        if self._as_json:
+            say(json.dumps({"type": type(what).__name__, **plain(what)}, ensure_ascii=True))
+            return
+        match what:
+            case engine.CallBegan(proposal, tool):
+                say(f"\n❓ {tool.server}/{tool.name} {proposal.call.arguments}")
+            case engine.CallEnded(_, result):
+                say(f"🛠️ {result.body}\n")
+            case _:
+                pass
+
+    def end(self, end: engine.End) -> None:
+        if self._as_json:
+            say(json.dumps({"type": "end", "kind": end.kind, "message": end.message}))
+            return
+        say("")
+        if end.kind == "waiting":
+            complain("tool calls wait for a choice: --choose ya says yes to all, --choose yN no")
+        elif end.message:
+            complain(end.message)
