@@ -1,4 +1,4 @@
-"""The architecture, held against the imports: what may know what. `doc/architecture.md` shows it as a picture."""
+"""The architecture, held against the imports: what may know what; `doc/architecture.md` has the picture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
         *("config", "demo", "mock_server"),
     },
     "session": {"chat", "engine", "drivers", "errors", "models", "settings", "turn"},
-    "cli": {"chat", "config", "conduct", "demo", "drivers", "engine", "errors", "settings", "tools", "turn", ""},
+    "cli": {"chat", "config", "demo", "drivers", "engine", "errors", "settings", "tools", "turn", ""},
     "__main__": {"cli"},
     "": {"session", "settings"},
 }
@@ -95,7 +95,7 @@ def test_adapters_do_not_know_each_other() -> None:
     for sibling in SIBLINGS:
         others = {"parley." + other.replace("/", ".") for other in SIBLINGS if other != sibling}
         path = ROOT / "parley" / f"{sibling}.py"
-        known = {imported for imported in imports(path)} if path.exists() else set()
+        known = set(imports(path)) if path.exists() else set()
         assert not any(imported.startswith(tuple(others)) for imported in known)
 
 

@@ -41,3 +41,7 @@ class ModelError(ParleyError):
 
 class GoneError(ParleyError):
     """The document or the running answer was taken away (wiped, undone, deleted): the turn just ends."""
+
+
+class BusyError(ParleyError):
+    """Another process runs a turn in the same chat."""

@@ -7,6 +7,8 @@ Knows how decisions are kept; what they mean is decided elsewhere.
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import sqlite3
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Choice
-from parley.errors import ParleyError
+from parley.errors import BusyError, ParleyError
 from parley.turn.approval import CallKey, Entry, LedgerView, Rule
 
 _SCHEMA = """
@@ -76,7 +78,7 @@ class LedgerFile:
 
     def chat(self, path: str) -> ChatLedger:
         """The part of the ledger that speaks of one chat, by the path of its file."""
-        return ChatLedger(self, os.path.realpath(path))
+        return ChatLedger(self, path)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -99,11 +101,33 @@ class LedgerFile:
 
 
 class ChatLedger:
-    """The decisions of one chat; implements the engine's ledger port."""
+    """The decisions of one chat; implements the engine's ledger port.
 
-    def __init__(self, file: LedgerFile, chat: str) -> None:
+    The path is resolved now, and again when a call starts: a link that points elsewhere by then starts none.
+    """
+
+    def __init__(self, file: LedgerFile, path: str) -> None:
         self._file = file
-        self.chat = chat
+        self._path = path
+        self.chat = os.path.realpath(path)
+
+    @contextmanager
+    def lease(self) -> Iterator[None]:
+        """The right to run a turn in this chat; a lock, since the system gives it back when we are killed."""
+        if self._file.path is None:
+            yield
+            return
+        folder = self._file.path.parent / "turns"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        name = hashlib.sha256(_stored(self.chat)).hexdigest()
+        with (folder / name).open("a+b") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise BusyError(
+                    "another Neovim or command runs a turn in this chat: wait for it, or stop it there"
+                ) from error
+            yield
 
     def view(self) -> LedgerView:
         """All entries, in order, and all proposals that Parley wrote."""
@@ -136,6 +160,8 @@ class ChatLedger:
 
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
+        if os.path.realpath(self._path) != self.chat:
+            return False
         with self._file.transaction() as db:
             used = db.execute(_USE_UP, (time.time(), *self._bound(key)))
             return used.rowcount == 1

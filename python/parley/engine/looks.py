@@ -10,7 +10,7 @@ from parley.engine.ports import Conduct, Ports, Resolve, Snapshot
 from parley.models.ask import Ask
 from parley.tools.catalogue import Catalogue
 from parley.turn import plan
-from parley.turn.approval import LedgerView
+from parley.turn.approval import LedgerView, unclaimed
 from parley.turn.guidance import guidance
 from parley.turn.limits import tools_allowed
 from parley.turn.plan import Situation, next_step
@@ -68,4 +68,8 @@ async def look(ports: Ports, resolve: Resolve) -> Look:
     snapshot = await ports.document.read()
     conduct = resolve(snapshot.transcript)
     catalogue = conduct.tools(await ports.tools.catalogue()) if conduct.tools else Catalogue()
-    return Look(snapshot, conduct, catalogue, ports.ledger.view())
+    view = ports.ledger.view()
+    if undone := unclaimed(snapshot.transcript, snapshot.at, view):
+        ports.ledger.revoke(undone)
+        view = ports.ledger.view()
+    return Look(snapshot, conduct, catalogue, view)

@@ -19,22 +19,28 @@ from parley.turn.plan import next_step
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
     """Move the exchange in hand on until it is the user's turn again.
 
-    Raises GoneError when the document or the answer was taken away; then nothing more was written.
+    Raises GoneError when the document or the answer was taken away, and then nothing more was written;
+    BusyError when another process runs a turn in this chat.
     """
-    started, moved = ports.world.now(), False
     try:
-        while True:
-            seen = await look(ports, resolve)
-            step = next_step(seen.situation)
-            if not moved and isinstance(step, plan.Complete):
-                return End("answered", "already answered; :ParleyRespond! regenerates")
-            if moved and isinstance(step, plan.AskModel | plan.RunTools):
-                step = _in_time(ports, seen.conduct, started) or step
-            if end := await _take(ports, seen, step, started):
-                return end
-            moved = True
+        with ports.ledger.lease():
+            return await _run(ports, resolve)
     finally:
         ports.world.status("")
+
+
+async def _run(ports: Ports, resolve: Resolve) -> End:
+    started, moved = ports.world.now(), False
+    while True:
+        seen = await look(ports, resolve)
+        step = next_step(seen.situation)
+        if not moved and isinstance(step, plan.Complete):
+            return End("answered", "already answered; :ParleyRespond! regenerates")
+        if moved and isinstance(step, plan.AskModel | plan.RunTools):
+            step = _in_time(ports, seen.conduct, started) or step
+        if end := await _take(ports, seen, step, started):
+            return end
+        moved = True
 
 
 async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -108,6 +109,10 @@ class Tools(Protocol):
 
 class Ledger(Protocol):
     """What was decided on this machine for this chat. Each method is one durable transaction."""
+
+    def lease(self) -> AbstractContextManager[None]:
+        """The right to run a turn in this chat, for one process at a time. Raises BusyError."""
+        ...
 
     def view(self) -> LedgerView:
         """What it holds."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
 
+from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
@@ -107,6 +108,23 @@ class Approvals:
             ):
                 tools.add((tool.server, tool.name, tool.digest))
         return frozenset(tools)
+
+
+def unclaimed(transcript: Transcript, at: int, view: LedgerView) -> frozenset[str]:
+    """Calls with a live yes that the file no longer shows as approved and waiting: the yes is to be revoked.
+
+    The mark was undone or edited, the call was deleted, or the next question was asked without it.
+    """
+    claimed = {
+        (p.call.id, p.call.arguments)
+        for exchange in transcript.exchanges[at:]
+        for answer in exchange.answers[-1:]
+        for reply in rounds(answer)[-1:]
+        for p in reply.proposals
+        if p.result is None and p.choice in YES
+    }
+    live = (e.key for e in view.entries if e.state == "live")
+    return frozenset(key.id for key in live if (key.id, key.arguments) not in claimed)
 
 
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
