@@ -14,7 +14,7 @@ from parley.chat.history import Asked, Reply, Turn
 from parley.chat.transcript import Text, Thinking
 from parley.models import cache, decoder
 from parley.models.arriving import Arriving
-from parley.models.ask import Ask, offer
+from parley.models.ask import Ask, tool_fields
 from parley.models.decoder import sound_signature
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, text
@@ -34,20 +34,13 @@ def request(ask: Ask) -> Body:
     body: Body = {"model": ask.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
     if ask.system.strip():
         body["system"] = [{"type": "text", "text": ask.system}]
-    body |= _tools(ask, turns)
+    body |= tool_fields(ask, turns, to_anthropic, {"type": "none"})
     if mode.config and _may_think(mode.config, messages):
         body["thinking"] = dict(mode.config)
     if mode.effort:
         body["output_config"] = {"effort": mode.effort}
     cache.mark(body)
     return fit_body(body)
-
-
-def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
-    offered = offer(ask, turns)
-    tools = [to_anthropic(name, tool) for name, tool in offered.tools]
-    choice = {"tool_choice": {"type": "none"}} if offered.forbidden else {}
-    return ({"tools": tools} if tools else {}) | choice
 
 
 def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
@@ -59,8 +52,9 @@ def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
             messages[-1]["content"] += blocks
         elif blocks:
             messages.append({"role": role, "content": blocks})
-    if messages and messages[-1]["role"] == "assistant":
-        _strip_end(messages[-1]["content"])
+    last = messages[-1]["content"][-1] if messages else {}
+    if last.get("type") == "text" and messages[-1]["role"] == "assistant":
+        last["text"] = last["text"].rstrip()  # or it is refused
     return messages
 
 
@@ -98,12 +92,6 @@ def _results(reply: Reply, ids: Mapping[str, str]) -> list[Block]:
         | ({} if each.status == "ok" else {"is_error": True})
         for each in reply.calls
     ]
-
-
-def _strip_end(blocks: list[Block]) -> None:
-    """The API refuses a last text that ends in blanks."""
-    if blocks[-1]["type"] == "text":
-        blocks[-1]["text"] = blocks[-1]["text"].rstrip()
 
 
 def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:

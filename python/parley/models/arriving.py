@@ -58,8 +58,13 @@ class ArrivingCalls:
             call = self._at[index] = Arriving()
             self.all.append(call)
         call.id, call.name = call.id or call_id, call.name or name
-        call.arguments += given if isinstance(given, str) else json.dumps(given) if given else ""
+        call.arguments += given if isinstance(given, str) else _as_text(given)
         call.extra |= _beside(piece, function)
+
+
+def _as_text(given: object) -> str:
+    """Arguments that come as the object itself, as some servers send them."""
+    return json.dumps(given, ensure_ascii=False) if given else ""
 
 
 def _is_another(call: Arriving, call_id: str, name: str) -> bool:

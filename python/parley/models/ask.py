@@ -5,8 +5,9 @@ Knows which tools are offered with which history. Knows no wire format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from parley.chat.history import Reply, Turn, history
 from parley.chat.transcript import Thinking, Transcript
@@ -59,24 +60,18 @@ class Ask:
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """The tools of a request under their wire names; `forbidden` goes with `tool_choice` none."""
-
-    tools: tuple[tuple[str, Tool], ...]
-    forbidden: bool
-
-
-def offer(ask: Ask, turns: Sequence[Turn]) -> Offer:
-    """The tools that go with these turns.
+def tool_fields(
+    ask: Ask, turns: Sequence[Turn], shape: Callable[[str, Tool], dict[str, Any]], none: object
+) -> dict[str, Any]:
+    """The fields `tools`, each in the format's `shape`, and where calls are forbidden `tool_choice` none.
 
     Providers refuse a history with calls and no tools, so where the catalogue has become empty the tools
     that were called are named, and forbidden.
     """
-    called = dict.fromkeys(
-        wire_name(each.call.name) for turn in turns if isinstance(turn, Reply) for each in turn.calls
-    )
+    called = {wire_name(each.call.name) for turn in turns if isinstance(turn, Reply) for each in turn.calls}
     if not called and not ask.tools_on:
-        return Offer((), forbidden=False)
+        return {}
     tools = ask.catalogue.tools or tuple((name, Tool("", name, description=GONE)) for name in sorted(called))
-    return Offer(tools, forbidden=bool(tools) and not (ask.tools_on and ask.catalogue.tools))
+    may_call = ask.tools_on and ask.catalogue.tools
+    offered = {"tools": [shape(name, tool) for name, tool in tools]} if tools else {}
+    return offered if may_call or not tools else offered | {"tool_choice": none}

@@ -71,7 +71,7 @@ class Decoder(ABC):
     def _say(self, piece: str) -> Iterator[Event]:
         """Prose; it ends a thinking block whose end the format does not tell."""
         if whole := self._prose.feed(piece):
-            yield from self._end_thinking() if self._is_thinking else ()
+            yield from self._end_thinking()
             yield TextDelta(whole)
 
     def _think(self, piece: str) -> Iterator[Event]:
@@ -82,13 +82,15 @@ class Decoder(ABC):
     def _end_thinking(self, signature: str = "") -> Iterator[Event]:
         if rest := self._thoughts.end():
             yield ThinkingDelta(rest)
+        signed = sound_signature(signature)
+        if rest or self._is_thinking or signed:
+            yield ThinkingEnd(signed)
         self._is_thinking = False
-        yield ThinkingEnd(sound_signature(signature))
 
     def _conclude(self, calls: Sequence[Arriving], reason: Reason, detail: str) -> Iterator[Event]:
         """The calls, then the end; whether there are calls is seen from them, not from what was said."""
         self._is_over = True
-        yield from self._end_thinking() if self._is_thinking else ()
+        yield from self._end_thinking()
         if rest := self._prose.end():
             yield TextDelta(rest)
         made = finished_calls(calls, cut=reason not in _WHOLE)
@@ -102,7 +104,7 @@ def stream_failed(provider: str, error: object) -> ModelError:
     """The error for a provider that says, within the stream, that it cannot go on, and says it somehow."""
     said = error if isinstance(error, Mapping) else {"message": error}
     kind = str(said.get("type") or said.get("code") or "")
-    message = one_line(str(said.get("message") or kind or "no reason given"))
+    message = one_line(str(said.get("message") or kind.replace("_", " ") or "no reason given"))
     return ModelError(
         f"{provider} broke off the reply: {message}",
         reason=message[:REASON_SHOWN],
@@ -113,7 +115,8 @@ def stream_failed(provider: str, error: object) -> ModelError:
 _PASSING = frozenset(
     [
         *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic
-        *["server_error", "rate_limit_exceeded"],  # OpenAI
+        *["server_error", "rate_limit_exceeded", "malformed_function_call"],  # OpenAI, Gemini
+        *["429", "500", "502", "503", "529"],  # compatible servers that pass a status on
     ]
 )
 """Errors that say nothing against the request."""

@@ -14,7 +14,7 @@ from typing import Any
 from parley.chat.history import Answered, Asked, Reply, Turn
 from parley.models import decoder
 from parley.models.arriving import ArrivingCalls
-from parley.models.ask import Ask, offer
+from parley.models.ask import Ask, tool_fields
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
 from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
@@ -33,7 +33,7 @@ def request(ask: Ask) -> Body:
     turns = ask.turns()
     body: Body = {"model": ask.model, "messages": _messages(ask, turns), "stream": True}
     body["stream_options"] = {"include_usage": True}
-    body |= _tools(ask, turns)
+    body |= tool_fields(ask, turns, to_openai, "none")
     if ask.max_tokens is not None:
         is_new = ask.official or is_reasoning(ask.model)
         body["max_completion_tokens" if is_new else "max_tokens"] = ask.max_tokens
@@ -48,12 +48,6 @@ def _effort(ask: Ask, *, has_tools: bool) -> str | None:
     if has_tools and prefers_responses(ask.model):
         return "none"  # with tools these models are served here at no other effort
     return openai_effort(ask.model, ask.thinking)
-
-
-def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
-    offered = offer(ask, turns)
-    tools = [to_openai(name, tool) for name, tool in offered.tools]
-    return ({"tools": tools} if tools else {}) | ({"tool_choice": "none"} if offered.forbidden else {})
 
 
 def _messages(ask: Ask, turns: Sequence[Turn]) -> list[Body]:
@@ -115,7 +109,11 @@ _REASONS: Mapping[str, Reason] = {
     "length": "length",
     "model_length": "length",
     "content_filter": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "prohibited_content": "content_filter",
 }
+_FAILURES = frozenset({"error", "malformed_function_call"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put thinking: DeepSeek and vLLM the one, Ollama and OpenRouter the other."""
 
@@ -136,7 +134,7 @@ class Decoder(decoder.Decoder):
             raise decoder.stream_failed(self.provider, raw["error"])
         for choice in sequence(raw, "choices")[:1]:
             yield from self._delta(mapping(choice, "delta"))
-            self._stop = text(choice, "finish_reason") or self._stop
+            self._stop = text(choice, "finish_reason").lower() or self._stop
         usage = counted(mapping(raw, "usage"), "prompt", "completion")
         if raw.get("usage") and usage != self._usage:  # some servers count along in every chunk
             self._usage = usage
@@ -167,14 +165,15 @@ class Decoder(decoder.Decoder):
             case "thinking":
                 yield from self._think(piece)
             case "end":
-                if self._is_thinking:
-                    yield from self._end_thinking()
+                yield from self._end_thinking()
             case _:
                 yield from self._say(piece)
 
     def _finish(self) -> Iterator[Event]:
         if not self._stop:
             raise decoder.ended_early(self.provider)
+        if self._stop in _FAILURES:
+            raise decoder.stream_failed(self.provider, {"type": self._stop})
         for kind, piece in self._tags.end() if self._tags else []:
             yield from self._tagged(kind, piece)
         reason = "refusal" if self._has_refused else _REASONS.get(self._stop, "complete")

@@ -6,7 +6,6 @@ as the signature of a thinking block, and is sent again in the same tool loop. C
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,13 @@ from parley.chat.history import Answered, Asked, Reply, Turn
 from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
 from parley.models.arriving import Arriving
-from parley.models.ask import Ask, offer
+from parley.models.ask import Ask, tool_fields
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
 from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
+from parley.models.reasoning import sealed, unsealed
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
+from parley.tools.catalogue import Tool
 from parley.tools.convert import to_openai_responses
 
 Body = dict[str, Any]
@@ -32,7 +33,7 @@ def request(ask: Ask) -> Body:
     body: Body = {"model": ask.model, "input": list(_items(ask, turns)), "stream": True, "store": False}
     if ask.system.strip():
         body["instructions"] = ask.system
-    body |= _tools(ask, turns)
+    body |= tool_fields(ask, turns, _tool, "none")
     if ask.max_tokens is not None:
         body["max_output_tokens"] = max(ask.max_tokens, _LEAST_TOKENS)
     if is_reasoning(ask.model):
@@ -50,11 +51,9 @@ def _reasoning(ask: Ask) -> Body:
     return included | ({"reasoning": wanted} if wanted else {})
 
 
-def _tools(ask: Ask, turns: Sequence[Turn]) -> Body:
-    """The tools; here `strict` is on unless told otherwise, and asks for what MCP schemas do not promise."""
-    offered = offer(ask, turns)
-    tools = [to_openai_responses(name, tool) | {"strict": False} for name, tool in offered.tools]
-    return ({"tools": tools} if tools else {}) | ({"tool_choice": "none"} if offered.forbidden else {})
+def _tool(name: str, tool: Tool) -> Body:
+    """A tool; here `strict` is on unless told otherwise, and asks for what MCP schemas do not promise."""
+    return to_openai_responses(name, tool) | {"strict": False}
 
 
 def _items(ask: Ask, turns: Sequence[Turn]) -> Iterator[Body]:
@@ -75,7 +74,7 @@ def _said(reply: Reply, ask: Ask, sent: set[str]) -> Iterator[Body]:
             case Text(said):
                 yield {"role": "assistant", "content": said} | _phase(reply, ask)
             case Thinking() if ask.goes_back(part, reply):
-                item = _unsealed(part)
+                item = unsealed(part)
                 if item and item["id"] not in sent:  # an item may be sent once only
                     sent.add(item["id"])
                     yield item
@@ -85,20 +84,6 @@ def _phase(reply: Reply, ask: Ask) -> Body:
     """Newer models label what they say, and do worse without; what stands before calls is no final answer."""
     is_labelled = ask.official and prefers_responses(ask.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
-
-
-def _unsealed(part: Thinking) -> Body | None:
-    """The reasoning item that a signature of ours holds, None for a signature that is not."""
-    try:
-        kept = json.loads(part.signature)
-    except (ValueError, RecursionError):
-        return None
-    match kept:
-        case {"id": str(item_id), "encrypted_content": str(sealed)} if item_id and sealed:
-            summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-            return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": sealed}
-        case _:
-            return None
 
 
 def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
@@ -188,18 +173,13 @@ class Decoder(decoder.Decoder):
                 if at not in self._streamed:
                     summaries = [text(part, "text") for part in sequence(item, "summary")]
                     yield from self._thought(at, 0, "\n\n".join(filter(None, summaries)))
-                yield from self._thought_over(at, item)
+                signature = "" if self._calls else sealed(item)
+                self._has_said = self._has_said and not signature
+                yield from self._end_thinking(signature)
             case "function_call":
                 call = self._calls.setdefault(at, Arriving())
                 call.id, call.name = call.id or text(item, "call_id"), call.name or text(item, "name")
                 call.arguments = text(item, "arguments") or call.arguments
-
-    def _thought_over(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
-        kept = {key: text(item, key) for key in ("id", "encrypted_content")}
-        signature = json.dumps(kept, separators=(",", ":")) if all(kept.values()) and not self._calls else ""
-        if signature or at in self._streamed:
-            self._has_said = False
-            yield from self._end_thinking(signature)
 
     def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
         if usage := mapping(response, "usage"):

@@ -77,5 +77,5 @@ class ThinkTags:
 
     def _half_closer(self, thought: str) -> int:
         """How many characters at the end may be the beginning of the closing tag."""
-        lengths = range(len(self._closer) - 1, 0, -1)
-        return next((n for n in lengths if self._closer.startswith(thought[-n:]) and thought), 0)
+        lengths = range(min(len(self._closer) - 1, len(thought)), 0, -1)
+        return next((n for n in lengths if self._closer.startswith(thought[-n:])), 0)

@@ -1,0 +1,69 @@
+"""The corpus of streams: how a file of raw bytes is decoded, and what it is expected to say.
+
+Beside each `name.sse` stands `name.json`: the events as `[kind, …fields]`, deltas side by side as one, and
+`["error", reason, retryable]` where the stream cannot be followed to its end. A new case needs no code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from parley.errors import ModelError
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.decoder import Decoder
+from parley.models.events import Event, TextDelta, ThinkingDelta
+from parley.models.sse import SSE, decode_payload
+
+STREAMS = Path(__file__).parent / "streams"
+DECODERS: dict[str, Callable[[str, str], Decoder]] = {
+    "anthropic": anthropic.Decoder,
+    "openai_chat": openai_chat.Decoder,
+    "openai_responses": openai_responses.Decoder,
+}
+PROVIDERS = {"anthropic": "anthropic", "openai_chat": "openai", "openai_responses": "openai"}
+
+
+def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
+    """The events of a stream that arrives in these chunks, as the corpus writes them."""
+    kind, (first, dash, _) = path.parent.name, path.stem.partition("-")
+    decoder = DECODERS[kind](first if dash else PROVIDERS[kind], "a-model")
+    sse, events = SSE(), list[Event]()
+    try:
+        for chunk in chunks:
+            for payload in sse.feed(chunk):
+                events += decoder.feed(decode_payload(payload))
+        for payload in sse.end():
+            events += decoder.feed(decode_payload(payload))
+        events += decoder.end()
+    except ModelError as error:
+        return [*map(_plain, merged(events)), ["error", error.reason, error.retryable]]
+    return list(map(_plain, merged(events)))
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The events with deltas that stand side by side as one."""
+    kept = list[Event]()
+    for event in events:
+        match kept[-1:], event:
+            case [TextDelta(before)], TextDelta(text):
+                kept[-1] = TextDelta(before + text)
+            case [ThinkingDelta(before)], ThinkingDelta(text):
+                kept[-1] = ThinkingDelta(before + text)
+            case _:
+                kept.append(event)
+    return kept
+
+
+def _plain(event: Event) -> list[Any]:
+    values = dataclasses.asdict(event)
+    return [type(event).__name__, *values.values()]
+
+
+def expected(path: Path) -> list[Any]:
+    """What the corpus says of a stream."""
+    events: list[Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return events
