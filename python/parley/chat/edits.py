@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from parley.chat import calls, grammar, results, writer
+from parley.chat.page import Page
 from parley.chat.rounds import Notice, last_notice, resumption
 from parley.chat.transcript import (
+    SPACING,
     Answer,
     Broken,
     Choice,
@@ -56,11 +58,31 @@ def content_end(lines: Lines, span: Span) -> int:
     return end
 
 
-def _append(lines: Lines, span: Span, blocks: Sequence[Sequence[str]]) -> Edit:
-    """Blocks at the end of what a span holds, one blank line apart from it and from what follows."""
+def _append(
+    lines: Lines, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()
+) -> Edit:
+    """Blocks at the end of what a span holds, one blank line apart from it and from what follows.
+
+    `ending` are lines that end what stands there.
+    """
     end = content_end(lines, span)
-    added = writer.join_blocks([lines[end - 1 : end], *blocks])[1:]
+    last = [*lines[end - 1 : end], *ending][-1:]
+    added = [*ending, *writer.join_blocks([last, *blocks])[1:]]
     return Edit(end, span.end, (*added, "") if span.end < len(lines) else tuple(added))
+
+
+def _ending(lines: Lines, span: Span) -> list[str]:
+    """The lines after which text at the end of an answer is its own: nothing for most.
+
+    A note takes in all up to the next marker, and so does a result whose body has no end or is not there.
+    """
+    page, in_note = Page(list(lines[: span.end])), False
+    *_, last = blocks = list(page.blocks(span.start))
+    for block in blocks:
+        in_note = block.kind == "note" and not (in_note and is_blank(block.content.lstrip(SPACING)))
+    if in_note:
+        return ["", grammar.MARKERS["note"]]
+    return results.ending(page.text_lines(last.start + 1, last.end)) if last.kind == "result" else []
 
 
 def start_answer(lines: Lines, exchange: Exchange, agent: str | None) -> Edit:
@@ -71,16 +93,15 @@ def start_answer(lines: Lines, exchange: Exchange, agent: str | None) -> Edit:
 
 def open_tip(lines: Lines, answer: Answer) -> tuple[Edit, int]:
     """An empty line at the end of an answer, and its number: there the next reply is written."""
-    after_note = answer.segments and isinstance(answer.segments[-1], Note)
-    blocks = [[grammar.MARKERS["note"]]] if after_note else []
-    edit = _append(lines, answer.span, [*blocks, [""]])
+    edit = _append(lines, answer.span, [[""]], _ending(lines, answer.span))
     tip = edit.start + len(edit.lines) - (2 if edit.end < len(lines) else 1)
     return edit, tip
 
 
 def append_segments(lines: Lines, answer: Answer, segments: Sequence[Segment]) -> Edit:
     """Segments at the end of an answer."""
-    return _append(lines, answer.span, writer.segment_blocks(segments))
+    ending = _ending(lines, answer.span) if isinstance(segments[0], Text) else []
+    return _append(lines, answer.span, writer.segment_blocks(segments), ending)
 
 
 def append_notice(lines: Lines, answer: Answer, notice: Notice) -> Edit:
@@ -113,7 +134,7 @@ def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
     """The signature of the answer's last thinking block, which stands at the tip while a reply is written."""
     blocks = [s for s in answer.segments if isinstance(s, Thinking)]
-    if not blocks:
+    if not blocks or blocks[-1].signature:  # the block was deleted meanwhile: another one is not to be touched
         return []
     head = writer.thinking_lines(replace(blocks[-1], signature=signature))[0]
     return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from parley.chat import calls, grammar, results
 from parley.chat.grammar import Kind
 from parley.chat.page import Block, Page
@@ -26,9 +23,7 @@ from parley.chat.transcript import (
     is_blank,
 )
 
-
-def _choice(text: str | None) -> Choice | None:
-    return next((choice for choice in CHOICES if choice == text), None)
+_CHOICE_OF: dict[str | None, Choice] = {choice: choice for choice in CHOICES}
 
 
 class Parts:
@@ -43,17 +38,21 @@ class Parts:
         if end > start:
             self._text = page.text_lines(start, end)
 
-    def open(self, block: Block) -> None:
-        """Start with a question's or an answer's own marker line."""
-        self.add_text([block.content.lstrip(SPACING)], block.start, block.start + 1)
+    def open(self, block: Block, content: str) -> None:
+        """Start with a question's or an answer's own marker line, and the text that stands on it."""
+        self.add_text([content.lstrip(SPACING)], block.start, block.start + 1)
         self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
         """Text lines that stand at `start` to `end` of the file."""
-        if not any(not is_blank(line) for line in lines) and not self._text:
+        if self._text:
+            self._text_span = Span(self._text_span.start, end)
+            self._text += lines
             return
-        self._text_span = Span(self._text_span.start if self._text else start, end)
-        self._text += lines
+        first = next((number for number, line in enumerate(lines) if line.strip(BLANK)), None)
+        if first is not None:
+            self._text_span = Span(start if self.page.ignored else start + first, end)
+            self._text = lines[first:]
 
     def push(self, segment: Segment) -> None:
         """A segment that is no text."""
@@ -82,7 +81,7 @@ class Parts:
             self.push(Note(text, Span(block.start, block.end)))
         else:
             self.page.problem(block.start, 0, "hint", "an empty note")
-        self._in_note = bool(text)
+        self._in_note = True
 
     def done(self) -> tuple[Segment, ...]:
         """All that was collected."""
@@ -91,16 +90,17 @@ class Parts:
 
     def _end_text(self) -> None:
         self._in_note = False
-        if text := _stripped(self._text):
-            self.segments.append(Text(text, self._text_span))
-        self._text = []
+        if self._text:
+            if text := _stripped(self._text):
+                self.segments.append(Text(text, self._text_span))
+            self._text = []
 
 
 def _stripped(lines: list[str]) -> str:
     start, end = 0, len(lines)
-    while start < end and is_blank(lines[start]):
+    while start < end and not lines[start].strip(BLANK):
         start += 1
-    while end > start and is_blank(lines[end - 1]):
+    while end > start and not lines[end - 1].strip(BLANK):
         end -= 1
     return "\n".join(lines[start:end])
 
@@ -116,13 +116,15 @@ class AnswerParts(Parts):
 
     def add(self, block: Block) -> None:
         """The next block of the answer."""
-        adders: dict[Kind, Callable[[Block], None]] = {
-            "note": self.add_note,
-            "thinking": self._add_thinking,
-            "proposal": self._add_proposal,
-            "result": self._add_result,
-        }
-        adders[block.kind](block)
+        match block.kind:
+            case "proposal":
+                self._add_proposal(block)
+            case "result":
+                self._add_result(block)
+            case "thinking":
+                self._add_thinking(block)
+            case _:
+                self.add_note(block)
 
     def _add_rest(self, block: Block, start: int) -> None:
         self.add_text(self.page.text_lines(start, block.end), start, block.end)
@@ -141,7 +143,7 @@ class AnswerParts(Parts):
 
     def _add_proposal(self, block: Block) -> None:
         mark, json_text, offset = calls.split_proposal(block.content)
-        choice, column = _choice(mark), block.column + max(offset, 0)
+        choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
         if mark is not None and choice is None:
             message = f"[{mark}] is no choice ({', '.join(CHOICES)}): this call is undecided"
             self.page.problem(block.start, block.column, "warning", message)
@@ -175,6 +177,8 @@ class AnswerParts(Parts):
 
     def _file_line(self, block: Block, taken: int) -> int:
         """The line of the file after the first `taken` text lines of a block."""
+        if not self.page.ignored:
+            return block.start + 1 + taken
         texts = (i for i in range(block.start + 1, block.end) if i not in self.page.ignored)
         return next((i for n, i in enumerate(texts) if n == taken), block.end)
 
@@ -202,24 +206,24 @@ class AnswerParts(Parts):
         if at != len(self.segments) - 1:
             message = f"this result stands apart from its call {call_id}"
             self.page.problem(result.span.start, 0, "hint", message)
-        self.segments[at] = replace(proposal, result=result)
+        self.segments[at] = Proposal(proposal.call, proposal.choice, result, proposal.spelling, proposal.span)
 
     def _proposal_for(self, call_id: str) -> int | None:
         """Where the proposal of a result with this id stands: right above, else the first of the round."""
+        above = len(self.segments) - 1
+        while above >= 0 and isinstance(self.segments[above], Note):
+            above -= 1
+        if above >= 0 and self._waits(above, call_id):
+            return above
         while self._seen < len(self.segments):
             if self._starts.feed(self.segments[self._seen]):
                 self._round = self._seen
             self._seen += 1
-        waiting = [
-            at
-            for at in range(self._round, len(self.segments))
-            if isinstance(p := self.segments[at], Proposal) and p.result is None and p.call.id == call_id
-        ]
-        above = next(
-            (at for at in reversed(range(len(self.segments))) if not isinstance(self.segments[at], Note)),
-            None,
-        )
-        return above if above in waiting else next(iter(waiting), None)
+        return next((at for at in range(self._round, len(self.segments)) if self._waits(at, call_id)), None)
+
+    def _waits(self, at: int, call_id: str) -> bool:
+        segment = self.segments[at]
+        return isinstance(segment, Proposal) and segment.result is None and segment.call.id == call_id
 
 
 def _thinking(content: str, quoted: list[str], span: Span) -> Thinking:

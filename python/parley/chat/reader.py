@@ -6,7 +6,6 @@ What it cannot make sense of stays in the file and is reported as a `Problem`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from parley.chat.page import Block, Page
 from parley.chat.parts import AnswerParts, Parts
@@ -56,7 +55,7 @@ def _exchanges(page: Page, blocks: list[Block]) -> Iterator[Exchange]:
 
 def _question(page: Page, turn: list[Block]) -> Question:
     parts = Parts(page)
-    parts.open(turn[0])
+    parts.open(turn[0], turn[0].content)
     for block in turn[1:]:
         parts.add_plain(block)
     kept = tuple(part for part in parts.done() if isinstance(part, Text | Note))
@@ -69,16 +68,21 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     if content.startswith("[") and "]" in content:
         agent, _, content = content[1:].partition("]")
     parts = AnswerParts(page)
-    parts.open(replace(head, content=content))
+    parts.open(head, content)
     for block in turn[1:]:
         parts.add(block)
     answer = Answer(agent or None, parts.done(), Span(head.start, turn[-1].end))
+    if any(proposal.result is None for proposal in answer.proposals):
+        _report_unanswered(page, answer)
+    return answer
+
+
+def _report_unanswered(page: Page, answer: Answer) -> None:
     for earlier in rounds(answer)[:-1]:
         for proposal in earlier.proposals:
             if proposal.result is None:
                 message = f"call {proposal.call.id} was never answered: the model is told so"
                 page.problem(proposal.span.start, 0, "warning", message)
-    return answer
 
 
 def _turns(blocks: list[Block]) -> Iterator[list[Block]]:

@@ -78,6 +78,15 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
     return body, len(lines), f"this result's fence is not closed by a line {ticks}"
 
 
+def ending(lines: Sequence[str]) -> list[str]:
+    """The lines that end a body which nothing ends, so that what follows is no part of it; mostly none."""
+    _, _, trouble = read_body(lines)
+    if trouble is None:
+        return []
+    fence = next((line.rstrip(BLANK) for line in lines if not is_blank(line)), None)
+    return ["", "```", "```"] if fence is None else [fence[: len(fence) - len(fence.lstrip("`"))]]
+
+
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header, as it is written."""
     return [result_header(name, call_id, result.status), "", *quote_body(result.body)]

@@ -60,10 +60,12 @@ def is_blank(line: str) -> bool:
     return not line.strip(BLANK)
 
 
+_FILLED = re.compile(r"[ \t]*[^ \t\n]")
+
+
 def _check_text(text: str) -> None:
-    head, _, _ = text.partition("\n")
-    _, _, tail = text.rpartition("\n")
-    _require(not is_blank(head) and not is_blank(tail), "text is empty or has blank lines at an end")
+    filled = _FILLED.match(text) and not is_blank(text[text.rfind("\n") + 1 :])
+    _require(bool(filled), "text is empty or has blank lines at an end")
     _require(not UNFIT.search(text), "text holds NUL or a lone surrogate")
 
 
@@ -128,7 +130,7 @@ class ToolCall:
     """A JSON object of keys beside OpenAI's own, as compact text; "" where there are none."""
 
     def __post_init__(self) -> None:
-        _require(bool(CALL_ID.fullmatch(self.id)), f"bad call id {self.id!r}")
+        _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
         _require(bool(self.name), "a call without a name")
         _require(self.index is None or self.index >= 0, "a negative index")
 
@@ -171,8 +173,8 @@ class Orphan:
     result: Result
 
     def __post_init__(self) -> None:
-        _require(bool(HEADER_NAME.fullmatch(self.name)), f"bad name {self.name!r} in a result header")
-        _require(bool(CALL_ID.fullmatch(self.id)), f"bad call id {self.id!r}")
+        _require(HEADER_NAME.fullmatch(self.name) is not None, "bad name in a result header")
+        _require(CALL_ID.fullmatch(self.id) is not None, "bad call id")
 
 
 @dataclass(frozen=True, slots=True)
