@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from parley import __version__
 from parley.chat.transcript import CHOICES
-from parley.cli.inspect import check, messages, show
+from parley.cli.inspect import check, log, messages, show
 from parley.cli.respond import respond
 from parley.cli.servers import convert, demo_server, tools
 from parley.cli.terminal import complain
@@ -64,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("--tools", action="store_true", help="with tools: starts the servers")
     command("parse", show).add_argument("file")
     command("check", check).add_argument("files", nargs="+", metavar="file")
+    looked = command("log", log)
+    looked.add_argument("file")
+    looked.add_argument("--json", action="store_true", help="one JSON object a line")
     command("convert", convert).add_argument(
         "--to", required=True, choices=["openai", "openai-responses", "anthropic"]
     )

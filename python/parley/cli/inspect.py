@@ -1,4 +1,4 @@
-"""`parley messages`, `parse` and `check`: what a chat file says, without moving it on."""
+"""`parley messages`, `parse`, `check` and `log`: what is known of a chat, without moving it on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from parley import engine
@@ -101,3 +102,24 @@ def check(arguments: argparse.Namespace) -> int:
             failed = failed or problem.severity == "error"
             say(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
     return FAILED if failed else COMPLETE
+
+
+def log(arguments: argparse.Namespace) -> int:
+    """Print what was approved, run and asked in a chat, and by which rule."""
+    from parley.drivers.ledger import LedgerFile, default_path
+
+    history = LedgerFile(default_path(os.environ)).chat(arguments.file).history()
+    for at, kind, facts in history:
+        when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
+        if arguments.json:
+            say(json.dumps({"at": at, "kind": kind, **facts}))
+        else:
+            say(f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items()))
+    return COMPLETE
+
+
+def _short(value: Any) -> str:
+    """A fact on a line: figures that are 0 say nothing."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{count}" for name, count in value.items() if count)
+    return str(value)

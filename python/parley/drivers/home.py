@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from parley import conduct, engine
 from parley.chat.transcript import Result, Transcript
 from parley.drivers.hub import Hub
+from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
 from parley.drivers.wire import Wire, warm
 from parley.models.ask import Ask
@@ -69,7 +70,10 @@ class Home:
 
     def ports(self, document: engine.Document, chat: str, world: engine.World) -> engine.Ports:
         """The world of a turn in the chat whose file has this path."""
-        return engine.Ports(document, _Model(self, world), _Tools(self.hub), self.ledger(chat), world)
+        ledger = self.ledger(chat)
+        return engine.Ports(
+            document, _Model(self, world, ledger), _Tools(self.hub), ledger, RecordedWorld(world, ledger)
+        )
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""
@@ -101,12 +105,14 @@ class Home:
 class _Model:
     """The engine's model port: the provider that a request names."""
 
-    def __init__(self, home: Home, world: engine.World) -> None:
+    def __init__(self, home: Home, world: engine.World, notes: Notes) -> None:
         self._home = home
         self._world = world
+        self._notes = notes
 
     def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        return self._home.wire.stream(self._home.provider(ask.provider), ask, self._world.status)
+        events = self._home.wire.stream(self._home.provider(ask.provider), ask, self._world.status)
+        return recorded(events, ask, self._notes)
 
 
 class _Tools:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import sqlite3
 import time
@@ -33,6 +34,10 @@ CREATE TABLE IF NOT EXISTS written (
     chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL, arguments BLOB NOT NULL,
     PRIMARY KEY (chat, call_id, name, arguments)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (
+    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
 """
 _USE_UP = """
 UPDATE entries SET state = 'used', started = ? WHERE number = (
@@ -146,6 +151,8 @@ class ChatLedger:
         with self._file.transaction() as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
+                facts = {"call": key.id, "server": key.server, "tool": key.tool, "choice": choice}
+                self._note(db, "decided", {**facts, "rule": rule, "why": why})
                 db.execute(
                     "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
                     " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -171,6 +178,22 @@ class ChatLedger:
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO written VALUES (?, ?, ?, ?)", rows)
+
+    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Keep a record of something that happened, for looking back."""
+        with self._file.transaction() as db:
+            self._note(db, kind, facts)
+
+    def history(self) -> list[tuple[float, str, dict[str, Any]]]:
+        """All records of this chat, oldest first: when (seconds since 1970), what kind, the facts."""
+        rows = self._file.read(
+            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY number", (_stored(self.chat),)
+        )
+        return [(at, kind, json.loads(facts)) for at, kind, facts in rows]
+
+    def _note(self, db: sqlite3.Connection, kind: str, facts: Mapping[str, Any]) -> None:
+        row = (_stored(self.chat), time.time(), kind, json.dumps(facts))
+        db.execute("INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, ?, ?)", row)
 
     def _bound(self, key: CallKey) -> tuple[bytes, ...]:
         return tuple(map(_stored, (self.chat, key.id, key.server, key.tool, key.arguments, key.digest)))

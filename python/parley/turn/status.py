@@ -1,0 +1,72 @@
+"""What a person is told while a turn runs: the fixed texts, and the sentence that says what a tool does.
+
+Knows the words; knows nothing of when they are shown, or who writes the sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+ANALYZING = "Analyzing request..."
+SELECTING = "Selecting appropriate tools..."
+PROCESSING = "Processing tool results..."
+FORMULATING = "Formulating response..."
+
+SENTENCE_TOKENS = 20
+SENTENCE_SECONDS = 2.0
+_LONGEST_SENTENCE = 100
+_LONGEST_ARGUMENTS = 1000
+
+_PROMPT = (
+    "Given this tool call:\nTool: {tool}\nArguments: {arguments}\n\n"
+    "Generate a single, clear, natural sentence (max 10 words) describing what this action is doing "
+    "from the user's perspective.\nExamples:\n"
+    '- "Looking up user information in the database"\n'
+    '- "Searching the web for current weather data"\n'
+    '- "Reading configuration file to understand system settings"\n\n'
+    "Only return the sentence, nothing else."
+)
+
+
+def format_tool_name(name: str) -> str:
+    """A tool's name as words for people: `lookup_tool` is Lookup Tool."""
+    return " ".join(word[:1].upper() + word[1:] for word in name.replace("_", " ").split())
+
+
+def using(names: Iterable[str]) -> str:
+    """What is said of running tools when nobody has a better sentence."""
+    return f"Using {', '.join(dict.fromkeys(map(format_tool_name, names)))}..."
+
+
+def failed(name: str) -> str:
+    """What is said when a tool failed and the model is asked how to go on."""
+    return f"Tool {format_tool_name(name)} failed, trying alternative approach..."
+
+
+def stopped(reason: str) -> str:
+    """What is said when a limit ended the loop."""
+    return f"Stopped: {reason}"
+
+
+def rate_limited(seconds: float) -> str:
+    """What is said while the rate limit is waited for."""
+    return f"Rate limit reached, waiting {max(1, round(seconds))}s..."
+
+
+def sentence_prompt(name: str, arguments: str) -> str:
+    """What a model is asked for the sentence about a call."""
+    return _PROMPT.format(tool=format_tool_name(name), arguments=arguments[:_LONGEST_ARGUMENTS])
+
+
+def sentence(reply: str) -> str | None:
+    """A model's reply as a status text: one line of less than 100 characters, else None."""
+    text = reply.strip()
+    if text.startswith('"'):
+        try:
+            unquoted = json.loads(text)
+        except ValueError:
+            unquoted = text.strip('"')
+        text = unquoted.strip() if isinstance(unquoted, str) else ""
+    fits = text and len(text) < _LONGEST_SENTENCE and text.isprintable()
+    return text if fits else None
