@@ -88,6 +88,14 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class Status:
+    """`llm`: a model puts into a sentence what a running tool does; `model` is another one to ask."""
+
+    llm: bool = True
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Keys:
     """`scope` chooses the reading of the choice keys; the others are keys, and "" switches one off."""
 
@@ -150,6 +158,7 @@ class Settings:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     loop: Loop = field(default_factory=Loop)
     safety: Safety = field(default_factory=Safety)
+    status: Status = field(default_factory=Status)
     approval: Approval = field(default_factory=Approval)
     keys: Keys = field(default_factory=Keys)
     mcp: Mcp = field(default_factory=Mcp)

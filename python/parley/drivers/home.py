@@ -6,22 +6,20 @@ Everything in it starts when it is first needed; one home serves all chats of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from parley import conduct, engine
-from parley.chat.transcript import Result, Transcript
+from parley.chat.transcript import Transcript
 from parley.drivers.hub import Hub
-from parley.drivers.journal import Notes, RecordedWorld, recorded
+from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
+from parley.drivers.turns import TurnPorts
 from parley.drivers.wire import Wire, warm
-from parley.models.ask import Ask
-from parley.models.events import Event
 from parley.settings import Agent, Provider, Settings
-from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.schema import decode_arguments
 from parley.tools.servers import ServerSettings
+from parley.turn.rate import RateWindow
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
@@ -43,6 +41,7 @@ class Home:
         )
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
+        self._rate = RateWindow(settings.safety.rate_limit_per_minute)
         self._demo: DemoServer | None = None
         self._demo_lock = asyncio.Lock()
 
@@ -71,9 +70,9 @@ class Home:
     def ports(self, document: engine.Document, chat: str, world: engine.World) -> engine.Ports:
         """The world of a turn in the chat whose file has this path."""
         ledger = self.ledger(chat)
-        return engine.Ports(
-            document, _Model(self, world, ledger), _Tools(self.hub), ledger, RecordedWorld(world, ledger)
-        )
+        recorded = RecordedWorld(world, ledger)
+        turn = TurnPorts(self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings)
+        return engine.Ports(document, turn, turn, ledger, recorded)
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""
@@ -100,34 +99,3 @@ class Home:
             await demo.stop()
         if self._ledger:
             self._ledger.close()
-
-
-class _Model:
-    """The engine's model port: the provider that a request names."""
-
-    def __init__(self, home: Home, world: engine.World, notes: Notes) -> None:
-        self._home = home
-        self._world = world
-        self._notes = notes
-
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        events = self._home.wire.stream(self._home.provider(ask.provider), ask, self._world.status)
-        return recorded(events, ask, self._notes)
-
-
-class _Tools:
-    """The engine's tools port: the MCP servers."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-
-    async def catalogue(self) -> Catalogue:
-        return await self._hub.catalogue()
-
-    async def call(self, tool: Tool, arguments: str) -> Result:
-        try:
-            decoded = decode_arguments(arguments)
-        except ValueError as error:
-            return Result("error", f"Invalid arguments: {error}")
-        outcome = await self._hub.call(tool, decoded)
-        return Result(outcome.status, outcome.text)

@@ -33,8 +33,16 @@ class RecordedWorld:
         self._world = world
         self._notes = notes
         self._began: dict[str, float] = {}
-        self.now = world.now
+        self._paused = 0.0
         self.status = world.status
+
+    def now(self) -> float:
+        """The world's clock, which stands still while a rate limit is waited for."""
+        return self._world.now() - self._paused
+
+    def paused(self, seconds: float) -> None:
+        """Take time out of the turn."""
+        self._paused += seconds
 
     def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
         """As the world does it."""

@@ -10,13 +10,14 @@ from parley.engine.ports import End, Ports
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.turn import status
 from parley.turn.approval import written_key
 
 
 async def ask_model(ports: Ports, ask: Ask) -> End | None:
     """Stream one reply into the document; an End where the turn cannot go on from it."""
     document = ports.document
-    ports.world.status("Processing tool results..." if _has_results(ask) else "Analyzing request...")
+    ports.world.status(_what_for(ask))
     await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
     reply = _Reply(ports, ask)
     try:
@@ -33,9 +34,16 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
     return None
 
 
-def _has_results(ask: Ask) -> bool:
+def _what_for(ask: Ask) -> str:
+    """What a person is told while the model has said nothing yet."""
     exchange = ask.transcript.exchanges[ask.at]
-    return bool(exchange.answers and exchange.answers[-1].proposals)
+    results = [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
+    if not results:
+        return status.ANALYZING
+    last = results[-1]
+    return (
+        status.failed(last.call.name) if last.result and last.result.status == "error" else status.PROCESSING
+    )
 
 
 _TROUBLE = {
@@ -70,7 +78,7 @@ class _Reply:
             case ThinkingEnd(signature, redacted):
                 await self._end_thinking(signature, redacted)
             case Call(call):
-                self.ports.world.status("Selecting appropriate tools...")
+                self.ports.world.status(status.SELECTING)
                 self.calls.append(call)
             case Finished():
                 self.finished = event
@@ -80,7 +88,7 @@ class _Reply:
     async def _append(self, text: str) -> None:
         if text:
             if not self.said:
-                self.ports.world.status("Formulating response...")
+                self.ports.world.status(status.FORMULATING)
             self.said = True
             await self.ports.document.append(text)
 

@@ -10,7 +10,7 @@ from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.looks import Look
 from parley.engine.ports import CallBegan, CallEnded, Ports, Snapshot
-from parley.turn import plan
+from parley.turn import plan, status
 from parley.turn.approval import Decision, call_key
 
 
@@ -54,8 +54,7 @@ async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], sta
         ports.world.happened(CallBegan(proposal, tool))
         return proposal, await ports.tools.call(tool, proposal.call.arguments)
 
-    names = ", ".join(dict.fromkeys(proposal.call.name for proposal in proposals))
-    ports.world.status(f"Running {names}...")
+    ports.world.status(status.using(proposal.call.name for proposal in proposals))
     limit = seen.conduct.timeout_s - (ports.world.now() - started)
     batches = [list(proposals)] if seen.conduct.parallel else [[p] for p in proposals]
     for batch in batches:

@@ -12,7 +12,7 @@ from parley.engine.calls import enter_decisions, mark, run_tools, settle
 from parley.engine.looks import Look, look
 from parley.engine.notices import write_notice
 from parley.engine.ports import Conduct, End, Ports, Resolve, Snapshot
-from parley.turn import plan
+from parley.turn import plan, status
 from parley.turn.plan import next_step
 
 
@@ -86,7 +86,7 @@ async def _open_question(ports: Ports) -> None:
 
 
 async def _stop(ports: Ports, reason: str) -> End:
-    ports.world.status(f"Stopped: {reason}")
+    ports.world.status(status.stopped(reason))
     await write_notice(ports.document, "Unable to complete task", reason)
     await _open_question(ports)
     return End("stopped", f"Unable to complete task: {reason}")

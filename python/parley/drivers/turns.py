@@ -1,0 +1,118 @@
+"""Model and tools as one turn uses them: within the rate limit, on the record, with words on what they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
+from parley.drivers.hub import Hub
+from parley.drivers.journal import Notes, RecordedWorld, recorded
+from parley.drivers.wire import Wire
+from parley.errors import ParleyError
+from parley.models.ask import Ask
+from parley.models.events import Event, TextDelta
+from parley.settings import Provider, Settings
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.schema import decode_arguments
+from parley.turn import status
+from parley.turn.rate import RateWindow
+
+_ENOUGH_LEFT = 0.2
+"""The part of the rate window that has to be free for a request that only words a status."""
+
+
+class TurnPorts:
+    """Implements the engine's ports for model and tools."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        hub: Hub,
+        provider: Callable[[str], Provider],
+        world: RecordedWorld,
+        notes: Notes,
+        rate: RateWindow,
+        settings: Settings,
+    ) -> None:
+        self._wire = wire
+        self._hub = hub
+        self._provider = provider
+        self._world = world
+        self._notes = notes
+        self._rate = rate
+        self._status = settings.status
+        self._asked: Ask | None = None
+
+    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        """What the model says, once the rate limit allows to ask it."""
+        await self._wait_for_rate()
+        self._asked = ask
+        events = self._wire.stream(self._provider(ask.provider), ask, self._world.status)
+        async for event in recorded(events, ask, self._notes):
+            yield event
+
+    async def _wait_for_rate(self) -> None:
+        loop = asyncio.get_running_loop()
+        while (seconds := self._rate.wait(loop.time())) > 0:
+            self._world.status(status.rate_limited(seconds))
+            pause = min(seconds, 1.0)
+            await asyncio.sleep(pause)
+            self._world.paused(pause)
+        self._rate.take(loop.time())
+
+    async def catalogue(self) -> Catalogue:
+        """The tools of all servers."""
+        return await self._hub.catalogue()
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        """Run one call; beside it, a model may find the words for what it does."""
+        try:
+            decoded = decode_arguments(arguments)
+        except ValueError as error:
+            return Result("error", f"Invalid arguments: {error}")
+        words = asyncio.ensure_future(self._describe(tool, arguments))
+        try:
+            outcome = await self._hub.call(tool, decoded, progress=self._show_progress)
+        finally:
+            words.cancel()
+        return Result(outcome.status, outcome.text)
+
+    def _show_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        self._world.status(f"{message} ({part})" if message else f"Progress: {part}")
+
+    async def _describe(self, tool: Tool, arguments: str) -> None:
+        """Show a sentence for a running call, if one comes in time; nothing waits for it."""
+        loop = asyncio.get_running_loop()
+        if not (self._status.llm and self._asked and self._rate.left(loop.time()) >= _ENOUGH_LEFT):
+            return
+        self._rate.take(loop.time())
+        ask = _sentence_ask(self._asked, status.sentence_prompt(tool.name, arguments), self._status.model)
+        said = list[str]()
+        try:
+            async with asyncio.timeout(status.SENTENCE_SECONDS):
+                async for event in self._wire.stream(self._provider(ask.provider), ask, lambda _: None):
+                    if isinstance(event, TextDelta):
+                        said.append(event.text)
+        except (ParleyError, TimeoutError):
+            return
+        if text := status.sentence("".join(said)):
+            self._world.status(text)
+
+
+def _sentence_ask(asked: Ask, prompt: str, model: str | None) -> Ask:
+    """A request of its own, with nothing of the chat but the call."""
+    question = Transcript((Exchange(Question((Text(prompt),))),))
+    return replace(
+        asked,
+        transcript=question,
+        at=0,
+        model=model or asked.model,
+        system="",
+        max_tokens=status.SENTENCE_TOKENS,
+        thinking=replace(asked.thinking, enabled=False),
+        catalogue=Catalogue(),
+        tools_on=False,
+    )
