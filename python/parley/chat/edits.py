@@ -58,9 +58,7 @@ def content_end(lines: Lines, span: Span) -> int:
     return end
 
 
-def _append(
-    lines: Lines, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()
-) -> Edit:
+def _append(lines: Lines, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()) -> Edit:
     """Blocks at the end of what a span holds, one blank line apart from it and from what follows.
 
     `ending` are lines that end what stands there.
@@ -134,7 +132,9 @@ def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
     """The signature of the answer's last thinking block, which stands at the tip while a reply is written."""
     blocks = [s for s in answer.segments if isinstance(s, Thinking)]
-    if not blocks or blocks[-1].signature:  # the block was deleted meanwhile: another one is not to be touched
+    if (
+        not blocks or blocks[-1].signature
+    ):  # the block was deleted meanwhile: another one is not to be touched
         return []
     head = writer.thinking_lines(replace(blocks[-1], signature=signature))[0]
     return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]

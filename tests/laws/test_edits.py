@@ -1,0 +1,468 @@
+"""The laws of edits: each changes what it names and nothing else, wherever it is and whatever is around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from parley.chat import edits, grammar
+from parley.chat.calls import split_proposal
+from parley.chat.edits import Edit, apply_edits
+from parley.chat.reader import parse, split_lines
+from parley.chat.reply import ReplyWriter
+from parley.chat.rounds import Notice, is_resumption, last_notice, resumption
+from parley.chat.transcript import (
+    CHOICES,
+    Answer,
+    Broken,
+    Choice,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+    is_blank,
+)
+from parley.chat.writer import render
+from strategies import any_text, calls, files, proposals, results, signatures, thinkings, transcripts
+
+moderate = settings(deadline=None, max_examples=120)
+
+
+@dataclass
+class Chat:
+    """A file as an edit sees it."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        self.lines = split_lines(self.text)
+        self.transcript = parse(self.text)
+
+    def after(self, *edited: Edit) -> Transcript:
+        """What the file says after edits; everything outside of them has to stand as it stood."""
+        lines = apply_edits(self.lines, edited)
+        written = "".join(line + "\n" for line in lines)
+        assume(
+            split_lines(written) == lines
+        )  # else the last line without CR is gone, and all CRs mean line ends
+        return parse(written)
+
+
+def _chat(text: str) -> Chat:
+    chat = Chat(text)
+    assume(split_lines("".join(line + "\n" for line in chat.lines)) == chat.lines)
+    return chat
+
+
+NOTICES = [Notice("Interrupted", "the network"), Notice("Unable to complete task", "a limit")]
+unfinished = st.sampled_from([f"\n\n🔒: {notice.text}" for notice in NOTICES])
+hostile_answers = st.tuples(
+    files, st.sampled_from(["", "", "\n\n❓: x", "\n🔒:", "\n🔒: n\n🔒:\n", "\n```"])
+).map("".join)
+loose_files = st.tuples(
+    st.sampled_from(["", "---\ntopic: x\n---\n", "preamble\n"]),
+    st.sampled_from(["💬: q\n", "💬: q\n🔒: note\n\n", "💬:\n```\n", ""]),
+    st.sampled_from(["🤖:[A]\n", "🤖:", "🤖:[A] text\n"]),
+    hostile_answers,
+    st.sampled_from(["", "\n", "\n\n\n", "\n💬: next\n🤖: done", "\n\n💬: ", "\n🤖:[B]\nsecond"]),
+).map("".join)
+chats = st.one_of(transcripts().map(render), loose_files, loose_files).map(_chat)
+
+
+def _normal(transcript: Transcript) -> Transcript:
+    """Without what an edit may do beside: the spacing inside a text that it makes longer, and the blanks at
+    the end of a result that it closes."""
+
+    def segment(one: Segment) -> Segment:
+        match one:
+            case Text(text=text):
+                return Text(re.sub(r"\n([ \t]*\n)+", "\n\n", text))
+            case Proposal(result=Result() as result):
+                return replace(one, result=trimmed(result))
+            case Orphan(result=result):
+                return replace(one, result=trimmed(result))
+            case Broken(kind="result", text=text):
+                return replace(one, text=text.rstrip("`\n \t"))
+            case _:
+                return one
+
+    def trimmed(result: Result) -> Result:
+        return replace(result, body=result.body.rstrip(" \t\n"))
+
+    def answer(one: Answer) -> Answer:
+        return replace(one, segments=tuple(map(segment, one.segments)))
+
+    exchanges = tuple(replace(e, answers=tuple(map(answer, e.answers))) for e in transcript.exchanges)
+    return replace(transcript, exchanges=exchanges)
+
+
+def _with_answer(transcript: Transcript, at: int, change: Callable[[Answer], Answer]) -> Transcript:
+    """The transcript with the last answer of an exchange changed."""
+    old = transcript.exchanges[at]
+    new = replace(old, answers=(*old.answers[:-1], change(old.answers[-1])))
+    return replace(transcript, exchanges=(*transcript.exchanges[:at], new, *transcript.exchanges[at + 1 :]))
+
+
+def _with_segments(transcript: Transcript, at: int, segments: Sequence[Segment]) -> Transcript:
+    return _with_answer(transcript, at, lambda a: replace(a, segments=tuple(segments)))
+
+
+def _joined(segments: Sequence[Segment], added: Sequence[Segment]) -> list[Segment]:
+    """Segments put at an end: a text behind a text goes on with it."""
+    if segments and added and isinstance(last := segments[-1], Text) and isinstance(first := added[0], Text):
+        return [*segments[:-1], Text(f"{last.text}\n\n{first.text}"), *added[1:]]
+    return [*segments, *added]
+
+
+def _answered(chat: Chat, draw: st.DataObject) -> tuple[int, Answer]:
+    """An exchange with an answer, and its last answer."""
+    numbers = [n for n, e in enumerate(chat.transcript.exchanges) if e.answers]
+    assume(numbers)
+    at = draw.draw(st.sampled_from(numbers))
+    return at, chat.transcript.exchanges[at].answers[-1]
+
+
+def _any_exchange(chat: Chat, draw: st.DataObject) -> tuple[int, Exchange]:
+    assume(chat.transcript.exchanges)
+    at = draw.draw(st.integers(0, len(chat.transcript.exchanges) - 1))
+    return at, chat.transcript.exchanges[at]
+
+
+def _takes_only_blank_lines(chat: Chat, edit: Edit) -> bool:
+    return all(map(is_blank, chat.lines[edit.start : edit.end]))
+
+
+@moderate
+@given(chats, st.data(), st.sampled_from(["Demo", None, "a b"]))
+def test_starting_an_answer_adds_an_empty_one(chat: Chat, data: st.DataObject, agent: str | None) -> None:
+    at, exchange = _any_exchange(chat, data)
+    edit = edits.start_answer(chat.lines, exchange, agent)
+    assert _takes_only_blank_lines(chat, edit)
+    new = replace(exchange, answers=(*exchange.answers, Answer(agent)))
+    others = chat.transcript.exchanges
+    expected = replace(chat.transcript, exchanges=(*others[:at], new, *others[at + 1 :]))
+    assert chat.after(edit) == expected
+
+
+@moderate
+@given(chats, st.data())
+def test_opening_a_question_adds_an_empty_one(chat: Chat, data: st.DataObject) -> None:
+    at, exchange = _any_exchange(chat, data)
+    edit = edits.open_question(chat.lines, exchange)
+    assert _takes_only_blank_lines(chat, edit)
+    others = chat.transcript.exchanges
+    expected = (*others[: at + 1], Exchange(Question()), *others[at + 1 :])
+    assert chat.after(edit) == replace(chat.transcript, exchanges=expected)
+
+
+def _said(text: str) -> list[Segment]:
+    """A model's prose as the file holds it."""
+    lines = grammar.fit(text).replace("\r\n", "\n").split("\n")
+    while lines and not lines[0].strip(" \t\r"):
+        lines.pop(0)
+    prose = "\n".join(lines).rstrip(" \t\r\n")
+    return [Text(prose)] if prose else []
+
+
+RESULT = "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","arguments":""}}' + "`\n🛠️: [f][c]"
+
+
+@settings(deadline=None, max_examples=300)
+@given(chats, st.data(), any_text)
+@example(Chat("💬: q\n🤖:[A]\n🔒: mine\n\n🔒:\n"), None, "the reply")
+@example(Chat("💬: q\n🤖:[A]\n🔒: mine\n🔒:\n🔒:\n"), None, "the reply")
+@example(Chat("💬: q\n🤖:[A]\n🔒:"), None, "the reply")
+@example(Chat(RESULT), None, "the reply")
+@example(Chat(RESULT + "\n\n````\n```\nbody\n\n"), None, "the reply")
+@example(Chat(RESULT + "\n\n```\nbody\n>> Please choose (yA"), None, "the reply")
+@example(Chat("💬: q\n🤖:[A]\n🛠️: what\n```\nbody"), None, "the reply")
+def test_what_is_written_at_the_tip_is_the_answers_own_text(
+    chat: Chat, data: st.DataObject | None, text: str
+) -> None:
+    at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
+    edit, tip = edits.open_tip(chat.lines, answer)
+    assert _takes_only_blank_lines(chat, edit)
+    lines = apply_edits(chat.lines, [edit])
+    assert lines[tip] == ""
+    writer = ReplyWriter()
+    lines[tip : tip + 1] = (writer.text(text) + writer.end()).split("\n")
+    written = "".join(line + "\n" for line in lines)
+    assume(split_lines(written) == lines)
+    expected = _with_segments(chat.transcript, at, _joined(answer.segments, _said(text)))
+    assert _normal(parse(written)) == _normal(expected)
+
+
+appended = st.one_of(
+    st.lists(proposals.map(lambda p: replace(p, result=None, choice=None)), min_size=1, max_size=3),
+    st.lists(thinkings, min_size=1, max_size=2),
+    st.just([Text("prose")]),
+    st.just([Note("a note"), Text("and prose")]),
+)
+
+
+@moderate
+@given(chats, st.data(), appended)
+@example(Chat(RESULT + "\n```\nbody"), None, [Text("prose")])
+@example(Chat("💬: q\n🤖:[A]\n🔒: mine"), None, [Text("prose")])
+def test_segments_are_appended_as_they_are(
+    chat: Chat, data: st.DataObject | None, segments: list[Segment]
+) -> None:
+    at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
+    edit = edits.append_segments(chat.lines, answer, segments)
+    assert _takes_only_blank_lines(chat, edit)
+    expected = _with_segments(chat.transcript, at, _joined(answer.segments, segments))
+    assert _normal(chat.after(edit)) == _normal(expected)
+
+
+@moderate
+@given(chats, st.data(), st.sampled_from(NOTICES), any_text)
+def test_a_notice_ends_the_answer(chat: Chat, data: st.DataObject, notice: Notice, reason: str) -> None:
+    at, answer = _answered(chat, data)
+    notice = replace(notice, reason=reason)
+    edit = edits.append_notice(chat.lines, answer, notice)
+    assert _takes_only_blank_lines(chat, edit)
+    after = chat.after(edit)
+    assert after == _with_segments(chat.transcript, at, [*answer.segments, Note(notice.text)])
+    said = last_notice(after.exchanges[at].answers[-1])
+    assert said is not None
+    assert said.kind == notice.kind
+
+
+spelled_calls = st.tuples(
+    st.sampled_from(["❓:", "❓\ufe0f:"]),
+    st.sampled_from(["", " ", "\t", "\u00a0"]),
+    st.sampled_from(["", "[ya]", "[yn]", "[zz]", "[]"]),
+    st.sampled_from(["", " ", "\t "]),
+    st.sampled_from(["", "`", "``"]),
+    st.sampled_from(
+        [
+            '{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}',
+            '{ "function" : {"arguments":"{\\u0022a\\":1.0}","name":"f"}, "id":"call_2", "index":0,"x":[1] }',
+            '{"index":1,"id":"call_1","function":{"name":"f","arguments":""}}',
+            "{nope",
+        ]
+    ),
+    st.sampled_from(["", "`", "``", "` ", "\r"]),
+).map("".join)
+pieces = st.one_of(
+    spelled_calls,
+    spelled_calls,
+    st.sampled_from(
+        [
+            *["text", "🔒: note", "🔒:", "", "🧠:[a:b s]\n> hm", "```", ">> Please choose (yA", "\\❓: x"],
+            *[
+                "🛠️: [f][call_1]\n\n`r`",
+                "🛠️: [g][call_2][error]\nbare",
+                "🛠️: [f][call_1]\n```\nopen",
+                "🛠️: [f][x]",
+            ],
+        ]
+    ),
+)
+calling = st.tuples(
+    st.sampled_from(["💬: q\n🤖:[A]\n", "🤖:[A]\n\n", "💬: p\n🤖:\n💬: q\n\n🤖:\n"]),
+    spelled_calls,
+    st.lists(pieces, max_size=6).map(lambda each: "".join("\n" + piece for piece in each)),
+    st.sampled_from(["", "\n", "\n\n", "\n\n💬: next\n\n🤖:\n\ndone", "\n💬:"]),
+).map(lambda parts: _chat("".join(parts)))
+
+
+def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
+    """Every proposal of the last answers: exchange, place, value."""
+    return [
+        (at, number, segment)
+        for at, exchange in enumerate(chat.transcript.exchanges)
+        for number, segment in enumerate(exchange.answers[-1].segments if exchange.answers else ())
+        if isinstance(segment, Proposal) or (isinstance(segment, Broken) and segment.kind == "proposal")
+    ]
+
+
+@moderate
+@given(st.one_of(calling, calling, chats), st.data(), st.sampled_from([*CHOICES, None]))
+def test_a_mark_changes_the_bracket_and_keeps_the_json(
+    chat: Chat, data: st.DataObject, choice: Choice | None
+) -> None:
+    found = _markable(chat)
+    if not found:
+        return
+    at, number, call = data.draw(st.sampled_from(found))
+    edit = edits.mark(chat.lines, call, choice)
+    before, (written,) = chat.lines[call.span.start], edit.lines
+    assert (edit.start, edit.end) == (call.span.start, call.span.start + 1)
+    assert _json(written) == _json(before)
+    after = chat.after(edit)
+    assert replace(after, exchanges=()) == replace(chat.transcript, exchanges=())
+    assert after.exchanges[:at] + after.exchanges[at + 1 :] == (
+        chat.transcript.exchanges[:at] + chat.transcript.exchanges[at + 1 :]
+    )
+    segments = chat.transcript.exchanges[at].answers[-1].segments
+    if isinstance(call, Proposal):
+        marked = (*segments[:number], replace(call, choice=choice), *segments[number + 1 :])
+        assert after == _with_segments(chat.transcript, at, marked)
+    else:
+        now = after.exchanges[at].answers[-1].segments[number]
+        assert isinstance(now, Broken)
+        assert now.choice == choice
+
+
+def _json(line: str) -> str:
+    found = grammar.marker_of(line)
+    assert found
+    _, json_text, _ = split_proposal(line[found[1] :])
+    return json_text
+
+
+def test_a_mark_keeps_what_no_json_writer_would_write_again() -> None:
+    line = '❓️:\t[zz]  ``{ "id" : "c",  "function":{"arguments":"{\\u0022a\\u0022:1.0}","name":"f"} }``  '
+    chat = Chat(f"💬: q\n🤖:\n{line}\n")
+    (proposal,) = chat.transcript.exchanges[0].answers[0].proposals
+    (marked,) = edits.mark(chat.lines, proposal, "ya").lines
+    assert marked == "❓️:[ya] " + line.split("  ", 1)[1]
+    (unmarked,) = edits.mark(chat.lines, proposal, None).lines
+    assert unmarked == "❓️: " + line.split("  ", 1)[1]
+
+
+@moderate
+@given(st.one_of(calling, calling, chats), st.data(), results)
+def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: Result) -> None:
+    found = [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
+    if not found:
+        return
+    at, number, proposal = data.draw(st.sampled_from(found))
+    edit = edits.put_result(chat.lines, proposal, result)
+    assert (edit.start, edit.end) == (proposal.span.end, proposal.span.end)
+    segments = chat.transcript.exchanges[at].answers[-1].segments
+    given_ = (*segments[:number], replace(proposal, result=result), *segments[number + 1 :])
+    assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
+
+
+@moderate
+@given(st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data())
+def test_results_of_one_reply_may_come_at_once_and_in_any_order(
+    asked: list[ToolCall], given_: list[Result], data: st.DataObject
+) -> None:
+    written = edits.written_calls(asked)
+    answer = Answer("A", tuple(map(Proposal, written)))
+    tail = Exchange(Question((Text("next"),)))
+    chat = _chat(render(Transcript((Exchange(Question((Text("q"),)), (answer,)), tail))))
+    (read,) = chat.transcript.exchanges[0].answers
+    pairs = list(zip(read.proposals, given_, strict=False))
+    order = data.draw(st.permutations(pairs))
+    edited = [edits.put_result(chat.lines, p, r) for p, r in order]
+    marks = [edits.mark(chat.lines, p, "ya") for p, _ in order]
+    expected = tuple(replace(p, choice="ya", result=r) for p, r in pairs)
+    assert chat.after(*marks, *edited) == _with_segments(chat.transcript, 0, expected)
+
+
+@moderate
+@given(chats, st.data(), signatures.filter(lambda s: s and not s.startswith("redacted")))
+def test_a_signature_goes_to_the_last_thinking_and_never_to_one_that_has_one(
+    chat: Chat, data: st.DataObject, signature: str
+) -> None:
+    at, answer = _answered(chat, data)
+    edited = edits.sign_thinking(answer, signature)
+    thoughts = [n for n, s in enumerate(answer.segments) if isinstance(s, Thinking)]
+    last = answer.segments[thoughts[-1]] if thoughts else None
+    if not isinstance(last, Thinking) or last.signature:
+        assert edited == []
+        return
+    signed = (
+        *answer.segments[: thoughts[-1]],
+        replace(last, signature=signature),
+        *answer.segments[thoughts[-1] + 1 :],
+    )
+    assert chat.after(*edited) == _with_segments(chat.transcript, at, signed)
+
+
+def _resumed(answer: Answer) -> list[Segment]:
+    """An answer without what its last turn left unfinished."""
+    notice = last_notice(answer)
+    assert notice
+    at = [n for n, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
+    start = at[-1] + 1 if at else 0
+    kept = [s for s in answer.segments[start:-1] if not isinstance(s, Text | Thinking)]
+    return [*answer.segments[:start], *kept, *([Note(resumption(notice))] if at else [])]
+
+
+def _interrupted(text: str, notice: str, tail: str) -> Chat:
+    return _chat(text.rstrip("\n") + notice + tail)
+
+
+tails = st.sampled_from(["", "\n", "\n\n💬: next\n\n🤖:\n\ndone\n", "\n🔒:\n"])
+loose_turns = st.tuples(st.sampled_from(["💬: q\n🤖:[A]\n", "🤖: "]), hostile_answers).map("".join)
+kept_turns = transcripts().filter(lambda t: bool(t.exchanges and t.exchanges[-1].answers)).map(render)
+interrupted = st.builds(_interrupted, st.one_of(kept_turns, loose_turns), unfinished, tails)
+
+
+@settings(deadline=None, max_examples=200)
+@given(interrupted, st.data())
+def test_what_a_turn_left_unfinished_is_taken_away_and_no_more(chat: Chat, data: st.DataObject) -> None:
+    found = [
+        (n, e.answers[-1])
+        for n, e in enumerate(chat.transcript.exchanges)
+        if e.answers and last_notice(e.answers[-1])
+    ]
+    assume(found)
+    at, answer = data.draw(st.sampled_from(found))
+    edited = edits.drop_unfinished(chat.lines, answer)
+    assert all(answer.span.start <= e.start and e.end <= answer.span.end for e in edited)
+    after = chat.after(*edited)
+    assert _normal(after) == _normal(_with_segments(chat.transcript, at, _resumed(answer)))
+    now = after.exchanges[at].answers[-1]
+    assert last_notice(now) is None or last_notice(now) == last_notice(
+        replace(answer, segments=answer.segments[:-1])
+    )
+
+
+@pytest.mark.parametrize("before", ["", "mine\n\n🔒: my note\n\n"])
+def test_a_resumed_reply_after_a_note_is_no_part_of_the_note(before: str) -> None:
+    chat = Chat(f"💬: q\n\n🤖:[A]\n\n{before}🔒: [Interrupted: the network]\n")
+    for _ in range(3):
+        answer = chat.transcript.exchanges[0].answers[0]
+        chat = Chat("\n".join(apply_edits(chat.lines, edits.drop_unfinished(chat.lines, answer))))
+        edit, _tip = edits.open_tip(chat.lines, chat.transcript.exchanges[0].answers[0])
+        chat = Chat("\n".join(apply_edits(chat.lines, [edit])))
+        answer = chat.transcript.exchanges[0].answers[0]
+        chat = Chat("\n".join(apply_edits(chat.lines, [edits.append_notice(chat.lines, answer, NOTICES[0])])))
+    answer = chat.transcript.exchanges[0].answers[0]
+    assert not any(map(is_resumption, answer.segments))
+    notes = [s for s in answer.segments if isinstance(s, Note)]
+    assert notes[-1] == Note(NOTICES[0].text)
+    assert len(notes) == (2 if before else 1)
+
+
+@moderate
+@given(chats, st.data(), st.sampled_from(["Demo", None]))
+def test_emptying_an_answer_touches_no_other(chat: Chat, data: st.DataObject, agent: str | None) -> None:
+    at, answer = _answered(chat, data)
+    edit = edits.empty_answer(chat.lines, answer, agent)
+    assert (edit.start, edit.end) == (answer.span.start, answer.span.end)
+    assert chat.after(edit) == _with_answer(chat.transcript, at, lambda _: Answer(agent))
+
+
+@given(st.lists(calls, max_size=6))
+def test_the_calls_of_a_reply_are_numbered_and_told_apart(asked: list[ToolCall]) -> None:
+    written = edits.written_calls(asked)
+    assert [call.index for call in written] == list(range(len(asked)))
+    assert len({call.id for call in written}) == len(asked)
+    assert [_without_id(c) for c in written] == [
+        _without_id(replace(c, index=n)) for n, c in enumerate(asked)
+    ]
+    assert not asked or written[0].id == asked[0].id
+
+
+def _without_id(call: ToolCall) -> Any:
+    return call.name, call.arguments, call.index, call.extra
