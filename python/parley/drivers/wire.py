@@ -8,7 +8,6 @@ Knows clients, keys, retries and failures; knows nothing of what is asked or ans
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -23,7 +22,7 @@ from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Event
-from parley.models.sse import SSE
+from parley.models.sse import SSE, decode_payload
 from parley.models.thinking import prefers_responses
 from parley.settings import Provider
 
@@ -92,14 +91,16 @@ class Wire:
             async with _send(client, form, form.request(ask)) as response:
                 async for chunk in response.iter_bytes():
                     for payload in sse.feed(chunk):
-                        for event in decoder.feed(_decoded(payload)):
+                        for event in decoder.feed(decode_payload(payload)):
                             yield event
+                    if sse.done:
+                        break
         except sdk.APIError as error:
             raise failure(provider, ask.model, error) from error
         except import_module("httpx2").HTTPError as error:
             raise broken_off(provider, error) from error
         for payload in sse.end():
-            for event in decoder.feed(_decoded(payload)):
+            for event in decoder.feed(decode_payload(payload)):
                 yield event
         for event in decoder.end():
             yield event
@@ -147,18 +148,6 @@ def _send(client: Any, form: Format, body: dict[str, Any]) -> AbstractAsyncConte
         resource = getattr(resource, name)
     sent: AbstractAsyncContextManager[Any] = resource.with_streaming_response.create(**body)
     return sent
-
-
-def _decoded(payload: str) -> Mapping[str, Any]:
-    try:
-        raw = json.loads(payload)
-    except ValueError:
-        raw = None
-    if isinstance(raw, dict):
-        return raw
-    raise ModelError(
-        f"The provider sent an event that is no JSON object: {payload:.80}", reason="the stream was garbled"
-    )
 
 
 async def _sdk(name: str) -> ModuleType:

@@ -106,7 +106,7 @@ class _Reply:
     async def end(self) -> None:
         """The reply is through: write what was held back, then its calls."""
         await self.cut()
-        if self.calls:
+        if self.calls and not self.trouble():
             proposals = [Proposal(call) for call in edits.written_calls(self.calls)]
             await self.ports.document.change(lambda s: [edits.append_segments(s.lines, s.answer, proposals)])
             self.ports.ledger.wrote(map(written_key, proposals))
