@@ -165,6 +165,16 @@ class ChatLedger:
             for call_id in call_ids:
                 self._revoke(db, call_id)
 
+    def forget(self, call_ids: Iterable[str]) -> None:
+        """Close the books on these calls, which leave the file with their results."""
+        with self._file.transaction() as db:
+            for call_id in call_ids:
+                self._revoke(db, call_id)
+                db.execute(
+                    "UPDATE entries SET state = 'closed' WHERE chat = ? AND call_id = ? AND state = 'used'",
+                    (_stored(self.chat), _stored(call_id)),
+                )
+
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
         if os.path.realpath(self._path) != self.chat:

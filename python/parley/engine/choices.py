@@ -64,5 +64,5 @@ async def regenerate(ports: Ports, agent: str) -> None:
 
     shot = await ports.document.read()
     if shot.exchange.answers:
-        ports.ledger.revoke(p.call.id for p in shot.answer.proposals)
+        ports.ledger.forget(p.call.id for p in shot.answer.proposals)
     await ports.document.change(change)

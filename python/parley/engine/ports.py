@@ -126,6 +126,10 @@ class Ledger(Protocol):
         """Take back the live yeses for these calls."""
         ...
 
+    def forget(self, call_ids: Iterable[str]) -> None:
+        """Close the books on these calls, which leave the file with their results: nothing is owed for them."""
+        ...
+
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
         ...
