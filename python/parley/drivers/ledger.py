@@ -211,5 +211,5 @@ class ChatLedger:
     def _revoke(self, db: sqlite3.Connection, call_id: str) -> None:
         db.execute(
             "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'",
-            (_stored(self.chat), call_id),
+            (_stored(self.chat), _stored(call_id)),
         )

@@ -127,7 +127,7 @@ class Ledger(Protocol):
         ...
 
     def forget(self, call_ids: Iterable[str]) -> None:
-        """Close the books on these calls, which leave the file with their results: nothing is owed for them."""
+        """Close the books on these calls, which leave the file with their results."""
         ...
 
     def start(self, key: CallKey) -> bool:
