@@ -1,0 +1,27 @@
+-- Run by lazy.nvim after an install or update, when the plugin is not loaded yet: makes the Python environment.
+local root = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h')
+local install = dofile(root .. '/lua/parley/install.lua')
+
+local said, ended = {}, nil
+install.run({
+  say = function(text, level)
+    said[#said + 1] = { text, level }
+  end,
+  done = function(ok)
+    ended = { ok = ok }
+  end,
+})
+while not ended do
+  while #said > 0 do
+    coroutine.yield(table.remove(said, 1)[1])
+  end
+  vim.wait(100, function()
+    return ended ~= nil
+  end)
+end
+for _, message in ipairs(said) do
+  if message[2] == 'error' then
+    error(message[1], 0)
+  end
+  coroutine.yield(message[1])
+end

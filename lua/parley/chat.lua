@@ -1,0 +1,208 @@
+--- Which buffers are chats, and what that means for them.
+local M = {}
+
+local H = { attached = {} }
+
+M.question = '💬'
+
+--- The folder of chats.
+---@return string
+function M.dir()
+  local set = require('parley.host').settings().chat_dir
+  if type(set) == 'string' and set ~= '' then
+    return vim.fs.normalize(vim.fn.fnamemodify(vim.fn.expand(set), ':p'))
+  end
+  local data = vim.env.XDG_DATA_HOME
+  return vim.fs.joinpath(data and data ~= '' and data or vim.fn.expand('~/.local/share'), 'parley', 'chats')
+end
+
+--- Whether a line starts a question. U+FE0F after the emoji may be there or not.
+function M.is_question(line)
+  return vim.startswith(line, M.question)
+    and (vim.startswith(line, M.question .. ':') or vim.startswith(line, M.question .. '\239\184\143:'))
+end
+
+--- Whether a Markdown buffer is a chat: by its folder, or by a question near its top.
+function M.is_chat(buf)
+  if vim.bo[buf].buftype ~= '' then
+    return false
+  end
+  if M.in_dir(buf) then
+    return true
+  end
+  return vim.iter(vim.api.nvim_buf_get_lines(buf, 0, 100, false)):any(M.is_question)
+end
+
+--- Whether the buffer's file is in the folder of chats.
+function M.in_dir(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  return name ~= '' and vim.startswith(H.real(name), H.real(M.dir()) .. '/')
+end
+
+--- A Markdown file was opened.
+function M.opened(buf)
+  -- Later, so that ours come after the filetype's own maps and highlighting.
+  vim.schedule(function()
+    if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then
+      M.attach(buf)
+    end
+  end)
+end
+
+--- Make a buffer a chat; again does no harm.
+function M.attach(buf)
+  if H.attached[buf] then
+    require('parley.view').highlight(buf)
+    return
+  end
+  H.attached[buf] = true
+  vim.b[buf].parley_status = ''
+  require('parley.keys').chat(buf)
+  require('parley.view').highlight(buf)
+  H.watch(buf)
+  local host = require('parley.host')
+  if host.start({ quiet = true }) then
+    host.mention('attach', H.introduction(buf))
+  end
+end
+
+function M.is_attached(buf)
+  return H.attached[buf] == true
+end
+
+--- All chats, as the host is told of them.
+function M.all()
+  return vim.tbl_map(H.introduction, vim.tbl_keys(H.attached))
+end
+
+--- Ask the host for something in the chat of the current buffer, at its cursor.
+---@param method string
+---@param arguments table
+function M.ask(method, arguments)
+  local buf = vim.api.nvim_get_current_buf()
+  if vim.bo[buf].buftype ~= '' then
+    require('parley.host').message('this is no chat: :ParleyChatNew opens one', 'warn')
+    return
+  end
+  M.attach(buf)
+  arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
+  if method ~= 'stop' and method ~= 'agent' then
+    arguments.handle = require('parley.edit').open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+  end
+  require('parley.host').notify(method, arguments)
+end
+
+--- Open a new chat.
+---@param topic? string
+function M.new(topic)
+  local dir = M.dir()
+  local ok, why = pcall(vim.fn.mkdir, dir, 'p')
+  if not ok then
+    require('parley.host').message(('cannot make the folder of chats %s: %s'):format(dir, why), 'error')
+    return
+  end
+  vim.cmd.edit(vim.fn.fnameescape(H.new_path(dir)))
+  local buf = vim.api.nvim_get_current_buf()
+  local lines = { '---', 'topic: ' .. H.yaml(topic or ''), '---', '', M.question .. ': ' }
+  vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  vim.cmd('silent noautocmd write')
+  if vim.bo[buf].filetype ~= 'markdown' then
+    vim.bo[buf].filetype = 'markdown'
+  end
+  M.attach(buf)
+  vim.api.nvim_win_set_cursor(0, { #lines, #lines[#lines] })
+end
+
+--- The host is gone: nothing runs or waits any more.
+function M.host_ended()
+  for buf in pairs(H.attached) do
+    require('parley.status').show(buf, '')
+    require('parley.view').clear(buf)
+  end
+  require('parley.edit').close_all()
+end
+
+--- A turn has ended: keep what it wrote, where the file is ours.
+function M.keep(buf)
+  if vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and not vim.bo[buf].readonly and M.in_dir(buf) then
+    vim.api.nvim_buf_call(buf, function()
+      pcall(vim.cmd, 'silent! noautocmd lockmarks update')
+    end)
+  end
+end
+
+function H.introduction(buf)
+  return { buf = buf, name = vim.api.nvim_buf_get_name(buf) }
+end
+
+function H.real(path)
+  return vim.uv.fs_realpath(path) or vim.fs.normalize(path)
+end
+
+--- A free file name for now.
+function H.new_path(dir)
+  local stem = vim.fs.joinpath(dir, os.date('%Y-%m-%d.%H-%M-%S') --[[@as string]])
+  local path, n = stem .. '.md', 1
+  while vim.uv.fs_stat(path) or vim.fn.bufexists(path) == 1 do
+    n = n + 1
+    path = ('%s-%d.md'):format(stem, n)
+  end
+  return path
+end
+
+--- Text as a YAML scalar on one line; JSON strings are YAML.
+function H.yaml(text)
+  local plain = text:match('^[%w][%w _.,;()/+-]*$') and not text:match('%s$') and not text:match('^%d')
+  local word = text:lower()
+  if plain and not vim.list_contains({ 'true', 'false', 'null', 'yes', 'no', 'on', 'off' }, word) then
+    return text
+  end
+  return vim.json.encode(text)
+end
+
+--- Tell the host when the text changed by other hands than its own, at rest and not at every key.
+function H.watch(buf)
+  local group = vim.api.nvim_create_augroup('parley.chat.' .. buf, {})
+  local function on(events, callback)
+    vim.api.nvim_create_autocmd(events, { buffer = buf, group = group, callback = callback })
+  end
+  on({ 'TextChanged', 'InsertLeave', 'BufWritePost' }, function()
+    H.later(buf)
+  end)
+  on({ 'BufFilePost' }, function()
+    require('parley.host').mention('attach', H.introduction(buf))
+  end)
+  on({ 'BufUnload' }, function()
+    H.detach(buf)
+  end)
+  on({ 'WinResized', 'BufWinEnter' }, function()
+    require('parley.view').redraw(buf)
+  end)
+end
+
+function H.detach(buf)
+  H.attached[buf] = nil
+  pcall(vim.api.nvim_del_augroup_by_name, 'parley.chat.' .. buf)
+  require('parley.status').show(buf, '')
+  require('parley.view').forget(buf)
+  require('parley.edit').close_buffer(buf)
+  require('parley.host').mention('detach', { buf = buf })
+end
+
+--- Let the host look at a chat again, when nothing changed for a while; longer chats wait longer.
+function H.later(buf)
+  if not vim.api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  local delay = math.max(150, math.min(1500, vim.api.nvim_buf_line_count(buf) / 20))
+  vim.defer_fn(function()
+    local loaded = H.attached[buf] and vim.api.nvim_buf_is_loaded(buf)
+    local seen = tick == require('parley.view').tick(buf)
+    if loaded and not seen and vim.api.nvim_buf_get_changedtick(buf) == tick then
+      require('parley.host').mention('changed', H.introduction(buf))
+    end
+  end, delay)
+end
+
+return M

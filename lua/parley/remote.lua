@@ -1,0 +1,30 @@
+--- What the host can ask for: a name for each thing, and nothing else.
+local routes = {
+  read = { 'edit', 'read' },
+  look = { 'edit', 'look' },
+  move = { 'edit', 'move' },
+  apply = { 'edit', 'apply' },
+  pin = { 'edit', 'pin' },
+  watch = { 'edit', 'watch' },
+  finish = { 'edit', 'finish' },
+  close = { 'edit', 'close' },
+  open_stream = { 'stream', 'open' },
+  append = { 'stream', 'append' },
+  draw = { 'view', 'draw' },
+  clear = { 'view', 'clear' },
+  status = { 'status', 'show' },
+  usage = { 'status', 'usage' },
+  agent = { 'status', 'agent' },
+  message = { 'host', 'message' },
+  ready = { 'host', 'is_ready' },
+  scratch = { 'pages', 'scratch' },
+  float = { 'pages', 'float' },
+  pick_agent = { 'pages', 'pick_agent' },
+  pick_chat = { 'pages', 'pick_chat' },
+  healthy = { 'health', 'heard' },
+}
+
+return function(name, ...)
+  local route = routes[name]
+  return require('parley.' .. route[1])[route[2]](...)
+end

@@ -1,0 +1,103 @@
+--- A reply on its way into a buffer: pieces at the tip, as fast as the screen can take them.
+local M = {}
+
+local api = vim.api
+
+--- Apply an edit and write at the row it names from now on.
+function M.open(id, tick, edits, answer, row)
+  local edit = require('parley.edit')
+  local reply = edit.apply(id, tick, edits, answer)
+  if not reply.applied then
+    return reply
+  end
+  local handle = edit.get(id) --[[@as parley.Handle]]
+  -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
+  edit.set_tip(handle, row, 0)
+  edit.lead(handle, row)
+  require('parley.status').moved(handle.buf)
+  return reply
+end
+
+--- Write at the tip. Tells what that cost the editor, in milliseconds, so that the host can pace itself.
+---@param text string
+---@param fresh boolean whether the host believes to be at the start of a line
+---@param markers string[] what structure starts with
+function M.append(id, text, fresh, markers)
+  local edit = require('parley.edit')
+  local handle, gone = edit.get(id)
+  if not handle then
+    return gone
+  end
+  local started = vim.uv.hrtime()
+  local buf = handle.buf
+  local row, col = edit.row(handle, 'tip')
+  if not row then
+    return { gone = 'the answer was removed' }
+  end
+  local before = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
+  local lines = vim.split(text, '\n', { plain = true })
+  local escape = M.fit(lines, before, fresh, markers)
+  local followers = M.followers(handle, row)
+  edit.write(handle, function()
+    if escape then
+      api.nvim_buf_set_text(buf, row, 0, row, 0, { '\\' })
+      col = col + 1
+    end
+    api.nvim_buf_set_text(buf, row, col, row, col, lines)
+  end)
+  local last = row + #lines - 1
+  local end_col = (#lines == 1 and col or 0) + #lines[#lines]
+  edit.set_tip(handle, last, end_col)
+  M.follow(handle, followers, last, end_col)
+  require('parley.status').moved(buf)
+  M.show(buf)
+  return { cost = (vim.uv.hrtime() - started) / 1e6, lines = api.nvim_buf_line_count(buf) }
+end
+
+--- The host has escaped what looks like structure at the start of its lines. Where the user has moved the
+--- tip to another column meanwhile, it is for us to see to that no line says what was not meant.
+---@return boolean escape whether the line that is gone on with needs a backslash
+function M.fit(lines, before, fresh, markers)
+  local function starts(line)
+    local bare = line:gsub('^\\+', '')
+    return vim.iter(markers):any(function(marker)
+      return vim.startswith(bare, marker)
+    end)
+  end
+  if fresh then
+    if before ~= '' and starts(lines[1]) then
+      table.insert(lines, 1, '')
+      table.insert(lines, 1, '')
+    end
+    return false
+  end
+  return starts(before .. lines[1]) and not starts(before)
+end
+
+--- The windows that go along with the text: those whose cursor is on its last line. Nobody is moved who
+--- types, selects, or is about to give a command its motion.
+function M.followers(handle, row)
+  local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
+  return vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == 'n')
+  end, vim.fn.win_findbuf(handle.buf))
+end
+
+function M.follow(handle, windows, row, col)
+  for _, win in ipairs(windows) do
+    api.nvim_win_set_cursor(win, { row + 1, col })
+    if win == handle.win then
+      require('parley.edit').set_cursor(handle, row)
+    end
+  end
+end
+
+--- Draw now, so that the cost is known here and not found out by the next key.
+function M.show(buf)
+  local mode = api.nvim_get_mode().mode
+  if #vim.fn.win_findbuf(buf) > 0 and (mode == 'n' or mode:match('^[iRvV\22]')) then
+    pcall(vim.cmd.redraw)
+  end
+end
+
+return M

@@ -1,0 +1,217 @@
+--- Draws what is not text: what waits for a choice, problems, the look of marker lines.
+--- What there is to draw, and where, is the host's to say.
+local M = {}
+
+local api = vim.api
+local ns = api.nvim_create_namespace('parley.view')
+local places = api.nvim_create_namespace('parley.waiting')
+local problems = api.nvim_create_namespace('parley')
+local H = { drawn = {}, looks = {}, tame = {} }
+
+local links = {
+  ParleyQuestion = 'Title',
+  ParleyAnswer = 'Special',
+  ParleyProposal = 'Comment',
+  ParleyResult = 'Comment',
+  ParleyThinking = 'Comment',
+  ParleyNote = 'WarningMsg',
+  ParleySummary = 'Comment',
+  ParleyPrompt = 'Question',
+  ParleyHint = 'Comment',
+  ParleyTool = 'Function',
+  ParleyServer = 'Comment',
+  ParleyArgument = 'Identifier',
+  ParleyValue = 'String',
+  ParleyStatus = 'Comment',
+}
+
+--- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
+---@param found { problems: table[], proposals: table[], waiting: integer[][] }
+function M.draw(buf, tick, found)
+  if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
+    return false
+  end
+  H.drawn[buf] = { tick = tick, found = found }
+  H.problems(buf, found.problems)
+  api.nvim_buf_clear_namespace(buf, places, 0, -1)
+  for _, rows in ipairs(found.waiting) do
+    api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
+  end
+  M.redraw(buf)
+  require('parley.keys').wait(buf, #found.waiting > 0)
+  return true
+end
+
+--- Draw again what is drawn, for windows of another width.
+function M.redraw(buf)
+  local drawn = H.drawn[buf]
+  if not drawn or not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  -- Where a proposal stood when it was found, a mark stands since.
+  local rows = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, {})) do
+    rows[mark[1]] = mark[2]
+  end
+  api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+  local width = H.width(buf)
+  for i, proposal in ipairs(drawn.found.proposals) do
+    local lines = { H.cut(proposal.chunks, width) }
+    if proposal.prompt then
+      vim.list_extend(lines, { { { '' } }, proposal.prompt })
+    end
+    local row = drawn.placed and rows[i] or proposal.row
+    if row then
+      api.nvim_buf_set_extmark(buf, ns, row, 0, { id = i, virt_lines = lines, strict = false })
+    end
+  end
+  drawn.placed = true
+end
+
+--- Nothing waits while a turn runs.
+function M.clear(buf)
+  if H.drawn[buf] then
+    H.drawn[buf] = nil
+    api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+    api.nvim_buf_clear_namespace(buf, places, 0, -1)
+    require('parley.keys').wait(buf, false)
+  end
+end
+
+function M.forget(buf)
+  H.drawn[buf], H.looks[buf], H.tame[buf] = nil, nil, nil
+end
+
+--- The changedtick of the text that was drawn from.
+function M.tick(buf)
+  return H.drawn[buf] and H.drawn[buf].tick
+end
+
+--- Whether something waits in the exchange that a row is in.
+function M.waits_at(buf, row)
+  return #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, { overlap = true, limit = 1 }) > 0
+end
+
+--- Whether an undecided proposal stands on a row.
+function M.proposal_at(buf, row)
+  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
+  return vim.startswith(line, '❓')
+end
+
+--- The look of a chat's lines, drawn for the lines on the screen and no others.
+function M.highlight(buf)
+  H.set_links()
+  H.looks[buf] = true
+  H.tame_treesitter(buf)
+  if H.provided then
+    return
+  end
+  H.provided = true
+  api.nvim_set_decoration_provider(api.nvim_create_namespace('parley.look'), {
+    on_win = function(_, _, shown)
+      return H.looks[shown] == true
+    end,
+    on_line = function(_, _, shown, row)
+      H.look(shown, row)
+    end,
+  })
+end
+
+local looks = {
+  { '💬', 'ParleyQuestion', whole = false },
+  { '🤖', 'ParleyAnswer', whole = true },
+  { '❓', 'ParleyProposal', whole = true },
+  { '🛠', 'ParleyResult', whole = true },
+  { '🧠', 'ParleyThinking', whole = true },
+  { '🔒', 'ParleyNote', whole = true },
+  { '📝', 'ParleySummary', whole = true },
+}
+local look_ns = api.nvim_create_namespace('parley.look')
+
+function H.look(buf, row)
+  local line = api.nvim_buf_get_text(buf, row, 0, row, -1, {})[1]
+  if not line or line:byte() ~= 240 and line:byte() ~= 226 then
+    return
+  end
+  for _, look in ipairs(looks) do
+    if vim.startswith(line, look[1]) then
+      local colon = line:find(':', #look[1], true) or #line
+      local opts = { end_col = look.whole and #line or colon, hl_group = look[2], ephemeral = true }
+      opts.priority = 150
+      api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
+      return
+    end
+  end
+end
+
+--- The `conceal_lines` of the Markdown highlights have a long buffer parsed anew, synchronously, on every
+--- redraw and every move of the cursor (0.11 and later); all else of them is kept.
+function H.tame_treesitter(buf)
+  local active = vim.treesitter.highlighter.active[buf]
+  if vim.fn.has('nvim-0.11') == 0 or not active or active == H.tame[buf] then
+    return
+  end
+  local ok = pcall(function()
+    local query = {}
+    for _, file in ipairs(vim.treesitter.query.get_files('markdown', 'highlights')) do
+      query[#query + 1] = table.concat(vim.fn.readfile(file), '\n')
+    end
+    local tame = table.concat(query, '\n'):gsub('%(#set! conceal_lines "[^"]*"%)', '')
+    local parser = vim.treesitter.get_parser(buf, 'markdown')
+    vim.treesitter.stop(buf)
+    H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = tame } })
+  end)
+  if not ok then
+    pcall(vim.treesitter.start, buf, 'markdown')
+  end
+end
+
+function H.set_links()
+  for name, link in pairs(links) do
+    api.nvim_set_hl(0, name, { link = link, default = true })
+  end
+end
+
+local severities = { error = 1, warning = 2, hint = 4 }
+
+function H.problems(buf, found)
+  local diagnostics = vim.tbl_map(function(problem)
+    return {
+      lnum = problem.row,
+      col = problem.col,
+      severity = severities[problem.severity],
+      message = problem.message,
+      source = 'parley',
+    }
+  end, found)
+  vim.diagnostic.set(problems, buf, diagnostics)
+end
+
+--- How wide text can be in the narrowest window that shows the buffer.
+function H.width(buf)
+  local width = math.huge
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    width = math.min(width, api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff)
+  end
+  return width
+end
+
+--- Chunks cut to a width, with an ellipsis where something is missing.
+function H.cut(chunks, width)
+  local kept, used = {}, 0
+  for _, chunk in ipairs(chunks) do
+    local text, room = chunk[1], width - used
+    if vim.fn.strdisplaywidth(text) > room then
+      local n = vim.fn.strchars(text)
+      while n > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, n)) > room - 1 do
+        n = n - 1
+      end
+      kept[#kept + 1] = { vim.fn.strcharpart(text, 0, n) .. '…', chunk[2] }
+      return kept
+    end
+    kept[#kept + 1], used = chunk, used + vim.fn.strdisplaywidth(text)
+  end
+  return kept
+end
+
+return M

@@ -1,0 +1,79 @@
+"""The way to Neovim: questions to Lua that can be awaited, and tasks that never fail in silence.
+
+Uses pynvim's public calls only. Knows nothing of chats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Literal, TypeAlias
+
+import greenlet
+import pynvim
+
+from parley.errors import ParleyError
+
+_ASK = "return require('parley.remote')(...)"
+_TELL = (
+    "local ok, why = pcall(require('parley.remote'), ...) if not ok then vim.g.parley_last_error = why end"
+)
+
+Level: TypeAlias = Literal["info", "warn", "error"]
+_log = logging.getLogger("parley")
+
+
+class Editor:
+    """The one Neovim this process belongs to."""
+
+    def __init__(self, nvim: pynvim.Nvim) -> None:
+        self._nvim = nvim
+        self.loop: asyncio.AbstractEventLoop = nvim.loop
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def ask(self, name: str, *arguments: Any) -> Any:
+        """What a function of Lua's `remote` returns.
+
+        It may take as long as the user keeps Neovim in the middle of a command, so never put a limit on it.
+        """
+        answer = self.loop.create_future()
+
+        def body() -> None:
+            try:
+                returned = self._nvim.exec_lua(_ASK, name, *arguments)
+            except Exception as error:  # noqa: BLE001 - it is raised again where it is awaited
+                if not answer.done():
+                    answer.set_exception(error)
+            else:
+                if not answer.done():
+                    answer.set_result(returned)
+
+        # pynvim waits for the answer in a greenlet of its own, and the loop goes on.
+        greenlet.greenlet(body).switch()
+        return await answer
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Call a function of Lua's `remote`; nobody waits for it."""
+        self._nvim.exec_lua(_TELL, name, *arguments, async_=True)
+
+    def message(self, text: str, level: Level = "info") -> None:
+        """One line for the user."""
+        if text:
+            self.tell("message", " ".join(text.removeprefix("parley: ").split()), level)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin a task. Whatever goes wrong in it is told to the user, and logged."""
+        task = self.loop.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except ParleyError as error:
+            self.message(str(error), "warn")
+        except Exception as error:  # noqa: BLE001 - the boundary of the task
+            _log.exception("a task failed")
+            self.message(f"something went wrong: {error!r}. The log has more: :checkhealth parley", "error")

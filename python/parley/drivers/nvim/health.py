@@ -1,0 +1,86 @@
+"""The host's part of the health report: agents and their keys, servers, ledger.
+
+Where a key was found is told, and never the key.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from parley.config import config_path
+from parley.drivers.home import Home
+from parley.drivers.ledger import default_path
+from parley.errors import ParleyError
+from parley.settings import Agent
+from parley.tools.servers import ServerStatus
+
+Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
+
+PACKAGES = ("pynvim", "anthropic", "openai", "mcp", "httpx2", "jsonschema", "PyYAML")
+
+
+async def report(home: Home) -> list[Line]:
+    """Lines for the report: level, text, advice. Starts the servers."""
+    await home.hub.catalogue()
+    return [
+        *_packages(),
+        ("start", "parley: agents", []),
+        *(_agent(home, agent) for agent in home.settings.all_agents()),
+        ("start", "parley: MCP servers", []),
+        *(_server(status) for status in home.hub.status()),
+        ("start", "parley: files", []),
+        *_files(home),
+    ]
+
+
+def _packages() -> Iterator[Line]:
+    yield "ok", f"Python {platform.python_version()}", []
+    for name in PACKAGES:
+        try:
+            yield "ok", f"{name} {metadata.version(name)}", []
+        except metadata.PackageNotFoundError:
+            yield "error", f"{name} is not installed", ["Run :ParleyInstall! to make the environment anew"]
+
+
+def _agent(home: Home, agent: Agent) -> Line:
+    provider = home.provider(agent.provider)
+    where = f"{agent.name}: {agent.model} of {agent.provider}"
+    base = home.environ.get(provider.base_url_env or "") or provider.base_url
+    where += f" at {base}" if base else ""
+    if provider.builtin:
+        return "ok", f"{where}: built in, needs no key", []
+    if provider.api_key_command:
+        return "ok", f"{where}: the key comes from the command {provider.api_key_command[0]}", []
+    if provider.api_key_env is None:
+        return "ok", f"{where}: needs no key", []
+    if home.environ.get(provider.api_key_env):
+        return "ok", f"{where}: key found in {provider.api_key_env}", []
+    return "info", f"{where}: no key; to use it: export {provider.api_key_env}=...", []
+
+
+def _server(status: ServerStatus) -> Line:
+    if not status.enabled:
+        return "info", f"{status.name}: disabled", []
+    if status.state == "failed":
+        advice = [f"stderr: {line}" for line in status.stderr[-3:]] or ["See :ParleyTools"]
+        return "error", f"{status.name}: {status.error}", advice
+    return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {len(status.tools)} tools", []
+
+
+def _files(home: Home) -> Iterator[Line]:
+    config, ledger = config_path(home.environ), default_path(home.environ)
+    yield "info", f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"), []
+    try:
+        home.ledger("/").view()
+        yield "ok", f"ledger of approvals: {ledger}", []
+    except ParleyError as error:
+        yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
+
+
+def _nearest(path: Path) -> Path:
+    return next((p for p in path.parents if p.exists()), Path(os.sep))

@@ -1,0 +1,47 @@
+"""The log file of the host: failures with their tracebacks, and never a key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+_SHORTEST = 8
+_MOST_BYTES = 1_000_000
+
+
+class _Redacting(logging.Formatter):
+    """Formats without the values of environment variables that are named like secrets."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._secrets = {
+            value: name
+            for name, value in environ.items()
+            if len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET_NAMES)
+        }
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        for value, name in self._secrets.items():
+            text = text.replace(value, f"[{name}]")
+        return text
+
+
+def log_to(path: Path, environ: Mapping[str, str]) -> None:
+    """Write what Parley logs to this file, from now on; a log that cannot be written is done without."""
+    logger = logging.getLogger("parley")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+        handler.close()
+    logger.propagate = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=1, encoding="utf-8", delay=True)
+    except OSError:
+        logger.addHandler(logging.NullHandler())
+        return
+    file.setFormatter(_Redacting(environ))
+    logger.addHandler(file)

@@ -1,0 +1,60 @@
+"""The process that Neovim starts: pynvim's own plugin host with one plugin in it.
+
+Run as `python -I main.py <folder of the plugin>`. Knows file descriptors and exits, and nothing of chats.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of `:qa`."""
+    _keep_stdin_private()
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
+    code = 1
+    try:
+        _serve(sys.argv[1:])
+    except (EOFError, OSError):
+        code = 0  # Neovim is gone
+    except SystemExit:
+        code = 0
+    except BaseException:  # noqa: BLE001 - the process ends here, and says why
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _keep_stdin_private() -> None:
+    """Messages come over stdin; a child that inherited it would steal them, and Neovim would crash."""
+    messages = os.dup(0)  # not inheritable
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdin = os.fdopen(messages, "rb", buffering=0)
+
+
+def _serve(plugins: list[str]) -> None:
+    import pynvim
+
+    class Host(pynvim.Host):  # type: ignore[misc] # pynvim has no types for it
+        """A host whose errors go to stderr, where Lua keeps them, and not into a hit-enter prompt."""
+
+        def _on_async_err(self, msg: str) -> None:
+            sys.stderr.write(msg)
+
+        def _on_error_event(self, kind: Any, msg: str) -> None:
+            sys.stderr.write(f"Neovim: {msg}\n")
+
+    Host(pynvim.Nvim.from_session(pynvim.stdio_session())).start(plugins)
+
+
+if __name__ == "__main__":
+    main()

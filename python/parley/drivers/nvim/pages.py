@@ -1,0 +1,102 @@
+"""The texts of the pages beside a chat: servers and tools, the ledger, the chats there are.
+
+Pure, but for the files of chats. Knows lines of text and Markdown; knows nothing of windows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from parley.chat.front_matter import read_front_matter
+from parley.chat.reader import parse
+from parley.chat.transcript import Transcript
+from parley.drivers.nvim.view import shown
+from parley.tools.catalogue import Tool
+from parley.tools.servers import ServerStatus
+from parley.turn.approval import Entry
+
+_HEAD = 8192
+_TOPIC = 80
+
+
+def request_page(body: dict[str, Any]) -> list[str]:
+    """A request's body as JSON."""
+    return json.dumps(body, indent=2, ensure_ascii=False).split("\n")
+
+
+def tools_page(servers: Iterable[ServerStatus]) -> list[str]:
+    """How each server is, and what it offers."""
+    lines = ["# MCP servers"]
+    for server in servers:
+        state = server.state if server.enabled else "disabled"
+        protocol = f", protocol {server.protocol}" if server.protocol else ""
+        lines += ["", f"## {server.name}", "", f"{state}{protocol}, {_count(len(server.tools), 'tool')}"]
+        if server.error:
+            lines += ["", f"Error: {shown(server.error)}"]
+        if server.stderr:
+            lines += ["", "Its last lines on stderr:", "", "```", *map(shown, server.stderr), "```"]
+        for tool in server.tools:
+            lines += _tool(tool)
+    return lines
+
+
+def _tool(tool: Tool) -> list[str]:
+    notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
+    described = [shown(line) for line in tool.description.strip().split("\n") if line]
+    schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
+    return [
+        "",
+        f"### {shown(tool.name)}",
+        "",
+        *described,
+        *(["", f"Annotations: {shown(notes)}"] if notes else []),
+        "",
+        "```json",
+        *map(shown, schema),
+        "```",
+    ]
+
+
+def log_page(chat: str, entries: Iterable[Entry]) -> list[str]:
+    """What was decided in a chat, in order."""
+    lines = [f"# Decisions in {chat}", ""]
+    rows = [
+        f"- `{entry.choice}` by {entry.rule}, {_STATES[entry.state]}: "
+        f"{shown(f'{entry.key.server}/{entry.key.tool}')} `{shown(entry.key.arguments)}` ({entry.key.id})"
+        for entry in entries
+    ]
+    return lines + (rows or ["Nothing was approved here yet."])
+
+
+_STATES = {"live": "waits to run", "used": "ran", "revoked": "taken back"}
+
+
+def chats_in(folder: Path) -> list[dict[str, str]]:
+    """The chats of a folder, newest first, each with its topic; those that ask nothing are left out."""
+    dated = sorted(((path.stat().st_mtime, path) for path in folder.glob("*.md")), reverse=True)
+    return [
+        {"path": str(path), "topic": topic, "when": time.strftime("%Y-%m-%d %H:%M", time.localtime(changed))}
+        for changed, path in dated
+        if (topic := _topic_of(path))
+    ]
+
+
+def _topic_of(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_HEAD).decode("utf-8", "replace")
+    return topic(parse(head))
+
+
+def topic(transcript: Transcript) -> str:
+    """What a chat is about: its front matter's topic, else its first question; "" where there is neither."""
+    named = read_front_matter(transcript.front_matter).keys.get("topic", "")
+    asked = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
+    return shown(" ".join((named or next(asked, "")).split())[:_TOPIC])
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,163 @@
+"""What Neovim tells, and what is begun for it: reads arguments, starts or ends something, returns.
+
+Knows the names of the messages; what they mean for a chat, `chats` knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pynvim
+
+from parley.chat.transcript import CHOICES
+from parley.config import load_settings
+from parley.drivers.nvim.chats import Chat
+from parley.drivers.nvim.editor import Editor
+from parley.drivers.nvim.health import report
+from parley.drivers.nvim.log import log_to
+from parley.drivers.nvim.pages import chats_in, log_page, request_page, tools_page
+from parley.errors import ParleyError
+
+if TYPE_CHECKING:
+    from parley import engine
+    from parley.drivers.home import Home
+
+_log = logging.getLogger("parley")
+
+
+class Plugin:
+    """All chats of one Neovim."""
+
+    def __init__(self, nvim: pynvim.Nvim) -> None:
+        self.editor = Editor(nvim)
+        self.chats = dict[int, Chat]()
+        self._home: Home | None = None
+        self._handlers = {
+            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+        }
+
+    def told(self, method: str, arguments: dict[str, Any]) -> None:
+        """Begin what is wanted. Never raises."""
+        try:
+            self._handlers[method](**arguments)
+        except ParleyError as error:
+            self.editor.message(str(error), "warn")
+        except Exception as error:  # noqa: BLE001 - the boundary of the message
+            _log.exception("%s failed", method)
+            self.editor.message(f"{method} failed: {error!r}", "error")
+
+    @property
+    def home(self) -> Home:
+        """What outlives a chat."""
+        assert self._home is not None, "setup comes first"
+        return self._home
+
+    def _chat(self, buf: int, name: str) -> Chat:
+        chat = self.chats.get(buf)
+        if chat is None:
+            chat = self.chats[buf] = Chat(self.editor, self.home, buf, name)
+        chat.name = name
+        return chat
+
+    # --- Messages: what follows `_on_` is the name ---
+
+    def _on_setup(self, settings: dict[str, Any], log: str) -> None:
+        from parley.drivers.home import Home
+
+        log_to(Path(log), os.environ)
+        read, problems = load_settings(os.environ, settings)
+        before, self._home = self._home, Home(read, os.environ)
+        for chat in self.chats.values():
+            chat.home = self._home
+        if before is not None:
+            self.editor.spawn(before.close())
+        for problem in problems:
+            self.editor.message(problem, "warn")
+        self.editor.tell("ready", self.home.agents())
+
+    def _on_attach(self, buf: int, name: str) -> None:
+        self.editor.spawn(self._attached(self._chat(buf, name)))
+
+    async def _attached(self, chat: Chat) -> None:
+        await chat.refresh()
+        self.home.warm(self.editor.loop, chat.agent)
+
+    def _on_detach(self, buf: int) -> None:
+        self.chats.pop(buf, None)
+
+    def _on_changed(self, buf: int, name: str) -> None:
+        self.editor.spawn(self._chat(buf, name).refresh())
+
+    def _on_gone(self, handle: int, why: str) -> None:
+        for chat in self.chats.values():
+            chat.gone(handle, why)
+
+    def _on_respond(self, buf: int, name: str, handle: int, regenerate: bool) -> None:
+        self._chat(buf, name).respond(handle, regenerate)
+
+    def _on_choose(self, buf: int, name: str, handle: int, key: Any, rule: Any, reason: str) -> None:
+        if key not in CHOICES:
+            self.editor.tell("close", handle)
+            raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
+        self._chat(buf, name).choose(handle, key, rule, reason)
+
+    def _on_stop(self, buf: int, name: str) -> None:
+        self._chat(buf, name).stop()
+
+    def _on_agent(self, buf: int, name: str, agent: str | None = None) -> None:
+        chat = self._chat(buf, name)
+        if agent is None:
+            agents = [{"name": a.name, "model": a.model} for a in self.home.settings.all_agents()]
+            self.editor.tell("pick_agent", buf, agents, chat.agent.name)
+        elif agent not in self.home.agents():
+            raise ParleyError(f"there is no agent {agent!r}: choose one of {', '.join(self.home.agents())}")
+        else:
+            chat.chosen = agent
+            self.home.warm(self.editor.loop, chat.agent)
+            self.editor.tell("agent", buf, agent)
+            self.editor.message(f"this chat talks to {agent} now")
+
+    def _on_details(self, buf: int, name: str, handle: int) -> None:
+        self._chat(buf, name).show_details(handle)
+
+    def _on_request(self, buf: int, name: str, handle: int) -> None:
+        def show(seen: engine.Look) -> None:
+            ask = seen.next_ask()
+            body = wire_format(self.home.provider(ask.provider), ask).request(ask)
+            self.editor.tell("scratch", "request", request_page(body), "json")
+
+        from parley.drivers.wire import wire_format
+
+        self._chat(buf, name).with_look(handle, show)
+
+    def _on_log(self, buf: int, name: str) -> None:
+        path = self._chat(buf, name).path
+        entries = self.home.ledger(path).view().entries
+        self.editor.tell("scratch", "log", log_page(path, entries), "markdown")
+
+    def _on_tools(self) -> None:
+        async def show() -> None:
+            self.editor.message("asking the MCP servers...")
+            await self.home.hub.catalogue()
+            self.editor.tell("scratch", "tools", tools_page(self.home.hub.status()), "markdown")
+
+        self.editor.spawn(show())
+
+    def _on_find(self, dir: str) -> None:  # noqa: A002 - the name it has in the message
+        async def show() -> None:
+            chats = await self.editor.loop.run_in_executor(None, chats_in, Path(dir))
+            if chats:
+                self.editor.tell("pick_chat", chats)
+            else:
+                self.editor.message(f"there are no chats in {dir}: :ParleyChatNew makes one")
+
+        self.editor.spawn(show())
+
+    def _on_health(self) -> None:
+        async def show() -> None:
+            self.editor.tell("healthy", await report(self.home))
+
+        self.editor.spawn(show())

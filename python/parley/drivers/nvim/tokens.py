@@ -1,0 +1,49 @@
+"""The tokens a chat has used, for the eye. Pure.
+
+Knows that usage is told piece by piece, each piece replacing what was said of the same request before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from parley.models.events import Usage
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens of the last request, and of all requests made here for this chat."""
+
+    last: Usage = field(default_factory=Usage)
+    before: Usage = field(default_factory=Usage)
+
+    def say(self, usage: Usage) -> None:
+        """What the running request used so far."""
+        self.last = usage
+
+    def next_request(self) -> None:
+        """Another request begins; what was used stays used."""
+        self.before, self.last = _sum(self.before, self.last), Usage()
+
+    def table(self) -> dict[str, dict[str, int]]:
+        """For `b:parley_usage`."""
+        return {"last": _table(self.last), "chat": _table(_sum(self.before, self.last))}
+
+
+def _table(usage: Usage) -> dict[str, int]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cached": usage.cache_read,
+        "thinking": usage.thinking,
+    }
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input + other.input,
+        one.output + other.output,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+        one.thinking + other.thinking,
+    )

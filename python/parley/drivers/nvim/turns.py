@@ -1,0 +1,131 @@
+"""One turn in a chat buffer, from its beginning to whatever end: complete, stopped, lost.
+
+Also the engine's world while it runs. Knows how a turn ends; what is done in it is given to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from parley import engine
+from parley.chat import edits
+from parley.drivers.nvim.document import BufferDocument
+from parley.drivers.nvim.view import Sight
+from parley.drivers.world import together
+from parley.errors import GoneError
+from parley.models.events import Usage
+
+if TYPE_CHECKING:
+    from parley.drivers.nvim.chats import Chat
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
+
+STOPPED = "by the user"
+
+
+class Turn:
+    """A turn that runs at a handle; also the engine's world in it."""
+
+    def __init__(self, chat: Chat, handle: int) -> None:
+        self.chat = chat
+        self.handle = handle
+        self.document = BufferDocument(chat.editor, handle)
+        self.ports = chat.ports(self.document, self)
+        self._task: asyncio.Task[Any] | None = None
+        self._why: str | None = None
+        self._stopping = False
+
+    async def run(self, work: Work) -> None:
+        """Do the work, and whatever comes of it leave a valid file and tell the user."""
+        self._task = asyncio.current_task()
+        try:
+            await self.chat.editor.ask("watch", self.handle)
+            end = await self._ended(work)
+            await self._show(end)
+        except GoneError as gone:
+            self.chat.editor.message(f"stopped: {gone}")
+        finally:
+            self.document.close()
+            self.chat.status("", self.handle)
+
+    async def _ended(self, work: Work) -> engine.End:
+        try:
+            return await work(self)
+        except asyncio.CancelledError:
+            if not self._stopping or self._task is None:
+                raise
+            self._task.uncancel()
+            if self._why is not None:
+                raise GoneError(self._why) from None
+        return await self._stopped()
+
+    def stop(self) -> None:
+        """The user ends it; a notice in the file will say so."""
+        self._cancel()
+
+    def lose(self, why: str) -> None:
+        """There is nothing to write to any more."""
+        self._why = why
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if not self._stopping and self._task is not None:
+            self._stopping = True
+            self._task.cancel()
+
+    async def _stopped(self) -> engine.End:
+        self.chat.status("", self.handle)
+        shot = await self.document.read()
+        if shot.exchange.answers:
+            await engine.write_notice(self.document, "Stopped", STOPPED)
+            await self.document.change(_room_below)
+        return engine.End("stopped", f"stopped {STOPPED}")
+
+    async def _show(self, end: engine.End) -> None:
+        """Draw the end of the turn, and put the cursor where the user goes on."""
+        chat = self.chat
+        if end.kind != "waiting":
+            chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
+        shot = await self.document.read()
+        sight = Sight(shot.transcript, chat.catalogue, self.ports.ledger.view())
+        await chat.draw(shot, self.document.tick)
+        await chat.editor.ask("finish", self.handle, _goes_on(end, shot, sight))
+
+    # --- The engine's world ---
+
+    def now(self) -> float:
+        """Seconds on the system's monotonic clock."""
+        return time.monotonic()
+
+    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        """Do all at once."""
+        return together(work, limit_s)
+
+    def status(self, text: str) -> None:
+        """Show what is being done."""
+        self.chat.status(text, self.handle)
+
+    def happened(self, what: engine.Happening) -> None:
+        """Count tokens."""
+        if isinstance(what, Usage):
+            self.chat.used(what)
+
+
+def _room_below(shot: engine.Snapshot) -> list[edits.Edit]:
+    last = shot.at == len(shot.transcript.exchanges) - 1
+    return [edits.open_question(shot.lines, shot.exchange)] if last else []
+
+
+def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> int | None:
+    """The row where the user goes on after a turn; None: wherever the cursor is."""
+    if end.kind == "waiting":
+        mine = (calls for exchange, calls in sight.waiting() if exchange is shot.exchange)
+        return next((calls[0].span.start for calls in mine), None)
+    below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
+    if end.kind == "complete" and below and below[0].question and not below[0].question.text:
+        return below[0].question.span.start
+    return None

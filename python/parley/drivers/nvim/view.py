@@ -1,0 +1,165 @@
+"""What is drawn in a chat that is not its text: what waits for a choice, and problems. Pure.
+
+Knows rows, chunks of text with their highlight groups, and diagnostics; knows nothing of windows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from parley.chat.front_matter import read_front_matter
+from parley.chat.calls import legible
+from parley.chat.grammar import PROMPT
+from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.schema import decode_arguments
+from parley.turn.approval import Approvals, LedgerView, Standing
+from parley.turn.choice import open_calls
+
+Chunks: TypeAlias = list[tuple[str, str]]
+
+CHOOSE = PROMPT + "yA/ya/yo/yO): "
+REFUSE = "yn/yN to refuse"
+UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
+NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
+MAY_HAVE_RUN = "may have run already: its result is not in the file. Decide anew"
+_MOST_SHOWN = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """All that is known when a chat is looked at; the catalogue is None until servers were started."""
+
+    transcript: Transcript
+    catalogue: Catalogue | None
+    ledger: LedgerView
+
+    def standing(self, call: Proposal | Broken) -> Standing:
+        """What a call without result is."""
+        if isinstance(call, Broken):
+            return "declined" if call.choice in ("yn", "yN") else "undecided"
+        if self.catalogue is not None:
+            return Approvals(self.transcript, self.catalogue, self.ledger).standing(call)
+        return self._guess(call)
+
+    def _guess(self, call: Proposal) -> Standing:
+        """Without the tools' definitions: by id and arguments alone. For the eye, never for running."""
+        if call.choice is not None and call.choice not in YES:
+            return "declined"
+        same = [
+            e
+            for e in self.ledger.entries
+            if (e.key.id, e.key.arguments) == (call.call.id, call.call.arguments)
+        ]
+        live = any(e.state == "live" for e in same)
+        return "approved" if live and call.choice in YES else "undecided"
+
+    def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
+        """The exchanges in which calls wait for a choice, with these calls."""
+        for exchange in self.transcript.exchanges:
+            undecided = [c for c in open_calls(exchange) if self.standing(c) in ("undecided", "may have run")]
+            if undecided:
+                yield exchange, undecided
+
+
+def found(sight: Sight) -> dict[str, Any]:
+    """What Lua draws."""
+    waiting = list(sight.waiting())
+    return {
+        "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
+        "proposals": [_proposal(sight, call, call is calls[-1]) for _, calls in waiting for call in calls],
+        "problems": [_problem(problem) for problem in problems(sight)],
+    }
+
+
+def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"row": call.span.start, "chunks": summary(call, sight.catalogue)}
+    if last:
+        drawn["prompt"] = [(CHOOSE, "ParleyPrompt"), (REFUSE, "ParleyHint")]
+    return drawn
+
+
+def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
+    """One line that says what a call would do."""
+    if isinstance(call, Broken):
+        return [("  " + UNREADABLE, "ParleyNote")]
+    tool = catalogue.get(call.call.name) if catalogue else None
+    label = tool.label if tool else call.call.name
+    chunks: Chunks = [("  " + shown(label), "ParleyTool")]
+    if tool:
+        chunks.append((f" · {tool.server}", "ParleyServer"))
+    return chunks + arguments(call.call.arguments)
+
+
+def arguments(raw: str) -> Chunks:
+    """Arguments as names and values on one line; those that are no JSON object as they stand."""
+    try:
+        decoded = decode_arguments(raw)
+    except ValueError:
+        return [("  " + shown(raw), "ParleyValue")]
+    chunks: Chunks = []
+    for name, value in decoded.items():
+        chunks += [(f"  {shown(name)}: ", "ParleyArgument"), (_value(value), "ParleyValue")]
+    return chunks
+
+
+def _value(value: Any) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and value and value == value.strip() and '"' not in value:
+        written = written[1:-1]
+    return shown(written)
+
+
+def shown(text: str) -> str:
+    """Text on one line, of bounded length, in which nothing hides."""
+    return legible(text[:_MOST_SHOWN])
+
+
+def problems(sight: Sight) -> list[Problem]:
+    """Everything in a chat that is not as it should be."""
+    front = read_front_matter(sight.transcript.front_matter) if sight.transcript.front_matter else None
+    approvals = [p for _, calls in sight.waiting() for call in calls if (p := _approval(sight, call))]
+    return [*(front.problems if front else ()), *sight.transcript.problems, *approvals]
+
+
+def _approval(sight: Sight, call: Proposal | Broken) -> Problem | None:
+    if isinstance(call, Broken):
+        return None
+    if sight.standing(call) == "may have run":
+        return Problem(call.span.start, 0, "warning", f"this call {MAY_HAVE_RUN}")
+    if call.choice in YES:
+        return Problem(call.span.start, 0, "warning", f"this call {NOT_HERE.format(call.choice)}")
+    return None
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "row": problem.line,
+        "col": problem.column,
+        "severity": problem.severity,
+        "message": problem.message,
+    }
+
+
+def details(call: Proposal, tool: Tool | None) -> list[str]:
+    """All of a call, as Markdown for a float."""
+    title = shown(tool.label if tool else call.call.name)
+    lines = [f"# {title}", "", f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
+    if tool and tool.description:
+        lines += ["", *map(shown, tool.description.strip().split("\n"))]
+    try:
+        lines += _block("Arguments", decode_arguments(call.call.arguments))
+    except ValueError:
+        lines += ["", "Arguments, which are no JSON object:", "", f"`{shown(call.call.arguments)}`"]
+    if tool is None:
+        return [*lines, "", "No server offers this tool now."]
+    lines += _block("Annotations", dict(tool.annotations)) if tool.annotations else []
+    return lines + _block("Parameters", dict(tool.input_schema))
+
+
+def _block(title: str, value: Any) -> list[str]:
+    written = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    return ["", f"**{title}**", "", "```json", *map(legible, written), "```"]

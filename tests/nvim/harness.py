@@ -1,0 +1,242 @@
+"""A real Neovim in a child process, with its screen as a grid of cells. No sleeps: conditions with a bound."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pynvim
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 15.0
+
+
+def nvim_path() -> str:
+    """The Neovim that the tests drive."""
+    beside = ROOT / ".venv" / "bin" / "nvim"
+    return str(beside) if beside.exists() else shutil.which("nvim") or "nvim"
+
+
+class Grid:
+    """What is on the screen, kept from redraw events."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.attributes: list[list[int]] = []
+        self.styles: dict[int, dict[str, Any]] = {0: {}}
+        self.cursor = (0, 0)
+        self.mode = "normal"
+
+    def redraw(self, events: list[Any]) -> None:
+        """Take one batch of events."""
+        for name, *calls in events:
+            handler = getattr(self, f"_{name}", None)
+            for arguments in calls if handler else ():
+                handler(*arguments)
+
+    def _grid_resize(self, grid: int, width: int, height: int) -> None:
+        self.rows = [[" "] * width for _ in range(height)]
+        self.attributes = [[0] * width for _ in range(height)]
+
+    def _grid_clear(self, grid: int) -> None:
+        self._grid_resize(grid, len(self.rows[0]), len(self.rows))
+
+    def _grid_line(self, grid: int, row: int, column: int, cells: list[Any], *_: Any) -> None:
+        style = 0
+        for text, *more in cells:
+            style = more[0] if more else style
+            for _ in range(more[1] if len(more) > 1 else 1):
+                self.rows[row][column], self.attributes[row][column] = text, style
+                column += 1
+
+    def _grid_scroll(self, grid: int, top: int, bottom: int, left: int, right: int, by: int, _: int) -> None:
+        for rows in (self.rows, self.attributes):
+            moved = [row[left:right] for row in rows]  # type: ignore[attr-defined]
+            for row in range(top, bottom):
+                if top <= row + by < bottom:
+                    rows[row][left:right] = moved[row + by]  # type: ignore[index]
+
+    def _grid_cursor_goto(self, grid: int, row: int, column: int) -> None:
+        self.cursor = (row, column)
+
+    def _mode_change(self, mode: str, _: int) -> None:
+        self.mode = mode
+
+    def _hl_attr_define(self, number: int, rgb: dict[str, Any], *_: Any) -> None:
+        self.styles[number] = rgb
+
+    def text(self) -> str:
+        """The screen, without blanks at the ends of its lines."""
+        return "\n".join("".join(row).rstrip() for row in self.rows)
+
+    def style(self, text: str) -> dict[str, Any]:
+        """How the first cell of a text on the screen is drawn."""
+        for row, cells in enumerate(self.rows):
+            column = "".join(cells).find(text)
+            if column >= 0:
+                before = 0
+                for number, cell in enumerate(cells):
+                    if before == column:
+                        return self.styles[self.attributes[row][number]]
+                    before += len(cell)
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.text()}")
+
+
+class Child:
+    """The Neovim under test."""
+
+    def __init__(
+        self, home: Path, arguments: list[str], width: int, height: int, env: dict[str, str]
+    ) -> None:
+        self.home = home
+        before = dict(os.environ)
+        os.environ.update(env)
+        try:
+            argv = [nvim_path(), "--embed", "-i", "NONE", "-n", *arguments]
+            self.nvim = pynvim.attach("child", argv=argv)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        self.grid = Grid()
+        self.notes: list[Any] = []
+        self.nvim.ui_attach(width, height, rgb=True, ext_linegrid=True)
+
+    # --- Doing ---
+
+    def keys(self, keys: str) -> None:
+        """Type."""
+        self.nvim.input(keys)
+
+    def command(self, command: str) -> None:
+        """An Ex command."""
+        self.nvim.command(command)
+
+    def lua(self, code: str, *arguments: Any) -> Any:
+        """The value of Lua code."""
+        return self.nvim.exec_lua(code, *arguments)
+
+    def edit(self, name: str, text: str) -> Path:
+        """Write a file and open it."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self.command(f"edit {path}")
+        return path
+
+    # --- Seeing ---
+
+    def lines(self, buf: int = 0) -> list[str]:
+        """The lines of a buffer."""
+        lines: list[str] = self.nvim.api.buf_get_lines(buf, 0, -1, True)
+        return lines
+
+    def text(self) -> str:
+        """The text of the current buffer."""
+        return "\n".join(self.lines())
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Row, from 1, and column of the cursor."""
+        row, column = self.nvim.api.win_get_cursor(0)
+        return row, column
+
+    def screen(self) -> str:
+        """What is on the screen now."""
+        self.flush()
+        return self.grid.text()
+
+    def flush(self) -> None:
+        """Take the redraw events that have come."""
+        self.nvim.api.get_mode()
+        session = self.nvim._session
+        while session._pending_messages:
+            message = session.next_message()
+            if message and message[1] == "redraw":
+                self.grid.redraw(message[2])
+
+    def blocked(self) -> bool:
+        """Whether Neovim waits in the middle of a command, where tests must not ask for anything else."""
+        return bool(self.nvim.api.get_mode()["blocking"])
+
+    def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
+        """The condition's value, once it has one."""
+        end = time.monotonic() + seconds
+        while True:
+            assert not self.blocked(), f"Neovim waits for a key:\n{self.screen()}"
+            if value := condition():
+                return value
+            if time.monotonic() > end:
+                raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
+            time.sleep(0.01)
+
+    def until_text(self, wanted: str, seconds: float = PATIENCE_S) -> str:
+        """The buffer's text, once it holds something."""
+        self.until(lambda: wanted in self.text(), f"{wanted!r} in the text", seconds)
+        return self.text()
+
+    def until_screen(self, wanted: str, seconds: float = PATIENCE_S) -> str:
+        """The screen, once it shows something."""
+        self.until(lambda: wanted in self.screen(), f"{wanted!r} on the screen", seconds)
+        return self.screen()
+
+    def until_idle(self, seconds: float = PATIENCE_S) -> None:
+        """Return when no turn runs in the current buffer."""
+        self.until(
+            lambda: not self.lua("return require('parley.edit').busy(0)"), "the end of the turn", seconds
+        )
+
+    def until_waiting(self, seconds: float = PATIENCE_S) -> None:
+        """Return when a choice is waited for, and its keys are there."""
+        self.until(lambda: self.lua("return vim.fn.maparg('ya', 'n') ~= ''"), "the choice keys", seconds)
+
+    def messages(self) -> str:
+        """What was said."""
+        said: str = self.nvim.command_output("messages")
+        return said
+
+    def report(self) -> str:
+        """All that helps to see what went wrong."""
+        parts = [self.screen(), "--- text", self.text(), "--- messages", self.messages()]
+        stderr = self.lua("return require('parley.host').state().stderr")
+        log = self.lua("return require('parley.host').log()")
+        parts += ["--- stderr", *stderr, "--- log"]
+        parts += [Path(log).read_text(encoding="utf-8")] if Path(log).exists() else []
+        return "\n".join(parts)
+
+    def close(self) -> None:
+        """End it."""
+        try:
+            self.nvim.command("qall!")
+        except (EOFError, OSError):
+            pass
+        self.nvim.close()
+
+
+@contextmanager
+def child(
+    home: Path,
+    *,
+    init: str = "",
+    clean: bool = False,
+    width: int = 100,
+    height: int = 30,
+    env: dict[str, str] | None = None,
+) -> Iterator[Child]:
+    """A Neovim with Parley, and with nothing of the user's; `clean` is one without Parley."""
+    config = home / "init.lua"
+    rtp = "" if clean else f"vim.opt.rtp:prepend({str(ROOT)!r})\nvim.cmd('filetype plugin on')\n"
+    config.write_text(f"{rtp}{init}\n", encoding="utf-8")
+    places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    keys = {name: "" for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")}
+    arguments = ["--clean", "-u", str(config)]
+    used = {**places, **keys, "HOME": str(home), "PARLEY_DEMO_PACE": "0", **(env or {})}
+    one = Child(home, arguments, width, height, used)
+    try:
+        yield one
+    finally:
+        one.close()
