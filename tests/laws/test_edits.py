@@ -1,4 +1,4 @@
-"""The laws of edits: each changes what it names and nothing else, wherever it is and whatever is around it."""
+"""The laws of edits: each changes what it names and nothing else, whatever is around it."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ chat, call id, server, tool, arguments and definition. Deny beats remembered bea
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
@@ -102,10 +103,7 @@ class Approvals:
             if proposal.choice not in REMEMBERING or tool is None:
                 continue
             key = call_key(proposal, tool)
-            if any(
-                e.key == key and e.rule in ("key", "command") and e.state != "revoked"
-                for e in self.view.entries
-            ):
+            if any(e.key == key and _remembers(e) for e in self.view.entries):
                 tools.add((tool.server, tool.name, tool.digest))
         return frozenset(tools)
 
@@ -127,6 +125,11 @@ def unclaimed(transcript: Transcript, at: int, view: LedgerView) -> frozenset[st
     return frozenset(key.id for key in live if (key.id, key.arguments) not in claimed)
 
 
+def _remembers(entry: Entry) -> bool:
+    """Whether a person said this yes for the tool, too: a capital that came into the file otherwise is none."""
+    return entry.choice in REMEMBERING and entry.rule in ("key", "command") and entry.state != "revoked"
+
+
 def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
     """Whether an entry speaks of this call, whatever has become of the tool's definition since."""
     call = proposal.call
@@ -140,25 +143,42 @@ class Pattern:
     tool: str
     args: Mapping[str, str] = field(default_factory=dict)
 
-    def matches(self, tool: Tool, arguments: str, *, trusted_only: bool) -> bool:
-        """Whether the pattern covers a call; one without `/` may hold for trusted servers only."""
-        if "/" in self.tool:
-            if not fnmatchcase(f"{tool.server}/{tool.name}", self.tool):
-                return False
-        elif not fnmatchcase(tool.name, self.tool) or (trusted_only and not tool.trusted):
-            return False
-        return not self.args or self._matches_arguments(arguments)
+    def allows(self, tool: Tool, arguments: str) -> bool:
+        """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
+        is_named = "/" in self.tool or tool.trusted
+        return is_named and self._names(tool) and self._fit(arguments, _surely_fits)
 
-    def _matches_arguments(self, arguments: str) -> bool:
+    def forbids(self, tool: Tool, arguments: str) -> bool:
+        """Whether the pattern may cover a call: an expression that is broken covers all."""
+        return self._names(tool) and self._fit(arguments, _may_fit)
+
+    def _names(self, tool: Tool) -> bool:
+        return fnmatchcase(f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name, self.tool)
+
+    def _fit(self, arguments: str, fits: Callable[[str, Any], bool]) -> bool:
+        if not self.args:
+            return True
         try:
             values = decode_arguments(arguments)
         except ValueError:
             return False
-        return all(_matches(expression, values.get(name)) for name, expression in self.args.items())
+        return all(fits(expression, values.get(name)) for name, expression in self.args.items())
 
 
-def _matches(expression: str, value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(expression, value) is not None
+def _surely_fits(expression: str, value: Any) -> bool:
+    try:
+        return isinstance(value, str) and re.fullmatch(expression, value) is not None
+    except re.error:
+        return False
+
+
+def _may_fit(expression: str, value: Any) -> bool:
+    """Text as it is, over all its lines; anything else as its JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        return re.fullmatch(expression, text, re.DOTALL) is not None
+    except re.error:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +191,15 @@ class Rules:
 
     def denied(self, tool: Tool, arguments: str) -> Pattern | None:
         """The pattern that forbids this call, None if none does."""
-        return _first(self.deny, tool, arguments, trusted_only=False)
+        return next((p for p in self.deny if p.forbids(tool, arguments)), None)
 
     def allowed(self, tool: Tool, arguments: str) -> str | None:
         """Why this call needs no asking, None if it does."""
-        if pattern := _first(self.auto, tool, arguments, trusted_only=True):
+        if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern.tool}"
         if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
             return f"{tool.server} is trusted and says that {tool.name} only reads"
         return None
-
-
-def _first(patterns: Iterable[Pattern], tool: Tool, arguments: str, *, trusted_only: bool) -> Pattern | None:
-    return next((p for p in patterns if p.matches(tool, arguments, trusted_only=trusted_only)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ as calls made; a refused one never does. Knows no clock: how long a turn may tak
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from parley.chat.rounds import Round, rounds, since_resumption
@@ -62,7 +61,7 @@ def stop_reason(limits: Limits, answer: Answer) -> str | None:
     errors = _errors_in_a_row(counted)
     if errors >= limits.max_consecutive_errors:
         return f"{errors} tool calls failed in a row"
-    unknown = [_unknown_names(r) for r in counted[-2:]]
+    unknown = [unknown_names(r) for r in counted[-2:]]
     if len(unknown) == 2 and (again := unknown[0] & unknown[1]):
         return f"the model asked twice for a tool that does not exist: {min(again)}"
     return None
@@ -91,12 +90,10 @@ def caused_by_model(result: Result) -> bool:
     return result.body.startswith((UNKNOWN_TOOL, INVALID_ARGUMENTS))
 
 
-def _unknown_names(one: Round) -> set[str]:
-    return set(_named_unknown(one))
-
-
-def _named_unknown(one: Round) -> Iterator[str]:
-    for proposal in one.proposals:
-        result = proposal.result
-        if result and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL):
-            yield proposal.call.name
+def unknown_names(one: Round) -> set[str]:
+    """The tools that a reply called and that did not exist."""
+    return {
+        p.call.name
+        for p in one.proposals
+        if p.result and p.result.status == "refused" and p.result.body.startswith(UNKNOWN_TOOL)
+    }

@@ -123,7 +123,7 @@ def next_step(situation: Situation) -> Step:
     """The step that follows for the exchange in hand. Total, pure."""
     exchange = situation.exchange
     if not exchange.answers:
-        asked = exchange.question is not None and exchange.question.text
+        asked = exchange.question is not None and exchange.question.text.strip()
         return StartAnswer() if asked else AwaitQuestion()
     answer = exchange.answers[-1]
     if last_notice(answer):
@@ -134,7 +134,7 @@ def next_step(situation: Situation) -> Step:
     if unanswered(reply):
         return _with_open_calls(situation, reply)
     if reply.proposals:
-        reason = lim.stop_reason(situation.limits, answer)
+        reason = lim.stop_reason(situation.limits, answer) or _nothing_left(situation, reply)
         return Stop(reason) if reason else _ask(situation)
     return Complete() if reply.spoken or reply.broken else _ask(situation)
 
@@ -157,6 +157,11 @@ def waiting(answer: Answer) -> list[Proposal | Broken]:
 
 def _ask(situation: Situation) -> AskModel:
     return AskModel(lim.tools_allowed(situation.limits, situation.transcript, situation.exchange))
+
+
+def _nothing_left(situation: Situation, reply: Round) -> str | None:
+    asks_in_vain = lim.unknown_names(reply) and not situation.catalogue.tools
+    return "the model asked for a tool, and there is none" if asks_in_vain else None
 
 
 def _with_open_calls(situation: Situation, reply: Round) -> Step:

@@ -25,8 +25,16 @@ def blocked_by(name: str, patterns: Iterable[str]) -> str | None:
 
 def _blocks(pattern: str, name: str) -> bool:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        return re.search(pattern[1:-1], name, re.IGNORECASE) is not None
+        return _finds(pattern[1:-1], name)
     if any(sign in pattern for sign in "*?["):
         return fnmatchcase(name.lower(), pattern.lower())
     wanted, found = words(pattern), words(name)
     return bool(wanted) and any(found[i : i + len(wanted)] == wanted for i in range(len(found)))
+
+
+def _finds(expression: str, name: str) -> bool:
+    """An expression that cannot be read blocks everything: what it was to keep out is not known."""
+    try:
+        return re.search(expression, name, re.IGNORECASE) is not None
+    except re.error:
+        return True

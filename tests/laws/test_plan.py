@@ -1,0 +1,235 @@
+"""The laws of the next step: it is there for every file, and it never does more than it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from parley.chat import edits
+from parley.chat.edits import apply_edits
+from parley.chat.reader import parse, split_lines
+from parley.chat.rounds import rounds
+from parley.chat.transcript import CHOICES, YES, Proposal, Transcript
+from parley.chat.writer import render
+from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.approval import (
+    Approvals,
+    CallKey,
+    Entry,
+    LedgerView,
+    Pattern,
+    Rules,
+    all_proposals,
+    call_key,
+    unclaimed,
+    written_key,
+)
+from parley.turn.choice import REACH, chosen
+from parley.turn.limits import Limits
+from parley.turn.plan import (
+    AwaitChoices,
+    Decide,
+    Resume,
+    RunTools,
+    Settle,
+    Situation,
+    next_step,
+    waiting,
+)
+from strategies import files
+
+moderate = settings(deadline=None, max_examples=150)
+
+TOOLS = [
+    Tool("demo", "web_search", input_schema={"type": "object"}),
+    Tool("server", "tool", input_schema={"type": "object", "required": ["query"]}, trusted=True),
+    Tool("odd", "x", input_schema={"type": ["nonsense"]}, annotations={"readOnlyHint": True}, trusted=True),
+]
+catalogues = st.lists(st.sampled_from(TOOLS), unique_by=lambda t: t.name).map(Catalogue.of)
+small = st.none() | st.integers(0, 3)
+words = st.sampled_from(["*", "*/*", "web", "web_search", "demo/*", "/(/", "/web/", "[", "server/tool", ""])
+patterns = st.builds(Pattern, words, st.sampled_from([{}, {"query": ".*"}, {"query": "("}, {"a": "x"}]))
+several = st.lists(patterns, max_size=2).map(tuple)
+rules = st.builds(Rules, several, several, st.booleans())
+limits = st.builds(
+    Limits,
+    per_message=small,
+    per_session=small,
+    max_iterations=st.integers(1, 4),
+    max_consecutive_errors=st.integers(1, 3),
+    max_tools_per_request=st.integers(0, 5),
+    blocked=st.lists(words, max_size=1).map(tuple),
+)
+STATES: Any = st.sampled_from(["live", "used", "revoked"])
+BY: Any = st.sampled_from(["key", "command", "memory", "auto"])
+
+
+@st.composite
+def views(draw: st.DrawFn, transcript: Transcript, catalogue: Catalogue) -> LedgerView:
+    """What the ledger may hold: yeses for calls of the file, some of them for something slightly else."""
+    entries = list[Entry]()
+    proposals = all_proposals(transcript)
+    for proposal in proposals:
+        tool = catalogue.get(proposal.call.name) or TOOLS[0]
+        for _ in range(draw(st.integers(0, 2))):
+            bound = call_key(proposal, tool)
+            off = draw(st.sampled_from(["", "", "", "id", "server", "tool", "arguments", "digest"]))
+            bound = replace(bound, **{off: "another"}) if off else bound
+            entries.append(Entry(bound, draw(st.sampled_from(sorted(YES))), draw(BY), draw(STATES)))
+    written = [p for p in proposals if draw(st.booleans())]
+    return LedgerView(tuple(entries), frozenset(map(written_key, written)))
+
+
+def _call(mark: str, index: int, call_id: str, name: str, arguments: str) -> str:
+    function = f'{{"name":"{name}","arguments":"{arguments}"}}'
+    return f'❓:{mark} `{{"index":{index},"id":"{call_id}","function":{function}}}`'
+
+
+calls = st.builds(
+    _call,
+    st.sampled_from(["", "", "[ya]", "[ya]", "[yA]", "[yO]", "[yn]", "[zz]"]),
+    st.integers(0, 2),
+    st.sampled_from(["call_1", "call_2"]),
+    st.sampled_from(["web_search", "tool", "x", "nowhere"]),
+    st.sampled_from(["", "{}", "[", '{\\"query\\":\\"a\\"}']),
+)
+pieces = st.one_of(
+    calls,
+    calls,
+    st.sampled_from(
+        [
+            *["🛠️: [x][call_1]\n\n`r`", "🛠️: [x][call_2][error]\n\n`r`", "🛠️: [x][call_1][refused]\n```"],
+            *[
+                "text",
+                "🔒: note",
+                "🔒: [Interrupted: x]",
+                "🔒: [Resumed after: x]",
+                "❓: {",
+                "🧠:[a:b]\n> hm",
+            ],
+            *["💬: q\n\n🤖:[A]", "🤖:", "💬:", "🛠️: [x][call_2][refused]\n\n`Unknown tool 'nowhere'`"],
+        ]
+    ),
+)
+calling = st.lists(pieces, min_size=1, max_size=8).map(lambda each: "💬: q\n\n🤖:[A]\n\n" + "\n\n".join(each))
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    text = draw(st.one_of(calling, calling, calling, files))
+    transcript = parse(text)
+    assume(transcript.exchanges)
+    at = draw(st.integers(0, len(transcript.exchanges) - 1))
+    catalogue = draw(catalogues)
+    view = draw(views(transcript, catalogue))
+    return Situation(transcript, at, catalogue, view, draw(limits), draw(rules))
+
+
+def _live(situation: Situation, proposal: Proposal) -> bool:
+    """Whether a yes agrees in everything, found without the code that is tested."""
+    tool = situation.catalogue.get(proposal.call.name)
+    assert tool
+    made = proposal.call
+    wanted = CallKey(made.id, tool.server, tool.name, made.arguments, tool.digest)
+    return any(e.state == "live" and e.key == wanted for e in situation.view.entries)
+
+
+def _last_open(situation: Situation) -> list[Proposal]:
+    last = rounds(situation.exchange.answers[-1])[-1]
+    return [p for p in last.proposals if p.result is None]
+
+
+@moderate
+@given(situations())
+def test_there_is_a_step_for_every_file_and_it_keeps_to_its_bounds(situation: Situation) -> None:
+    match next_step(situation):
+        case RunTools(proposals):
+            assert proposals
+            assert list(proposals) == _last_open(situation)
+            assert all(p.choice in YES and _live(situation, p) for p in proposals)
+        case Settle(results):
+            assert results
+            assert all(p in _last_open(situation) for p, _ in results)
+            assert all(result.status == "refused" for _, result in results)
+        case Decide(decisions):
+            for decision in decisions:
+                assert decision.proposal in _last_open(situation)
+                assert decision.proposal.choice is None
+                assert written_key(decision.proposal) in situation.view.written
+        case AwaitChoices(calls):
+            assert calls
+            assert all(call in waiting(situation.exchange.answers[-1]) for call in calls)
+
+
+@moderate
+@given(situations())
+def test_without_a_live_entry_nothing_runs_whatever_the_file_says(situation: Situation) -> None:
+    dead = tuple(e for e in situation.view.entries if e.state != "live")
+    step = next_step(replace(situation, view=replace(situation.view, entries=dead)))
+    assert not isinstance(step, RunTools)
+
+
+@moderate
+@given(situations())
+def test_a_file_from_somebody_else_is_never_decided_without_asking(situation: Situation) -> None:
+    assert not isinstance(next_step(replace(situation, view=LedgerView())), RunTools | Decide)
+
+
+@moderate
+@given(situations())
+def test_what_the_ledger_is_asked_to_take_back_is_live_and_no_call_that_is_to_run(
+    situation: Situation,
+) -> None:
+    undone = unclaimed(situation.transcript, situation.at, situation.view)
+    live = {e.key.id for e in situation.view.entries if e.state == "live"}
+    assert undone <= live
+    kept = tuple(e for e in situation.view.entries if e.state != "live" or e.key.id not in undone)
+    after = replace(situation, view=replace(situation.view, entries=kept))
+    assert unclaimed(after.transcript, after.at, after.view) == frozenset()
+
+
+def _carried_out(situation: Situation, text: str) -> str | None:
+    """The file after a step that needs nobody; None where somebody is needed."""
+    lines, answer = split_lines(text), situation.exchange.answers and situation.exchange.answers[-1]
+    match next_step(situation):
+        case Settle(results) if answer:
+            edited = [edits.put_result(lines, p, result) for p, result in results]
+        case Resume() if answer:
+            edited = edits.drop_unfinished(lines, answer)
+        case _:
+            return None
+    return "".join(line + "\n" for line in apply_edits(lines, edited))
+
+
+@moderate
+@given(situations())
+def test_what_is_settled_without_anybody_comes_to_an_end(situation: Situation) -> None:
+    text = render(situation.transcript)
+    situation = replace(situation, transcript=parse(text))
+    for _ in range(20):
+        after = _carried_out(situation, text)
+        if after is None:
+            return
+        text, situation = after, replace(situation, transcript=parse(after))
+    raise AssertionError(f"still not at an end:\n{text}")
+
+
+@moderate
+@given(situations(), st.sampled_from(CHOICES), st.data())
+def test_a_key_decides_only_what_waits_in_the_exchange_under_the_cursor(
+    situation: Situation, key: Any, data: st.DataObject
+) -> None:
+    exchange = situation.exchange
+    calls = waiting(exchange.answers[-1]) if exchange.answers else []
+    lines = [c.span.start for c in calls] or [exchange.span.start]
+    line = data.draw(st.sampled_from(lines))
+    approvals = Approvals(situation.transcript, situation.catalogue, situation.view)
+    for scope in REACH:
+        made = chosen(exchange, line, key, scope, approvals)
+        assert bool(made.proposals) != bool(made.message)
+        assert all(call in calls for call in made.proposals)
+        if REACH[scope][key] == "one" and made.proposals:
+            assert [c.span.start for c in made.proposals] == [line]

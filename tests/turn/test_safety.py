@@ -1,0 +1,50 @@
+"""Blocked tools: whole words, globs and regular expressions, and what they must leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.turn.safety import blocked_by, words
+
+
+@pytest.mark.parametrize("name", ["rm", "RM", "rm_file", "file-rm", "rmFile", "git.rm", "a/rm/b", "RMFile"])
+def test_a_word_blocks_the_tools_that_have_it_as_a_word(name: str) -> None:
+    assert blocked_by(name, ["rm"]) == "rm"
+
+
+@pytest.mark.parametrize("name", ["format", "confirm", "alarm", "rmdir", "firmFile", "rm2", "f_orm", ""])
+def test_a_word_leaves_alone_what_only_holds_its_letters(name: str) -> None:
+    assert blocked_by(name, ["rm"]) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "blocked", "free"),
+    [
+        ("delete_*", "delete_all", "undelete_all"),
+        ("DELETE_*", "Delete_all", "all_delete"),
+        ("*secret*", "mySecrets", "sacred"),
+        ("file?", "file1", "file"),
+        ("write file", "write_file", "file_write"),
+        ("/^(get|put)_/", "GET_it", "forget_it"),
+        ("/rm$/", "confirm", "rmFile"),
+    ],
+)
+def test_patterns(pattern: str, blocked: str, free: str) -> None:
+    assert blocked_by(blocked, [pattern]) == pattern
+    assert blocked_by(free, [pattern]) is None
+
+
+@pytest.mark.parametrize("pattern", ["", "/", "//", "_", "[", "*["])
+def test_a_pattern_that_says_nothing_blocks_nothing(pattern: str) -> None:
+    assert blocked_by("web_search", [pattern]) is None
+
+
+@pytest.mark.parametrize("pattern", ["/(/", "/[a-/", "/*/", "/(?P<a>/"])
+def test_a_broken_expression_blocks_everything_since_nobody_knows_what_it_was_to_keep_out(
+    pattern: str,
+) -> None:
+    assert blocked_by("web_search", ["other", pattern]) == pattern
+
+
+def test_words() -> None:
+    assert words("getHTTPFile2_from-the.Web/now") == ["get", "http", "file2", "from", "the", "web", "now"]
