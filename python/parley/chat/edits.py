@@ -83,10 +83,14 @@ def _ending(lines: Lines, span: Span) -> list[str]:
     return results.ending(page.text_lines(last.start + 1, last.end)) if last.kind == "result" else []
 
 
-def start_answer(lines: Lines, exchange: Exchange, agent: str | None) -> Edit:
-    """A new answer below all that the exchange holds."""
+def start_answer(
+    lines: Lines, exchange: Exchange, agent: str | None, brought: Sequence[Sequence[str]] = ()
+) -> Edit:
+    """A new answer below all that the exchange holds; above it, what its question's references brought."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
-    return _append(lines, span, [[writer.answer_line(agent)]])
+    blocks = [[grammar.escape_line(line) for line in block] for block in brought]
+    ending = _ending(lines, span) if brought else []
+    return _append(lines, span, [*blocks, [writer.answer_line(agent)]], ending)
 
 
 def open_tip(lines: Lines, answer: Answer) -> tuple[Edit, int]:

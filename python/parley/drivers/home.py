@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley import conduct, engine
@@ -15,6 +16,7 @@ from parley.chat.transcript import Transcript
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
+from parley.drivers.references import FileReferences
 from parley.drivers.turns import TurnPorts
 from parley.drivers.wire import Wire, warm
 from parley.settings import Agent, Provider, Settings
@@ -72,7 +74,7 @@ class Home:
         ledger = self.ledger(chat)
         recorded = RecordedWorld(world, ledger)
         turn = TurnPorts(self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings)
-        return engine.Ports(document, turn, turn, ledger, recorded)
+        return engine.Ports(document, turn, turn, ledger, recorded, FileReferences(Path.cwd))
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""

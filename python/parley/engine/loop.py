@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from parley.chat import edits
 from parley.chat.edits import Edit
+from parley.chat.references import expansion, references
+from parley.chat.transcript import Question
 from parley.engine.asking import ask_model
 from parley.engine.calls import enter_decisions, mark, run_tools, settle
 from parley.engine.looks import Look, look
@@ -58,8 +60,7 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.AskModel(tools_on):
             return await ask_model(ports, seen.ask(tools_on))
         case plan.StartAnswer():
-            agent = seen.conduct.agent
-            await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent)])
+            await _start_answer(ports, seen)
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
         case plan.Settle(results):
@@ -70,6 +71,15 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.RunTools(proposals):
             await run_tools(ports, seen, proposals, started)
     return None
+
+
+async def _start_answer(ports: Ports, seen: Look) -> None:
+    question, agent = seen.snapshot.exchange.question, seen.conduct.agent
+    brought = [
+        each for one in references(question or Question()) for each in await ports.references.bring(one)
+    ]
+    texts = [expansion(each) for each in brought]
+    await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 
 
 def _in_time(ports: Ports, conduct: Conduct, started: float) -> plan.Stop | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from parley.chat.edits import Edit
 from parley.chat.reader import parse, split_lines
+from parley.chat.references import Brought, Reference
 from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
 from parley.errors import GoneError
 from parley.models.ask import Ask
@@ -107,6 +108,22 @@ class Tools(Protocol):
         ...
 
 
+class References(Protocol):
+    """Where the texts are that a question may refer to."""
+
+    async def bring(self, reference: Reference) -> Sequence[Brought]:
+        """What a reference stands for: one text, one a file of a glob, or why there is none."""
+        ...
+
+
+class NoReferences:
+    """No place for texts: references stay what was typed."""
+
+    async def bring(self, reference: Reference) -> Sequence[Brought]:
+        """Nothing."""
+        return ()
+
+
 class Ledger(Protocol):
     """What was decided on this machine for this chat. Each method is one durable transaction."""
 
@@ -187,6 +204,7 @@ class Ports:
     tools: Tools
     ledger: Ledger
     world: World
+    references: References = field(default_factory=NoReferences)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,89 @@
+"""References in a question, `@@path@@`: where they are, and the text that they bring into the file.
+
+A reference is expanded once, when its question is first asked; what it brought is part of the question from
+then on, and a reference inside it is plain text. Knows no files and no servers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.transcript import Question
+
+_REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
+_RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
+_FENCE = re.compile(r" {0,3}(?P<ticks>`{3,}|~{3,})")
+_LANGUAGES = {
+    "py": "python",
+    "rs": "rust",
+    "js": "javascript",
+    "ts": "typescript",
+    "md": "markdown",
+    "sh": "bash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A file, or all files of a glob, relative to the working directory."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of an MCP server."""
+
+    server: str
+    uri: str
+
+
+Reference: TypeAlias = Path | Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a reference stands for: a text with its title, or why there is none."""
+
+    title: str
+    text: str
+    kind: Literal["text", "missing"] = "text"
+
+
+def references(question: Question) -> tuple[Reference, ...]:
+    """The references of a question in order, each once; those in a fence are plain text."""
+    found = dict[Reference, None]()
+    fence = ""
+    for line in question.text.split("\n"):
+        mark = _FENCE.match(line)
+        if fence:
+            closes = mark and mark["ticks"].startswith(fence) and not line.strip().strip(mark["ticks"][0])
+            fence = "" if closes else fence
+        elif mark:
+            fence = mark["ticks"]
+        else:
+            found.update((_reference(each["name"]), None) for each in _REFERENCE.finditer(line))
+    return tuple(found)
+
+
+def _reference(name: str) -> Reference:
+    resource = _RESOURCE.fullmatch(name)
+    return Resource(resource["server"], resource["uri"]) if resource else Path(name)
+
+
+def expansion(brought: Brought) -> list[str]:
+    """The lines that a reference brings into the question; not yet escaped."""
+    if brought.kind == "missing":
+        return [f"`{_title(brought.title)}`: {brought.text}"]
+    lines = brought.text.removesuffix("\n").split("\n") if brought.text else []
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", brought.text)), default=0))
+    count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
+    suffix = brought.title.rpartition(".")[2] if "." in brought.title else ""
+    info = _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
+    return [f"`{_title(brought.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
+
+
+def _title(title: str) -> str:
+    return title.replace("`", "'").replace("\n", " ")

@@ -1,0 +1,62 @@
+"""The texts that questions refer to: files of the working directory.
+
+Only what is inside the working directory is read, links resolved, and only text, up to a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from parley.chat.grammar import fit
+from parley.chat.references import Brought, Reference, Resource
+from parley.tools.results import size_text
+
+MOST_BYTES = 262_144
+MOST_FILES = 100
+
+
+class FileReferences:
+    """Implements the engine's references; `folder` says what the working directory is now."""
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._folder = folder
+
+    async def bring(self, reference: Reference) -> Sequence[Brought]:
+        """The text of a file, or of all files of a glob; a line that says why where there is none."""
+        if isinstance(reference, Resource):
+            what = f"{reference.server}:{reference.uri}"
+            return [_missing(what, "resources of servers cannot be read yet")]
+        return await asyncio.to_thread(_files, self._folder().resolve(), reference.name)
+
+
+def _files(folder: Path, name: str) -> Sequence[Brought]:
+    if not any(sign in name for sign in "*?["):
+        return [_file(folder, folder / Path(name).expanduser(), name)]
+    try:
+        found = sorted(path for path in folder.glob(name) if path.is_file())
+    except (ValueError, NotImplementedError):
+        return [_missing(name, "only patterns inside the working directory are read")]
+    brought = [_file(folder, path, path.relative_to(folder).as_posix()) for path in found[:MOST_FILES]]
+    if len(found) > MOST_FILES:
+        brought.append(_missing(name, f"{len(found) - MOST_FILES} more files are left out"))
+    return brought or [_missing(name, "no file matches")]
+
+
+def _file(folder: Path, path: Path, name: str) -> Brought:
+    path = path.resolve()
+    if not path.is_relative_to(folder):
+        return _missing(name, "outside the working directory: not read")
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return _missing(name, f"too large ({size_text(path.stat().st_size)}): not read")
+        return Brought(name, fit(path.read_text(encoding="utf-8")))
+    except UnicodeDecodeError:
+        return _missing(name, "no text: not read")
+    except OSError as error:
+        return _missing(name, error.strerror or "cannot be read")
+
+
+def _missing(name: str, why: str) -> Brought:
+    return Brought(name, why, "missing")
