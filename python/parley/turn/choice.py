@@ -31,12 +31,14 @@ class Chosen:
 
 
 def exchange_at(transcript: Transcript, line: int) -> int | None:
-    """The number of the exchange that line (counted from 0) is in; None above the first."""
-    number = None
-    for at, exchange in enumerate(transcript.exchanges):
-        if exchange.span.start <= line:
-            number = at
-    return number
+    """The number of the exchange that a line (counted from 0) is in; above the first, that is the first.
+
+    None where the transcript has no exchange.
+    """
+    if not transcript.exchanges:
+        return None
+    above = (at for at, exchange in enumerate(transcript.exchanges) if exchange.span.start <= line)
+    return max(above, default=0)
 
 
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
