@@ -1,0 +1,141 @@
+"""Requests to models that may have no tools: the provider's own tried first, failed calls tried again.
+
+Sends nothing itself, and decides by `models.attempts` what a further try is like. Remembers for the life of
+the process which models have no tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from parley.errors import ModelError
+from parley.models.ask import Ask
+from parley.models.attempts import Attempts, Shown
+from parley.models.events import Call, Event, TextDelta
+from parley.models.prompted import PromptAsk, TryFailed
+
+Send: TypeAlias = Callable[[Ask], AsyncIterator[Event]]
+Tell: TypeAlias = Callable[[str], None]
+
+_REFUSALS = (
+    "does not support tools",  # Ollama
+    "does not support function calling",
+    "no endpoints found that support tool use",  # OpenRouter
+    "requires --enable-auto-tool-choice",  # vLLM
+    "tools param requires --jinja",  # llama.cpp
+)
+"""How servers say that a model, or the server as it was started, has no tools."""
+
+
+class Prompting:
+    """Asks models for replies with tool calls, whatever they know of tools. One for a process.
+
+    `records` is a file that gets a line of JSON for each reply that was corrected after failures.
+    """
+
+    def __init__(
+        self,
+        attempts: Attempts | None = None,
+        records: str | None = None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
+        self._attempts = attempts or Attempts()
+        self._records = Path(records).expanduser() if records else None
+        self._sleep = sleep
+        self._luck = luck
+        self._without_tools = set[tuple[str, str]]()
+
+    def settled(self, ask: Ask) -> Ask:
+        """The request in the mode that is known to be the one for its model."""
+        if not isinstance(ask, PromptAsk) or ask.mode != "auto":
+            return ask
+        has_none = (ask.provider, ask.model) in self._without_tools or not ask.template.native
+        return replace(ask, mode="json") if has_none else ask
+
+    def stream(self, send: Send, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
+        """What the model says, by way of `send`. Raises ModelError, also where all tries failed."""
+        ask = self.settled(ask)
+        if not isinstance(ask, PromptAsk):
+            return send(ask)
+        return self._native_first(send, ask, tell) if ask.mode == "auto" else self._tries(send, ask, tell)
+
+    async def _native_first(self, send: Send, ask: PromptAsk, tell: Tell) -> AsyncIterator[Event]:
+        try:
+            async for event in send(ask):
+                yield event
+        except ModelError as error:
+            if not _refuses_tools(error):
+                raise
+        else:
+            return
+        self._without_tools.add((ask.provider, ask.model))
+        tell(f"{ask.model} has no tools of its own: they are described to it in words")
+        async for event in self._tries(send, replace(ask, mode="json"), tell):
+            yield event
+
+    async def _tries(self, send: Send, ask: PromptAsk, tell: Tell) -> AsyncIterator[Event]:
+        attempts, shown, failed = self._attempts, Shown(), list[TryFailed]()
+        while True:
+            said = list[Event]()
+            warmth = attempts.temperature(ask.temperature)
+            try:
+                async for event in send(replace(ask, errors=attempts.errors, temperature=warmth)):
+                    said.append(event)
+                    for each in shown.feed(event):
+                        yield each
+            except TryFailed as failure:
+                attempts = attempts.after(str(failure))
+                failed.append(failure)
+                if attempts.is_exhausted:
+                    raise _gave_up(ask, attempts) from failure
+            except ModelError:
+                for each in shown.rest():
+                    yield each
+                raise
+            else:
+                self._record(ask, failed, said)
+                return
+            shown.failed()
+            tell(f"The tool call failed, retry {len(failed)} of {attempts.max_retries}...")
+            await self._sleep(attempts.delay_s(self._luck()))
+
+    def _record(self, ask: PromptAsk, failed: list[TryFailed], said: list[Event]) -> None:
+        if not (self._records and failed):
+            return
+        calls = [event.call for event in said if isinstance(event, Call)]
+        line: dict[str, Any] = {
+            "provider": ask.provider,
+            "model": ask.model,
+            "mode": ask.mode,
+            "failed": [{"error": str(each), "said": each.said} for each in failed],
+            "corrected": {
+                "said": "".join(event.text for event in said if isinstance(event, TextDelta)),
+                "calls": [{"name": call.name, "arguments": call.arguments} for call in calls],
+            },
+        }
+        self._records.parent.mkdir(parents=True, exist_ok=True)
+        with self._records.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _refuses_tools(error: ModelError) -> bool:
+    said = str(error).lower()
+    return error.status is not None and any(phrase in said for phrase in _REFUSALS)
+
+
+def _gave_up(ask: PromptAsk, attempts: Attempts) -> ModelError:
+    count = len(attempts.errors)
+    times = "1 attempt" if count == 1 else f"{count} attempts"
+    return ModelError(
+        f"{ask.model} made no valid tool call in {times}; the last error: {attempts.errors[-1]}. What to do: "
+        "ask again, choose a larger model with :ParleyAgent, or set tool_mode to off",
+        reason=f"no valid tool call in {times}",
+    )

@@ -1,0 +1,175 @@
+"""Tool calls that a model writes as JSON into its text: found while the text arrives, and taken out of it.
+
+A call may stand bare, in a code fence, in the midst of prose, in an array or beside others. Held back is
+what may be the start of one, until it is settled; JSON that is no call stays prose, untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from parley.models.json_calls import INVALID, NAMES, calls_in, is_attempt
+from parley.models.json_scan import QUOTES, JsonScan
+from parley.models.spoken import Failed, Item, Prose, joined
+
+_TRIGGER = re.compile(r"[{\[`<]")
+
+_NAME = "|".join(NAMES)
+_START = rf"(?:\[\s*)?\{{\s*(?:[{QUOTES}][^{QUOTES}\n{{}}]{{1,40}}[{QUOTES}]|'(?:{_NAME})'|(?:{_NAME}))\s*:"
+"""How an object begins that may be a call, whatever the order of its keys."""
+_HALF = (
+    rf"(?:\[\s*|(?:\[\s*)?\{{\s*(?:[{QUOTES}](?:[^{QUOTES}\n{{}}]{{0,40}}(?:[{QUOTES}]\s*)?)?"
+    r"|'[a-z_]{0,9}(?:'\s*)?|[a-z_]{1,9}\s*)?)?"
+)
+"""Any beginning of that."""
+
+
+class _Wrap(NamedTuple):
+    """What models put around a call: its start, any beginning of its start, its end."""
+
+    start: re.Pattern[str]
+    half: re.Pattern[str]
+    end: str
+    """A group of `start`, or the text itself."""
+
+
+def _wrap(start: str, half: str, end: str) -> _Wrap:
+    return _Wrap(re.compile(rf"{start}(?P<json>{_START})"), re.compile(rf"{half}{_HALF}"), end)
+
+
+_INFO = r"[ \t]*[\w+.-]{0,20}[ \t]*"
+_WRAPS = {
+    "{": (_wrap("", "", ""),),
+    "[": (_wrap("", "", ""), _wrap(r"\[TOOL_CALLS\]\s*", r"\[TOOL_CALLS\]\s*", "")),
+    "`": (
+        _wrap(rf"(?P<ticks>`{{3,}}){_INFO}\n\s*", rf"`{{3,}}{_INFO}\n\s*", "ticks"),
+        _wrap(r"(?P<ticks>`{1,2})", r"`{1,2}", "ticks"),
+    ),
+    "<": (_wrap(r"<tool_call>\s*", r"<tool_call>\s*", "</tool_call>"),),
+}
+_HALF_FENCE = re.compile(rf"`+|`{{3,}}{_INFO}")
+_LITERALS = ("<tool_call>", "[TOOL_CALLS]")
+_INLINE = ("`", "``")
+
+
+class JsonExtractor:
+    """Feeds on the text of one reply; gives its prose, and the calls and failed calls in their order.
+
+    `known` are the names of the tools.
+    """
+
+    def __init__(self, known: Collection[str] = ()) -> None:
+        self._known = known
+        self._items = list[Item]()
+        self._held = ""
+        self._scan: JsonScan | None = None
+        self._json_at = self._scanned = 0
+        self._wrap_end = ""
+        """What ends the wrap of the value that is scanned."""
+        self._end = ""
+        """What ends the wrap of the last call: it belongs to the call, wherever it comes."""
+        self._is_after_call = False
+
+    def feed(self, piece: str) -> list[Item]:
+        """What this piece settles; the rest is held back."""
+        self._held += piece
+        return self._settled(is_final=False)
+
+    def end(self, *, cut: bool = False) -> list[Item]:
+        """What is still held back, at the end of the reply; of one that was `cut` half a call is dropped."""
+        items = self._settled(is_final=True)
+        held, self._held, self._scan = self._held, "", None
+        if not held:
+            return items
+        if not is_attempt(held[self._json_at :], self._known):
+            return joined([*items, Prose(held)])
+        return items if cut else [*items, Failed(INVALID, held)]
+
+    def _settled(self, *, is_final: bool) -> list[Item]:
+        while self._held and self._step(is_final=is_final):
+            pass
+        items, self._items = self._items, []
+        return joined(items)
+
+    def _step(self, *, is_final: bool) -> bool:
+        """Settle what comes next; False where more must come for that."""
+        if self._scan:
+            return self._value(self._scan)
+        if self._is_after_call:
+            return self._after_call(is_final=is_final)
+        return self._prose(is_final=is_final)
+
+    def _prose(self, *, is_final: bool) -> bool:
+        found = _TRIGGER.search(self._held)
+        plain = found.start() if found else len(self._held)
+        if plain:
+            self._items.append(Prose(self._take(plain)))
+        elif self._ends(is_final=is_final):
+            self._take(len(self._end))
+            self._end = ""
+        elif not self._begins():
+            if not is_final and (self._may_end() or self._may_begin()):
+                return False
+            ticks = len(self._held) - len(self._held.lstrip("`"))
+            self._items.append(Prose(self._take(max(ticks, 1))))
+        return True
+
+    def _ends(self, *, is_final: bool) -> bool:
+        """Whether the wrap of the last call ends here, and no other fence begins."""
+        rest = self._held.removeprefix(self._end).lstrip(" \t")
+        is_line = rest.startswith("\n") or (is_final and not rest)
+        return is_line and bool(self._end) and self._held.startswith(self._end)
+
+    def _may_end(self) -> bool:
+        held = self._held.rstrip(" \t")
+        return bool(self._end) and (self._end.startswith(self._held) or held == self._end)
+
+    def _begins(self) -> bool:
+        for wrap in _WRAPS[self._held[0]]:
+            if found := wrap.start.match(self._held):
+                self._scan = JsonScan()
+                self._json_at = self._scanned = found.start("json")
+                self._wrap_end = found["ticks"] if wrap.end == "ticks" else wrap.end
+                return True
+        return False
+
+    def _may_begin(self) -> bool:
+        held = self._held
+        return (
+            any(wrap.half.fullmatch(held) for wrap in _WRAPS[held[0]])
+            or bool(_HALF_FENCE.fullmatch(held))
+            or any(literal.startswith(held) for literal in _LITERALS)
+        )
+
+    def _value(self, scan: JsonScan) -> bool:
+        self._scanned = scan.feed(self._held, self._scanned)
+        if scan.state == "open":
+            return False
+        raw = self._held[self._json_at : self._scanned]
+        whole = scan.text if scan.state == "closed" else raw
+        calls = calls_in(whole, self._known)
+        taken = self._take(self._scanned)
+        self._items += calls or [Prose(taken)]
+        if calls:
+            self._end = self._wrap_end or self._end
+            self._is_after_call = bool(self._end)
+        self._scan, self._json_at = None, 0
+        return True
+
+    def _after_call(self, *, is_final: bool) -> bool:
+        rest = self._held.lstrip()
+        if not is_final and self._end.startswith(rest) and rest != self._end:
+            return False
+        self._is_after_call = False
+        if rest.startswith(self._end):
+            self._take(len(self._held) - len(rest) + len(self._end))
+            self._end = ""
+        elif self._end in _INLINE:
+            self._end = ""
+        return True
+
+    def _take(self, length: int) -> str:
+        taken, self._held = self._held[:length], self._held[length:]
+        return taken

@@ -1,0 +1,102 @@
+"""What is found in the text of a model that writes its tool calls into it: prose, thought, calls, failures.
+
+Shared by the two syntaxes, JSON and XML. Knows when a call fits its tool; knows nothing of either syntax,
+of events or of requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from parley.errors import ParleyError
+from parley.tools.catalogue import Catalogue
+from parley.tools.schema import check_arguments
+
+_NAME_SHOWN = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Text that is meant for the user; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """The next piece of a thinking block; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtEnd:
+    """The end of a thinking block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A call: which tool, and the JSON text of its arguments."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Text that was meant as a call and is none; `error` tells the model what to mend."""
+
+    error: str
+    text: str
+
+
+Item: TypeAlias = Prose | Thought | ThoughtEnd | Found | Failed
+
+
+class Reader(Protocol):
+    """Takes the text of a reply in pieces, cut anywhere."""
+
+    def feed(self, piece: str) -> list[Item]:
+        """What this piece settles; the rest is held back."""
+        ...
+
+    def end(self, *, cut: bool = False) -> list[Item]:
+        """What is still held back; of a reply that was `cut` an unfinished call is dropped."""
+        ...
+
+
+class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
+    """A reply went on after its one call; `items` are what the last piece settled before that."""
+
+    def __init__(self, items: list[Item] | None = None) -> None:
+        super().__init__("Tool limit reached - only one tool per message allowed")
+        self.items = items or []
+
+
+class UserCancelled(ParleyError):  # noqa: N818 - as above
+    """The user stopped the reply: nothing more of it is to be read."""
+
+    def __init__(self) -> None:
+        super().__init__("Streaming cancelled by user")
+
+
+def wrong_with(found: Found, catalogue: Catalogue) -> str | None:
+    """What is wrong with a call, in words for the model; None: it may be proposed."""
+    tool = catalogue.get(found.name)
+    if tool is not None:
+        return check_arguments(found.arguments, tool.input_schema)
+    near = catalogue.nearest(found.name)
+    hint = f", did you mean '{near}'?" if near else "."
+    return f"Unknown tool '{found.name[:_NAME_SHOWN]}'{hint} Available tools: {', '.join(catalogue.names())}"
+
+
+def joined(items: list[Item]) -> list[Item]:
+    """The same with adjacent pieces of prose made one."""
+    whole = list[Item]()
+    for item in items:
+        if whole and isinstance(item, Prose) and isinstance(last := whole[-1], Prose):
+            whole[-1] = Prose(last.text + item.text)
+        else:
+            whole.append(item)
+    return whole

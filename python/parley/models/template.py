@@ -1,0 +1,100 @@
+"""Prompt templates: what models of a family are told about tools, read from data files that one can add to.
+
+Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+BUILTIN = Path(__file__).parent / "templates"
+
+Style = Literal["schema", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What the models of one family are told; `json` and `xml` are prompts with `$tools` and `$example`."""
+
+    name: str = "default"
+    models: tuple[str, ...] = ()
+    native: bool = True
+    style: Style = "schema"
+    json: str = ""
+    xml: str = ""
+
+
+Templates = tuple[Template, ...]
+"""The user's first, then those built in."""
+
+
+@cache
+def builtin_templates() -> Templates:
+    """The templates of the package, the default one last."""
+    default = _read(BUILTIN / "default.toml", Template())
+    others = (path for path in sorted(BUILTIN.glob("*.toml")) if path.name != "default.toml")
+    return (*(_read(path, default) for path in others), default)
+
+
+def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
+    """The templates with those of a file, or of all `*.toml` of a folder, before them; what is wrong, too."""
+    builtin = builtin_templates()
+    if path is None:
+        return builtin, ()
+    place, own, problems = Path(path).expanduser(), list[Template](), list[str]()
+    for file in sorted(place.glob("*.toml")) if place.is_dir() else [place]:
+        try:
+            own.append(_read(file, builtin[-1]))
+        except (OSError, ValueError) as error:
+            problems.append(f"parley: prompt_tools.templates: {file}: {error}")
+    return (*own, *builtin), tuple(problems)
+
+
+def template_for(model: str, templates: Templates) -> Template:
+    """The first of those whose pattern fits a model's name most closely: the longest pattern wins."""
+    fits = [(_closeness(model.lower(), template), template) for template in templates]
+    return max(fits, key=lambda each: each[0])[1]
+
+
+def _closeness(model: str, template: Template) -> int:
+    return max((len(p) for p in template.models if fnmatchcase(model, p.lower())), default=0)
+
+
+def _read(path: Path, default: Template) -> Template:
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    known = [field.name for field in fields(Template)]
+    for key, value in table.items():
+        if key not in known:
+            raise ValueError(f"there is no {key!r} in a template; known are {', '.join(known)}")
+        _check(key, value)
+    chosen: dict[str, Any] = {"name": path.stem, "models": ()} | table | _cleaned(table)
+    return replace(default, **chosen)
+
+
+def _cleaned(table: Mapping[str, Any]) -> dict[str, Any]:
+    prompts = {key: table[key].strip() for key in ("json", "xml") if key in table}
+    return prompts | ({"models": tuple(table["models"])} if "models" in table else {})
+
+
+def _check(key: str, value: object) -> None:
+    match key:
+        case "native":
+            _require(isinstance(value, bool), key, "true or false")
+        case "models":
+            patterns = value if isinstance(value, list) else [None]
+            _require(all(isinstance(each, str) for each in patterns), key, "a list of patterns")
+        case "style":
+            _require(value in get_args(Style), key, " or ".join(get_args(Style)))
+        case _:
+            _require(isinstance(value, str), key, "a text")
+
+
+def _require(fits: bool, key: str, wanted: str) -> None:
+    if not fits:
+        raise ValueError(f"{key}: expected {wanted}")

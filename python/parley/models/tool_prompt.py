@@ -1,0 +1,137 @@
+"""What a model is told where its provider has no tools: the tools, the syntax of calls, past errors, results.
+
+All of it is text of a request, made anew from the catalogue and the history each time. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from parley.chat.history import Answered
+from parley.models.outgoing import arguments_text, told, wire_name
+from parley.models.template import Template
+from parley.models.xml_values import written as written_xml
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.convert import object_schema
+
+Syntax: TypeAlias = Literal["json", "xml"]
+
+RESULTS = "Tool results:"
+TOOLS_OFF = "No tool can be called any more. Answer in plain words with what you have."
+
+_FORMATS: Mapping[Syntax, str] = {"json": "valid JSON format", "xml": "the XML format exactly"}
+_SAMPLES: Mapping[str, Any] = {
+    "string": "text",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+}
+
+
+def tool_prompt(syntax: Syntax, template: Template, catalogue: Catalogue) -> str:
+    """The part of the system prompt that offers the tools and says how they are called."""
+    prompt = template.json if syntax == "json" else template.xml
+    shown = "\n".join(_shown(name, tool, template) for name, tool in catalogue.tools)
+    name, tool = catalogue.tools[0]
+    example = written(syntax, name, json.dumps(_sample(tool), ensure_ascii=False))
+    before, marker, after = prompt.partition("$tools")
+    return (
+        before.replace("$example", example) + (shown if marker else "") + after.replace("$example", example)
+    )
+
+
+def written(syntax: Syntax, name: str, arguments: str) -> str:
+    """A call as the model is to write it."""
+    if syntax == "xml":
+        return written_xml(name, arguments)
+    return f'{{"tool": "{wire_name(name)}", "params": {arguments_text(arguments, exact=False)}}}'
+
+
+def results(answered: Sequence[Answered]) -> str:
+    """What the calls returned, as a message: each quoted, so that no result can pass for another."""
+    return "\n\n".join([RESULTS, *map(_result, range(1, len(answered) + 1), answered)])
+
+
+def corrections(syntax: Syntax, errors: Sequence[str]) -> str:
+    """What was wrong with the replies before, for the next try."""
+    attempts = "\n".join(f"Attempt {number}: {error}" for number, error in enumerate(errors, 1))
+    return (
+        f"IMPORTANT: Previous attempts failed with these errors:\n{attempts}\n\n"
+        "Please correct these issues in your response. Ensure:\n"
+        f"1. Tool calls use {_FORMATS[syntax]}\n"
+        "2. Parameter names match the schema exactly\n"
+        "3. Required parameters are not missing"
+    )
+
+
+def _result(number: int, each: Answered) -> str:
+    content = told(each)
+    longest = max(map(len, re.findall("`+", content)), default=0)
+    fence = "`" * max(3, longest + 1)
+    outcome = "" if each.status == "ok" else " failed"
+    return f"{number}. {wire_name(each.call.name)}{outcome}\n{fence}\n{content}\n{fence}"
+
+
+def _shown(name: str, tool: Tool, template: Template) -> str:
+    schema = object_schema(tool.input_schema)
+    about = tool.description or tool.title
+    if template.style == "code":
+        return "\n".join(_signature(name, about, schema))
+    described = {"name": name} | ({"description": about} if about else {}) | {"parameters": schema}
+    return json.dumps(described, ensure_ascii=False, separators=(",", ":"))
+
+
+def _signature(name: str, about: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    """The tool as a function without a body, its parameters described in its docstring."""
+    properties, required = schema["properties"], schema.get("required", ())
+    params = [
+        f"{key}: {_type(each)}{'' if key in required else ' = ...'}" for key, each in properties.items()
+    ]
+    yield f"def {name}({', '.join(params)}):"
+    notes = [
+        f"{key}: {json.dumps(rest, ensure_ascii=False)}"
+        for key, each in properties.items()
+        if isinstance(each, Mapping)
+        and (rest := {k: v for k, v in each.items() if k not in ("type", "title")})
+    ]
+    yield from (f"    # {line}" for line in "\n".join([*filter(None, [about]), *notes]).split("\n") if line)
+
+
+def _type(schema: object) -> str:
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return _TYPES.get(kind, "object") if isinstance(kind, str) else "object"
+
+
+def _sample(tool: Tool) -> dict[str, Any]:
+    """Arguments that show the form: what is required, else the first parameter."""
+    schema = object_schema(tool.input_schema)
+    properties = schema["properties"]
+    wanted = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]
+    return {name: _sample_value(properties[name]) for name in wanted}
+
+
+def _sample_value(schema: object) -> Any:
+    if not isinstance(schema, Mapping):
+        return "text"
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    for key in ("enum", "examples"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    kind = schema.get("type")
+    return _SAMPLES.get(kind, "text") if isinstance(kind, str) else "text"

@@ -1,0 +1,260 @@
+"""Tool calls that a model writes between tags: `<tool:name><param:x>value</param:x></tool:name>`.
+
+Taken out of the text while it arrives, cut anywhere. What stands between a parameter's tags is the value, to
+the letter, whatever it looks like. Knows the tags, and nothing of schemas beyond asking for values by them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+
+from parley.models.spoken import (
+    Failed,
+    Found,
+    Item,
+    Prose,
+    Thought,
+    ThoughtEnd,
+    ToolLimitReached,
+    UserCancelled,
+    joined,
+)
+from parley.models.think_tags import ThinkTags
+from parley.models.xml_values import arguments_json, unwrapped
+from parley.tools.catalogue import Catalogue
+
+log = logging.getLogger(__name__)
+
+_TRIGGER = re.compile("[<`]")
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:(?P<kind>tool|param):(?P<name>[\w.-]{1,128})|(?P<think>think(?:ing)?))[ \t]*>",
+    re.ASCII,
+)
+_HALF_TAG = re.compile(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
+_WORDS = ("tool:", "param:", "thinking")
+_FENCE = re.compile(r"(`{3,})[ \t]*\w{0,20}[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
+_HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
+
+
+def _may_be_tag(text: str) -> bool:
+    """Whether this is the beginning of a tag."""
+    word = text[1:].removeprefix("/")
+    return any(each.startswith(word) for each in _WORDS) or bool(_HALF_TAG.fullmatch(text))
+
+
+def _may_be_fence(text: str) -> bool:
+    found = _HALF_FENCE.fullmatch(text)
+    return bool(found and (found["tag"] is None or _may_be_tag(found["tag"])))
+
+
+class XmlParser:
+    """Feeds on the text of one reply; gives prose, thoughts, calls and failures in their order.
+
+    If `single`, the first call ends the reply: `ToolLimitReached` is raised at anything but blanks after
+    it. After that, or a failure, nothing more is read.
+    """
+
+    def __init__(self, catalogue: Catalogue, *, single: bool = True) -> None:
+        self._catalogue = catalogue
+        self._single = single
+        self._items = list[Item]()
+        self._held = ""
+        self._step: Callable[[bool], bool] = self._prose
+        self._stopped: ToolLimitReached | UserCancelled | None = None
+        self._block = ""
+        """The text of the tool block that has begun."""
+        self._tool = self._param = ""
+        self._params = list[tuple[str, str]]()
+        self._searched = 0
+        self._is_quoted = False
+        """Whether a backtick came last: a tag after it is something the model writes about."""
+        self._fence = ""
+        self._tags = ThinkTags()
+        self._tools = self._kept = 0
+        self._is_saying = False
+
+    def feed(self, piece: str) -> list[Item]:
+        """What this piece settles; the rest is held back."""
+        self._held += piece
+        return self._settled(is_final=False)
+
+    def end(self, *, cut: bool = False) -> list[Item]:
+        """What is still held back, at the end of the reply; of one that was `cut` half a block is dropped."""
+        if self._stopped:
+            return []
+        items = self._settled(is_final=True)
+        return [item for item in items if not (cut and isinstance(item, Failed))]
+
+    def cancel(self) -> None:
+        """The user wants no more of it: from now on `feed` raises UserCancelled."""
+        self._stopped = UserCancelled()
+
+    def _settled(self, *, is_final: bool) -> list[Item]:
+        if self._stopped:
+            raise self._stopped
+        while (self._held or is_final) and self._step(is_final):
+            pass
+        items, self._items = joined(self._items), []
+        if isinstance(self._stopped, ToolLimitReached):
+            self._stopped.items = items
+            raise self._stopped
+        return items
+
+    # What may come where; each settles what it can, and returns False where more must come.
+
+    def _prose(self, is_final: bool) -> bool:
+        if not self._held:
+            return False
+        found = _TRIGGER.search(self._held)
+        plain = found.start() if found else len(self._held)
+        if plain:
+            self._say(plain)
+        elif self._held[0] == "`":
+            return self._ticks(is_final)
+        elif (tag := _TAG.match(self._held)) and not self._is_quoted:
+            self._open(tag)
+        elif self._is_quoted or not _may_be_tag(self._held):
+            self._say(1)
+        elif not is_final:
+            return False
+        elif self._held.startswith("<tool:"):
+            self._fail(f"The tag {self._held} is not complete", self._held)
+        else:
+            self._say(len(self._held))
+        return True
+
+    def _ticks(self, is_final: bool) -> bool:
+        if fence := _FENCE.match(self._held):
+            self._fence = fence[1]
+            self._take(fence.end())
+        elif not is_final and _may_be_fence(self._held):
+            return False
+        else:
+            self._say(len(self._held) - len(self._held.lstrip("`")))
+        return True
+
+    def _open(self, tag: re.Match[str]) -> None:
+        name, text = tag["name"], self._take(tag.end())
+        self._is_saying = False
+        match tag["close"], tag["kind"]:
+            case "", "tool":
+                self._tool, self._params, self._block = name, [], text
+                self._tools += 1
+                self._step = self._inside
+            case "", None:
+                self._tags = ThinkTags()
+                self._tags.feed(text)
+                self._kept += 1
+                self._step = self._think
+            case _, None:
+                self._items.append(Prose(text))
+            case _, "tool":
+                self._fail(f"{text} closes no tool: there is no <tool:{name}> before it", text)
+            case _:
+                self._fail(
+                    f"Parameter '{name}' stands outside of a tool: {text} needs a <tool:…> around it", text
+                )
+
+    def _inside(self, is_final: bool) -> bool:
+        """Between the tags of a tool, where nothing stands but parameters."""
+        self._block += self._take(len(self._held) - len(self._held.lstrip()))
+        tag = _TAG.match(self._held)
+        if not tag and not is_final and (not self._held or _may_be_tag(self._held)):
+            return False
+        text = self._take(tag.end()) if tag else ""
+        self._block += text
+        match tag and (tag["close"], tag["kind"], tag["name"]):
+            case "", "param", name:
+                self._param, self._searched = name, 0
+                self._step = self._value
+            case "/", "tool", self._tool:
+                self._complete()
+            case "/", "tool" | "param", _:
+                self._fail(f"<tool:{self._tool}> is not closed by {text}, but by </tool:{self._tool}>")
+            case "", "tool", _:
+                self._fail(f"<tool:{self._tool}> must be closed before {text} begins")
+            case _ if self._held or text:
+                self._fail(f"Text in <tool:{self._tool}> stands outside of its parameters")
+            case _:
+                self._fail(f"<tool:{self._tool}> is not closed: </tool:{self._tool}> is missing")
+        return True
+
+    def _value(self, is_final: bool) -> bool:
+        closing = f"</param:{self._param}>"
+        end = self._held.find(closing, self._searched)
+        if end >= 0:
+            self._params.append((self._param, unwrapped(self._held[:end])))
+            self._block += self._take(end + len(closing))
+            self._step = self._inside
+        elif is_final:
+            other = re.search(r"</param:[\w.-]{1,128}>", self._held)
+            hint = f", but by {other[0]}" if other else f": {closing} is missing"
+            self._block += self._held
+            self._fail(f"Parameter '{self._param}' of <tool:{self._tool}> is not closed{hint}")
+        else:
+            self._searched = max(0, len(self._held) - len(closing))
+            return False
+        return True
+
+    def _complete(self) -> None:
+        tool = self._catalogue.get(self._tool)
+        schema = tool.input_schema if tool else {}
+        self._items.append(Found(self._tool, arguments_json(self._params, schema)))
+        self._kept += 1
+        self._step = self._after
+
+    def _after(self, is_final: bool) -> bool:
+        """After a block; the fence around it, if there is one, ends here."""
+        rest = self._held.lstrip()
+        if not is_final and self._fence.startswith(rest) and rest != self._fence:
+            return False
+        if self._fence and rest.startswith(self._fence):
+            self._take(len(self._held) - len(rest) + len(self._fence))
+        self._fence = ""
+        self._step = self._over if self._single else self._prose
+        return True
+
+    def _over(self, is_final: bool) -> bool:
+        """After the one call that a reply may have; blanks are nothing."""
+        if self._held.strip():
+            log.debug("Tool limit reached after tool #%d, stopping generation", self._tools)
+            log.debug("Collected %d content blocks before tool limit", self._kept)
+            self._stopped = ToolLimitReached()
+        self._held = ""
+        return False
+
+    def _think(self, is_final: bool) -> bool:
+        """In a thinking block, and in the blanks after it."""
+        found = self._tags.feed(self._take(len(self._held)))
+        for kind, piece in found + (self._tags.end() if is_final else []):
+            match kind:
+                case "thinking":
+                    self._items.append(Thought(piece))
+                case "end":
+                    self._items.append(ThoughtEnd())
+                case "text":
+                    self._held, self._step = piece, self._prose
+        return bool(self._held)
+
+    def _ended(self, is_final: bool) -> bool:
+        """After a failure, or the end: nothing more is read."""
+        self._held = ""
+        return False
+
+    def _fail(self, error: str, text: str = "") -> None:
+        self._items.append(Failed(error, text or self._block))
+        self._step = self._ended
+
+    def _say(self, length: int) -> None:
+        said = self._take(length)
+        self._is_quoted = said in ("`", "``")
+        if said.strip() and not self._is_saying:
+            self._is_saying = True
+            self._kept += 1
+        self._items.append(Prose(said))
+
+    def _take(self, length: int) -> str:
+        taken, self._held = self._held[:length], self._held[length:]
+        return taken

@@ -1,0 +1,130 @@
+"""The values between a call's tags, in both directions: tagged texts as JSON by the tool's schema, and back.
+
+A text is taken as its parameter's schema wants it; what does not fit stays a string, and the check of the
+arguments then says what was wanted. Knows nothing of streams.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from parley.chat.grammar import fit
+from parley.models.outgoing import RAW, arguments_object, wire_name
+
+_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_SIMPLE = ("boolean", "integer", "number", "null")
+
+
+def arguments_json(params: Iterable[tuple[str, str]], schema: object) -> str:
+    """The arguments of a call as JSON text; a parameter given twice is an array."""
+    given: dict[str, list[str]] = {}
+    for name, value in params:
+        given.setdefault(name, []).append(value)
+    known = _mapping(_mapping(schema).get("properties"))
+    pairs = (f"{_string(name)}: {_value(texts, known.get(name))}" for name, texts in given.items())
+    return f"{{{', '.join(pairs)}}}"
+
+
+def unwrapped(value: str) -> str:
+    """A value as it is meant: tags on lines of their own do not make its first and last line."""
+    if not value.startswith("\n"):
+        return value
+    return value[1:].removesuffix("\n")
+
+
+def _value(texts: list[str], schema: object) -> str:
+    kinds = _kinds(schema)
+    if "array" in kinds and (len(texts) > 1 or "string" not in kinds):
+        return _array(texts, _mapping(schema).get("items"))
+    if len(texts) > 1:
+        return f"[{', '.join(_one(text, kinds) for text in texts)}]"
+    return _one(texts[0], kinds)
+
+
+def _array(texts: list[str], items: object) -> str:
+    """The elements, one for each tag; a single tag may hold them all, as JSON."""
+    if len(texts) == 1 and isinstance(_decoded(texts[0]), list):
+        return texts[0].strip()
+    return f"[{', '.join(_value([text], items) for text in texts)}]"
+
+
+def _one(text: str, kinds: frozenset[str]) -> str:
+    word = text.strip()
+    for kind in _SIMPLE:
+        if kind in kinds and (literal := _literal(word, kind)):
+            return literal
+    if "object" in kinds and isinstance(_decoded(text), dict):
+        return word
+    return _string(text)
+
+
+def _literal(word: str, kind: str) -> str | None:
+    match kind:
+        case "boolean":
+            return word.lower() if word.lower() in ("true", "false") else None
+        case "integer":
+            return word if _INTEGER.fullmatch(word) else None
+        case "number":
+            return word if _NUMBER.fullmatch(word) else None
+        case _:
+            return "null" if word == "null" else None
+
+
+def _kinds(schema: object) -> frozenset[str]:
+    """The types that a value may have; none where the schema does not say."""
+    table = _mapping(schema)
+    named = table.get("type")
+    kinds = {named} if isinstance(named, str) else set(named) if isinstance(named, list) else set()
+    for key in ("anyOf", "oneOf"):
+        branches = table.get(key)
+        for branch in branches if isinstance(branches, list) else []:
+            kinds |= _kinds(branch)
+    return frozenset(kinds)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _decoded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# --- And back ---------------------------------------------------------------------------------------------
+
+
+def written(name: str, arguments: str) -> str:
+    """A past call in the tags' syntax; arguments that cannot be tagged stand as JSON in one parameter."""
+    value = arguments_object(arguments)
+    tags = [tag for key, each in value.items() for tag in _tags(key, each)]
+    if None in tags:
+        whole = json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
+        tags = [f"<param:{RAW}>{whole}</param:{RAW}>"]
+    lines = [f"<tool:{wire_name(name)}>", *filter(None, tags), f"</tool:{wire_name(name)}>"]
+    return fit("\n".join(lines))
+
+
+def _tags(key: str, value: object) -> Iterator[str | None]:
+    """The tags of a parameter, an array's elements each in its own; None where it cannot be tagged."""
+    closing = f"</param:{key}>"
+    for text in _texts(value):
+        is_sound = _NAME.fullmatch(key) and closing not in text
+        block = f"\n{text}\n" if "\n" in text else text
+        yield f"<param:{key}>{block}{closing}" if is_sound else None
+
+
+def _texts(value: object) -> list[str]:
+    elements = value if isinstance(value, list) and value else [value]
+    return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in elements]
