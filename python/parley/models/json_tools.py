@@ -44,7 +44,7 @@ _WRAPS = {
     "{": (_wrap("", "", ""),),
     "[": (_wrap("", "", ""), _wrap(r"\[TOOL_CALLS\]\s*", r"\[TOOL_CALLS\]\s*", "")),
     "`": (
-        _wrap(rf"(?P<ticks>`{{3,}}){_INFO}\n\s*", rf"`{{3,}}{_INFO}\n\s*", "ticks"),
+        _wrap(rf"(?P<ticks>`{{3,}})(?P<info>{_INFO})\n\s*", rf"`{{3,}}{_INFO}\n\s*", "ticks"),
         _wrap(r"(?P<ticks>`{1,2})", r"`{1,2}", "ticks"),
     ),
     "<": (_wrap(r"<tool_call>\s*", r"<tool_call>\s*", "</tool_call>"),),
@@ -71,6 +71,8 @@ class JsonExtractor:
         self._end = ""
         """What ends the wrap of the last call: it belongs to the call, wherever it comes."""
         self._is_after_call = False
+        self._code = ""
+        """What closes the code block of the prose, "" outside of one."""
 
     def feed(self, piece: str) -> list[Item]:
         """What this piece settles; the rest is held back."""
@@ -113,8 +115,17 @@ class JsonExtractor:
             if not is_final and (self._may_end() or self._may_begin()):
                 return False
             ticks = len(self._held) - len(self._held.lstrip("`"))
-            self._items.append(Prose(self._take(max(ticks, 1))))
+            if ticks:
+                self._end = ""  # another fence or code span begins: what ends now is that
+            self._items.append(Prose(self._fenced(self._take(max(ticks, 1)))))
         return True
+
+    def _fenced(self, said: str) -> str:
+        """Prose, with note taken of the code block that it begins or ends."""
+        if said.startswith("```"):
+            ticks = said[: len(said) - len(said.lstrip("`"))]
+            self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
+        return said
 
     def _ends(self, *, is_final: bool) -> bool:
         """Whether the wrap of the last call ends here, and no other fence begins."""
@@ -128,7 +139,8 @@ class JsonExtractor:
 
     def _begins(self) -> bool:
         for wrap in _WRAPS[self._held[0]]:
-            if found := wrap.start.match(self._held):
+            found = wrap.start.match(self._held)
+            if found and not (self._code and not found.groupdict().get("info", "x").strip()):
                 self._scan = JsonScan()
                 self._json_at = self._scanned = found.start("json")
                 self._wrap_end = found["ticks"] if wrap.end == "ticks" else wrap.end
@@ -151,7 +163,7 @@ class JsonExtractor:
         whole = scan.text if scan.state == "closed" else raw
         calls = calls_in(whole, self._known)
         taken = self._take(self._scanned)
-        self._items += calls or [Prose(taken)]
+        self._items += calls or [Prose(self._fenced(taken))]
         if calls:
             self._end = self._wrap_end or self._end
             self._is_after_call = bool(self._end)

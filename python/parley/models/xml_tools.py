@@ -33,8 +33,10 @@ _TAG = re.compile(
     re.ASCII,
 )
 _HALF_TAG = re.compile(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
+_SPAN = "``"
+"""As many backticks as a code span has at most; more are a fence."""
 _WORDS = ("tool:", "param:", "thinking")
-_FENCE = re.compile(r"(`{3,})[ \t]*\w{0,20}[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
+_FENCE = re.compile(r"(`{3,})[ \t]*(\w{0,20})[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
 _HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
 
 
@@ -70,7 +72,8 @@ class XmlParser:
         self._searched = 0
         self._is_quoted = False
         """Whether a backtick came last: a tag after it is something the model writes about."""
-        self._fence = ""
+        self._fence = self._code = ""
+        """What ends the fence around a block, and a code block of the prose."""
         self._tags = ThinkTags()
         self._tools = self._kept = 0
         self._is_saying = False
@@ -126,13 +129,17 @@ class XmlParser:
         return True
 
     def _ticks(self, is_final: bool) -> bool:
-        if fence := _FENCE.match(self._held):
+        fence = _FENCE.match(self._held)
+        if fence and (fence[2] or not self._code):
             self._fence = fence[1]
             self._take(fence.end())
-        elif not is_final and _may_be_fence(self._held):
+        elif not is_final and not fence and _may_be_fence(self._held):
             return False
         else:
-            self._say(len(self._held) - len(self._held.lstrip("`")))
+            ticks = self._held[: len(self._held) - len(self._held.lstrip("`"))]
+            self._say(len(ticks))
+            if len(ticks) > len(_SPAN):
+                self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
         return True
 
     def _open(self, tag: re.Match[str]) -> None:
@@ -249,7 +256,7 @@ class XmlParser:
 
     def _say(self, length: int) -> None:
         said = self._take(length)
-        self._is_quoted = said in ("`", "``")
+        self._is_quoted = said in ("`", _SPAN)
         if said.strip() and not self._is_saying:
             self._is_saying = True
             self._kept += 1

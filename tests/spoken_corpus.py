@@ -1,0 +1,98 @@
+"""The corpora of texts with tool calls in them, and what a reader is to make of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from parley.models.json_tools import JsonExtractor
+from parley.models.spoken import Failed, Found, Item, Prose, Reader, Thought, ThoughtEnd, ToolLimitReached
+from parley.models.xml_tools import XmlParser
+from parley.tools.catalogue import Catalogue, Tool
+
+STREAMS = Path(__file__).parent / "streams"
+
+
+def _tool(name: str, required: list[str], **properties: Any) -> Tool:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return Tool("demo", name, description=f"To {name}.", input_schema=schema)
+
+
+TOOLS = Catalogue.of(
+    [
+        _tool("web_search", ["query"], query={"type": "string"}, limit={"type": "integer"}),
+        _tool("read_file", ["path"], path={"type": "string"}, binary={"type": "boolean"}),
+        _tool(
+            "edit",
+            [],
+            paths={"type": "array", "items": {"type": "string"}},
+            lines={"type": "array", "items": {"type": "integer"}},
+            diff={"type": "string"},
+            weight={"type": ["number", "null"]},
+            options={"type": "object"},
+            anything={},
+        ),
+    ]
+)
+
+Plain = list[str]
+"""`["prose", text]`, `["call", name, arguments]`, `["failed", error]`, `["thought", text]`, `["end"]` or
+`["limit"]`."""
+
+
+def reader(kind: str) -> Reader:
+    """The reader of a corpus: `json_tools`, or `xml_tools` with `single` or `unlimited` behind a dot."""
+    if kind == "json_tools":
+        return JsonExtractor(TOOLS.names())
+    return XmlParser(TOOLS, single=kind.endswith("single"))
+
+
+def read(kind: str, pieces: Iterable[str]) -> list[Plain]:
+    """What the reader makes of a text in these pieces; adjacent pieces of one kind are one."""
+    found, taking = list[Item](), reader(kind)
+    limit = list[Plain]()
+    try:
+        for piece in pieces:
+            found += taking.feed(piece)
+        found += taking.end()
+    except ToolLimitReached as reached:
+        found += reached.items
+        limit = [["limit"]]
+    said = list[Plain]()
+    for item in map(plain, found):
+        if said and item[0] == said[-1][0] and item[0] in ("prose", "thought"):
+            said[-1] = [item[0], said[-1][1] + item[1]]
+        else:
+            said.append(item)
+    return said + limit
+
+
+def plain(item: Item) -> Plain:
+    """An item as the corpus writes it."""
+    match item:
+        case Prose(text):
+            return ["prose", text]
+        case Found(name, arguments):
+            return ["call", name, arguments]
+        case Failed(error):
+            return ["failed", error]
+        case Thought(text):
+            return ["thought", text]
+        case ThoughtEnd():
+            return ["end"]
+
+
+def cases() -> list[tuple[str, Path]]:
+    """Each text with each reader it is for."""
+    texts = sorted(STREAMS.glob("json_tools/*.txt")), sorted(STREAMS.glob("xml_tools/*.txt"))
+    kinds = "xml_tools.single", "xml_tools.unlimited"
+    return [("json_tools", path) for path in texts[0]] + [(k, path) for path in texts[1] for k in kinds]
+
+
+def expected(kind: str, path: Path) -> list[Plain]:
+    """What stands beside a text; in XML under the filter's name."""
+    found: Any = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    wanted: list[Plain] = found if kind == "json_tools" else found[kind.partition(".")[2]]
+    return wanted
