@@ -120,6 +120,6 @@ def test_a_call_that_cannot_be_read_waits_until_it_is_declined() -> None:
     assert press(declined, 4, "yN", "letter").proposals == ()
 
 
-@pytest.mark.parametrize(("line", "number"), [(0, None), (1, 0), (2, 0), (3, 1), (99, 1)])
-def test_a_line_is_in_the_exchange_that_began_above(line: int, number: int | None) -> None:
+@pytest.mark.parametrize(("line", "number"), [(0, 0), (1, 0), (2, 0), (3, 1), (99, 1)])
+def test_a_line_is_in_the_exchange_that_began_above(line: int, number: int) -> None:
     assert exchange_at(parse("preamble\n💬: a\nmore\n💬: b\n"), line) == number

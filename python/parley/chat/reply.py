@@ -7,12 +7,20 @@ into a marker, and blank ends. Knows nothing of calls: those are lines of their 
 
 from __future__ import annotations
 
+import re
+
 from parley.chat import grammar
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Thinking
 from parley.chat.writer import thinking_lines
 
 _BLANKS = " \t\r\n"
+_NO_WORD = r"[\s\[\]\0\ud800-\udfff]"
+
+
+def thinker(provider: str, model: str) -> tuple[str, str]:
+    """Provider and model as the bracket of a thinking block can hold them, whatever they are called."""
+    return re.sub(f"{_NO_WORD}|:", "_", provider) or "_", re.sub(_NO_WORD, "_", model) or "_"
 
 
 class ReplyWriter:

@@ -37,12 +37,12 @@ class TextDocument:
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds."""
-        self._apply(list(change(Snapshot(self.text, self.anchor))))
+        self._apply(list(change(self._snapshot())))
         self._changed()
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Apply an edit and write at the line it names from now on."""
-        edit, line = tip(Snapshot(self.text, self.anchor))
+        edit, line = tip(self._snapshot())
         self._apply([edit])
         self._tip = line
 
@@ -57,6 +57,13 @@ class TextDocument:
     async def settle(self) -> None:
         """What was appended is in the document."""
         self._changed()
+
+    def _snapshot(self) -> Snapshot:
+        """The document before a change, which may take lines away: the exchange is held by its first one."""
+        shot = Snapshot(self.text, self.anchor)
+        if shot.transcript.exchanges:
+            self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
+        return shot
 
     def _apply(self, edits: list[Edit]) -> None:
         self.lines = apply_edits(self.lines, edits)

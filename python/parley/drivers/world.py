@@ -19,12 +19,16 @@ async def together(work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -
         return await one()
 
     tasks = [asyncio.ensure_future(run(one)) for one in work]
+    pending, loop = set(tasks), asyncio.get_running_loop()
+    end = loop.time() + limit_s
     try:
-        for next_done in asyncio.as_completed(tasks, timeout=max(limit_s, 0.0)):
-            try:
-                yield await next_done
-            except TimeoutError:
+        while pending:
+            left = max(end - loop.time(), 0.0)
+            done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
                 return
+            for task in done:
+                yield task.result()
     finally:
         for task in tasks:
             task.cancel()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from parley.chat import edits
-from parley.chat.reply import ReplyWriter
+from parley.chat.reply import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
 from parley.engine.notices import write_notice
-from parley.engine.ports import End, Ports
+from parley.engine.ports import End, Ports, closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
@@ -21,8 +21,9 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
     await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
     reply = _Reply(ports, ask)
     try:
-        async for event in ports.model.stream(ask):
-            await reply.take(event)
+        async with closing(ports.model.stream(ask)) as events:
+            async for event in events:
+                await reply.take(event)
         await reply.end()
     except ModelError as error:
         await reply.cut()
@@ -59,7 +60,7 @@ class _Reply:
 
     def __init__(self, ports: Ports, ask: Ask) -> None:
         self.ports = ports
-        self.provider, self.model = ask.provider, ask.model
+        self.provider, self.model = thinker(ask.provider, ask.model)
         self.writer = ReplyWriter()
         self.calls = list[ToolCall]()
         self.said = False

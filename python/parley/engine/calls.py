@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.looks import Look
-from parley.engine.ports import CallBegan, CallEnded, Ports, Snapshot
+from parley.engine.ports import CallBegan, CallEnded, Ports, Snapshot, closing
 from parley.turn import plan, status
 from parley.turn.approval import Decision, call_key
 
+T = TypeVar("T")
 
-def _find(snapshot: Snapshot, proposal: Proposal) -> Proposal | None:
-    """The same call in the document as it is now, None where it is gone or answered."""
-    open_calls = plan.waiting(snapshot.answer)
-    same = (c for c in open_calls if isinstance(c, Proposal) and c.call == proposal.call)
-    return next(same, None)
+
+def _found(snapshot: Snapshot, wanted: Sequence[tuple[Proposal, T]]) -> Iterator[tuple[Proposal, T]]:
+    """The same calls in the document as it is now, each once; not those that are gone or answered."""
+    open_calls = [call for call in plan.waiting(snapshot.answer) if isinstance(call, Proposal)]
+    for proposal, what in wanted:
+        same = [call for call in open_calls if call.call == proposal.call]
+        if same:  # of lines that a person doubled, the one that was meant
+            found = next((call for call in same if call == proposal), same[0])
+            open_calls.remove(found)
+            yield found, what
 
 
 async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
+    """Give calls their results, as far as they are still there and have none."""
+
     def change(shot: Snapshot) -> list[Edit]:
-        found = [(_find(shot, proposal), result) for proposal, result in results]
-        return [edits.put_result(shot.lines, proposal, result) for proposal, result in found if proposal]
+        return [edits.put_result(shot.lines, call, result) for call, result in _found(shot, results)]
 
     await ports.document.change(change)
 
 
 async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None:
+    """Mark calls, as far as they are still there."""
+
     def change(shot: Snapshot) -> list[Edit]:
-        found = [(_find(shot, proposal), choice) for proposal, choice in choices]
-        return [edits.mark(shot.lines, proposal, choice) for proposal, choice in found if proposal]
+        return [edits.mark(shot.lines, call, choice) for call, choice in _found(shot, choices)]
 
     await ports.document.change(change)
 
@@ -44,8 +53,8 @@ def enter_decisions(ports: Ports, seen: Look, decisions: Sequence[Decision]) -> 
             ports.ledger.enter([(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why)
 
 
-async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], started: float) -> None:
-    """Run approved calls, each result into the document when it comes."""
+async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], started: float) -> bool:
+    """Run approved calls, each result into the document when it comes; False where time ran out before."""
 
     async def run(proposal: Proposal) -> tuple[Proposal, Result | None]:
         tool = seen.catalogue.get(proposal.call.name)
@@ -55,10 +64,15 @@ async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], sta
         return proposal, await ports.tools.call(tool, proposal.call.arguments)
 
     ports.world.status(status.using(proposal.call.name for proposal in proposals))
-    limit = seen.conduct.timeout_s - (ports.world.now() - started)
     batches = [list(proposals)] if seen.conduct.parallel else [[p] for p in proposals]
     for batch in batches:
-        async for proposal, result in ports.world.together([partial(run, p) for p in batch], limit):
-            if result is not None:
-                await settle(ports, [(proposal, result)])
-                ports.world.happened(CallEnded(proposal, result))
+        limit, ended = seen.conduct.timeout_s - (ports.world.now() - started), 0
+        async with closing(ports.world.together([partial(run, p) for p in batch], limit)) as outcomes:
+            async for proposal, result in outcomes:
+                ended += 1
+                if result is not None:
+                    await settle(ports, [(proposal, result)])
+                    ports.world.happened(CallEnded(proposal, result))
+        if ended < len(batch):
+            return False
+    return True

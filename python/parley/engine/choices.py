@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from parley.chat import edits
 from parley.chat.edits import Edit
+from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.looks import look
 from parley.engine.ports import Ports, Resolve, Snapshot
@@ -39,16 +40,16 @@ async def choose(
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule, f"{key} by {rule}")
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
-    declined = f"{plan.DECLINED} {reason}".strip()
+    declined = fit(f"{plan.DECLINED} {reason}".strip())
 
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)
         same = [c for c in open_calls if c in found.proposals]
-        marks = [edits.mark(shot.lines, call, key) for call in same]
+        readable = [c for c in same if isinstance(c, Proposal)]
         if key in YES:
-            return marks
-        answered = [c for c in same if isinstance(c, Proposal)]
-        return marks + [edits.put_result(shot.lines, c, Result("refused", declined)) for c in answered]
+            return [edits.mark(shot.lines, call, key) for call in readable]
+        marks = [edits.mark(shot.lines, call, key) for call in same]
+        return marks + [edits.put_result(shot.lines, c, Result("refused", declined)) for c in readable]
 
     if found.proposals:
         await ports.document.change(change)

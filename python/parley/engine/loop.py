@@ -69,7 +69,8 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
             enter_decisions(ports, seen, decisions)
             await mark(ports, [(d.proposal, "ya") for d in decisions])
         case plan.RunTools(proposals):
-            await run_tools(ports, seen, proposals, started)
+            if not await run_tools(ports, seen, proposals, started):
+                return await _stop(ports, _too_long(seen.conduct))
     return None
 
 
@@ -84,7 +85,11 @@ async def _start_answer(ports: Ports, seen: Look) -> None:
 
 def _in_time(ports: Ports, conduct: Conduct, started: float) -> plan.Stop | None:
     late = ports.world.now() - started > conduct.timeout_s
-    return plan.Stop(f"it took longer than {conduct.timeout_s:g} seconds") if late else None
+    return plan.Stop(_too_long(conduct)) if late else None
+
+
+def _too_long(conduct: Conduct) -> str:
+    return f"it took longer than {conduct.timeout_s:g} seconds"
 
 
 async def _open_question(ports: Ports) -> None:

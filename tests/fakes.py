@@ -1,0 +1,168 @@
+"""A turn without the world: a document in memory, a model with a script, tools that keep a log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from parley.chat.transcript import Choice, Result, ToolCall, Transcript
+from parley.drivers.files import TextDocument
+from parley.drivers.ledger import ChatLedger, LedgerFile
+from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
+from parley.models.ask import Ask
+from parley.models.events import Call, Event, Finished, TextDelta
+from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.approval import Rules
+from parley.turn.choice import Scope
+from parley.turn.limits import Limits
+
+T = TypeVar("T")
+Said = Event | BaseException | Callable[[], None]
+"""A step of a reply: an event, a failure, or something that happens meanwhile."""
+
+
+class CrashError(BaseException):
+    """The process dies here."""
+
+
+class ScriptedModel:
+    """Says its replies one after another, and keeps what it was asked."""
+
+    def __init__(self, *replies: Sequence[Said]) -> None:
+        self.replies = [list(reply) for reply in replies]
+        self.asks = list[Ask]()
+        self.closed = 0
+
+    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        self.asks.append(ask)
+        assert self.replies, "asked once more than the script has replies"
+        try:
+            for said in self.replies.pop(0):
+                if isinstance(said, BaseException):
+                    raise said
+                if callable(said):
+                    said()
+                else:
+                    yield said
+        finally:
+            self.closed += 1
+
+
+def says(text: str) -> list[Said]:
+    """A reply of prose."""
+    return [TextDelta(text), Finished("complete")]
+
+
+def calls(*made: ToolCall, text: str = "") -> list[Said]:
+    """A reply with calls."""
+    prose: list[Said] = [TextDelta(text)] if text else []
+    return [*prose, *map(Call, made), Finished("tool_calls")]
+
+
+class LoggedTools:
+    """Tools whose results are given; `log` holds the calls that reached them."""
+
+    def __init__(
+        self, catalogue: Catalogue, results: Mapping[str, Result | Callable[[str], Result]] | None = None
+    ) -> None:
+        self.offered = catalogue
+        self.results = dict(results or {})
+        self.log = list[tuple[str, str]]()
+
+    async def catalogue(self) -> Catalogue:
+        return self.offered
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        self.log.append((tool.name, arguments))
+        result = self.results.get(tool.name, Result("ok", "fine"))
+        return result(arguments) if callable(result) else result
+
+
+@dataclass
+class FakeWorld:
+    """A clock that is set, and work that is done in order; what would take too long is cut off."""
+
+    time: float = 0.0
+    statuses: list[str] = field(default_factory=list)
+    happenings: list[Happening] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.time
+
+    async def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        self.limits.append(limit_s)
+        end = self.time + limit_s
+        for one in work:
+            outcome = await one()
+            if self.time > end:
+                return
+            yield outcome
+
+    def status(self, text: str) -> None:
+        self.statuses.append(text)
+
+    def happened(self, what: Happening) -> None:
+        self.happenings.append(what)
+
+
+class Turns:
+    """A chat that is moved on as a user would: `run` is the respond key, `press` a choice key."""
+
+    def __init__(
+        self,
+        text: str,
+        model: ScriptedModel,
+        tools: LoggedTools,
+        *,
+        anchor: int | None = None,
+        ledger: ChatLedger | None = None,
+        limits: Limits | None = None,
+        rules: Rules | None = None,
+        scope: Scope = "letter",
+        parallel: bool = True,
+        timeout_s: float = 120.0,
+        provider: str = "anthropic",
+        model_name: str = "claude-sonnet-5-5",
+    ) -> None:
+        self.document = TextDocument(text, 10**6 if anchor is None else anchor)
+        self.model, self.tools, self.world = model, tools, FakeWorld()
+        self.ledger = ledger or LedgerFile(None).chat("chat.md")
+        self.ports = Ports(self.document, model, tools, self.ledger, self.world)
+
+        def resolve(transcript: Transcript) -> Conduct:
+            return Conduct(
+                agent="Demo",
+                ask=Ask(transcript, 0, provider, model_name, system="Be brief."),
+                limits=limits or Limits(),
+                rules=rules or Rules(),
+                tools=lambda catalogue: catalogue,
+                scope=scope,
+                parallel=parallel,
+                timeout_s=timeout_s,
+            )
+
+        self.resolve: Resolve = resolve
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    async def run(self) -> End:
+        return await run_turn(self.ports, self.resolve)
+
+    async def press(self, key: Choice, on: str = "❓", reason: str = "") -> ChoiceMade:
+        """Press a choice key on the last line that holds a text."""
+        line = max(n for n, text in enumerate(self.document.lines) if on in text)
+        return await choose(self.ports, self.resolve, line, key, "key", reason)
+
+    def edit(self, change: Callable[[str], str]) -> None:
+        """What the user does to the text."""
+        self.document.lines = change(self.text).split("\n")[:-1]
+
+    def ask(self, question: str) -> None:
+        """Type a question into the empty one at the end, and put the cursor there."""
+        assert self.text.endswith("💬: \n")
+        self.edit(lambda text: f"{text[:-1]}{question}\n")
+        self.document.anchor = 10**6
