@@ -1,6 +1,6 @@
--- Run by lazy.nvim after an install or update, when the plugin is not loaded yet: makes the Python environment.
-local root = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h')
-local install = dofile(root .. '/lua/parley/install.lua')
+-- Run by lazy.nvim after an install or update, when the plugin is not loaded yet.
+local root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+local install = dofile(root .. "/lua/parley/install.lua")
 
 local said, ended = {}, nil
 install.run({
@@ -20,7 +20,7 @@ while not ended do
   end)
 end
 for _, message in ipairs(said) do
-  if message[2] == 'error' then
+  if message[2] == "error" then
     error(message[1], 0)
   end
   coroutine.yield(message[1])

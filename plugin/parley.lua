@@ -1,15 +1,15 @@
 -- Commands, <Plug> maps and one autocommand; whatever they need is loaded when they are first used.
-if vim.g.loaded_parley or vim.fn.has('nvim-0.10') == 0 then
+if vim.g.loaded_parley or vim.fn.has("nvim-0.10") == 0 then
   return
 end
 vim.g.loaded_parley = true
 
 local commands = {
-  ChatNew = { nargs = '*' },
+  ChatNew = { nargs = "*" },
   Respond = { bang = true },
-  Approve = { nargs = '+', complete = true },
+  Approve = { nargs = "+", complete = true },
   Stop = {},
-  Agent = { nargs = '?', complete = true },
+  Agent = { nargs = "?", complete = true },
   Tools = {},
   Request = {},
   Log = {},
@@ -20,19 +20,19 @@ local commands = {
 for name, opts in pairs(commands) do
   if opts.complete then
     opts.complete = function(lead, line)
-      return require('parley.commands').complete(name, lead, line)
+      return require("parley.commands").complete(name, lead, line)
     end
   end
-  vim.api.nvim_create_user_command('Parley' .. name, function(args)
-    require('parley.commands').run(name, args)
+  vim.api.nvim_create_user_command("Parley" .. name, function(args)
+    require("parley.commands").run(name, args)
   end, opts)
-  vim.api.nvim_set_keymap('n', '<Plug>(Parley' .. name .. ')', '<Cmd>Parley' .. name .. '<CR>', {})
+  vim.api.nvim_set_keymap("n", "<Plug>(Parley" .. name .. ")", "<Cmd>Parley" .. name .. "<CR>", {})
 end
 
-vim.api.nvim_create_autocmd('FileType', {
-  pattern = 'markdown',
-  group = vim.api.nvim_create_augroup('parley', {}),
+vim.api.nvim_create_autocmd("FileType", {
+  pattern = "markdown",
+  group = vim.api.nvim_create_augroup("parley", {}),
   callback = function(event)
-    require('parley.chat').opened(event.buf)
+    require("parley.chat").opened(event.buf)
   end,
 })

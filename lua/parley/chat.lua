@@ -3,28 +3,28 @@ local M = {}
 
 local H = { attached = {} }
 
-M.question = '💬'
+M.question = "💬"
 
 --- The folder of chats.
 ---@return string
 function M.dir()
-  local set = require('parley.host').settings().chat_dir
-  if type(set) == 'string' and set ~= '' then
-    return vim.fs.normalize(vim.fn.fnamemodify(vim.fn.expand(set), ':p'))
+  local set = require("parley.host").settings().chat_dir
+  if type(set) == "string" and set ~= "" then
+    return vim.fs.normalize(vim.fn.fnamemodify(vim.fn.expand(set), ":p"))
   end
   local data = vim.env.XDG_DATA_HOME
-  return vim.fs.joinpath(data and data ~= '' and data or vim.fn.expand('~/.local/share'), 'parley', 'chats')
+  return vim.fs.joinpath(data and data ~= "" and data or vim.fn.expand("~/.local/share"), "parley", "chats")
 end
 
 --- Whether a line starts a question. U+FE0F after the emoji may be there or not.
 function M.is_question(line)
   return vim.startswith(line, M.question)
-    and (vim.startswith(line, M.question .. ':') or vim.startswith(line, M.question .. '\239\184\143:'))
+    and (vim.startswith(line, M.question .. ":") or vim.startswith(line, M.question .. "\239\184\143:"))
 end
 
 --- Whether a Markdown buffer is a chat: by its folder, or by a question near its top.
 function M.is_chat(buf)
-  if vim.bo[buf].buftype ~= '' then
+  if vim.bo[buf].buftype ~= "" then
     return false
   end
   if M.in_dir(buf) then
@@ -36,7 +36,7 @@ end
 --- Whether the buffer's file is in the folder of chats.
 function M.in_dir(buf)
   local name = vim.api.nvim_buf_get_name(buf)
-  return name ~= '' and vim.startswith(H.real(name), H.real(M.dir()) .. '/')
+  return name ~= "" and vim.startswith(H.real(name), H.real(M.dir()) .. "/")
 end
 
 --- A Markdown file was opened.
@@ -52,22 +52,23 @@ end
 --- Make a buffer a chat; again does no harm.
 function M.attach(buf)
   if H.attached[buf] then
-    require('parley.view').highlight(buf)
+    require("parley.view").highlight(buf)
     return
   end
   H.attached[buf] = true
-  vim.b[buf].parley_status = ''
-  require('parley.keys').chat(buf)
-  require('parley.view').highlight(buf)
+  vim.b[buf].parley_status = ""
+  require("parley.keys").chat(buf)
+  require("parley.view").highlight(buf)
   H.watch(buf)
-  local host = require('parley.host')
+  local host = require("parley.host")
   if host.start({ quiet = true }) then
-    host.mention('attach', H.introduction(buf))
+    host.mention("attach", H.introduction(buf))
   end
 end
 
+--- Whether a buffer is a chat that Parley knows of; 0 is the current one.
 function M.is_attached(buf)
-  return H.attached[buf] == true
+  return H.attached[buf == 0 and vim.api.nvim_get_current_buf() or buf] == true
 end
 
 --- All chats, as the host is told of them.
@@ -80,34 +81,34 @@ end
 ---@param arguments table
 function M.ask(method, arguments)
   local buf = vim.api.nvim_get_current_buf()
-  if vim.bo[buf].buftype ~= '' then
-    require('parley.host').message('this is no chat: :ParleyChatNew opens one', 'warn')
+  if vim.bo[buf].buftype ~= "" then
+    require("parley.host").message("this is no chat: :ParleyChatNew opens one", "warn")
     return
   end
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
-  if method ~= 'stop' and method ~= 'agent' then
-    arguments.handle = require('parley.edit').open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+  if vim.list_contains({ "respond", "choose", "details", "request" }, method) then
+    arguments.handle = require("parley.edit").open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
   end
-  require('parley.host').notify(method, arguments)
+  require("parley.host").notify(method, arguments)
 end
 
 --- Open a new chat.
 ---@param topic? string
 function M.new(topic)
   local dir = M.dir()
-  local ok, why = pcall(vim.fn.mkdir, dir, 'p')
+  local ok, why = pcall(vim.fn.mkdir, dir, "p")
   if not ok then
-    require('parley.host').message(('cannot make the folder of chats %s: %s'):format(dir, why), 'error')
+    require("parley.host").message(("cannot make the folder of chats %s: %s"):format(dir, why), "error")
     return
   end
   vim.cmd.edit(vim.fn.fnameescape(H.new_path(dir)))
   local buf = vim.api.nvim_get_current_buf()
-  local lines = { '---', 'topic: ' .. H.yaml(topic or ''), '---', '', M.question .. ': ' }
+  local lines = { "---", "topic: " .. H.yaml(topic or ""), "---", "", M.question .. ": " }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  vim.cmd('silent noautocmd write')
-  if vim.bo[buf].filetype ~= 'markdown' then
-    vim.bo[buf].filetype = 'markdown'
+  vim.cmd("silent noautocmd write")
+  if vim.bo[buf].filetype ~= "markdown" then
+    vim.bo[buf].filetype = "markdown"
   end
   M.attach(buf)
   vim.api.nvim_win_set_cursor(0, { #lines, #lines[#lines] })
@@ -116,17 +117,22 @@ end
 --- The host is gone: nothing runs or waits any more.
 function M.host_ended()
   for buf in pairs(H.attached) do
-    require('parley.status').show(buf, '')
-    require('parley.view').clear(buf)
+    require("parley.status").show(buf, "")
+    require("parley.view").clear(buf)
   end
-  require('parley.edit').close_all()
+  require("parley.edit").close_all()
 end
 
 --- A turn has ended: keep what it wrote, where the file is ours.
 function M.keep(buf)
-  if vim.api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and not vim.bo[buf].readonly and M.in_dir(buf) then
+  if
+    vim.api.nvim_buf_is_loaded(buf)
+    and vim.bo[buf].modified
+    and not vim.bo[buf].readonly
+    and M.in_dir(buf)
+  then
     vim.api.nvim_buf_call(buf, function()
-      pcall(vim.cmd, 'silent! noautocmd lockmarks update')
+      pcall(vim.cmd, "silent! noautocmd lockmarks update")
     end)
   end
 end
@@ -141,20 +147,20 @@ end
 
 --- A free file name for now.
 function H.new_path(dir)
-  local stem = vim.fs.joinpath(dir, os.date('%Y-%m-%d.%H-%M-%S') --[[@as string]])
-  local path, n = stem .. '.md', 1
+  local stem = vim.fs.joinpath(dir, os.date("%Y-%m-%d.%H-%M-%S") --[[@as string]])
+  local path, n = stem .. ".md", 1
   while vim.uv.fs_stat(path) or vim.fn.bufexists(path) == 1 do
     n = n + 1
-    path = ('%s-%d.md'):format(stem, n)
+    path = ("%s-%d.md"):format(stem, n)
   end
   return path
 end
 
 --- Text as a YAML scalar on one line; JSON strings are YAML.
 function H.yaml(text)
-  local plain = text:match('^[%w][%w _.,;()/+-]*$') and not text:match('%s$') and not text:match('^%d')
+  local plain = text:match("^[%w][%w _.,;()/+-]*$") and not text:match("%s$") and not text:match("^%d")
   local word = text:lower()
-  if plain and not vim.list_contains({ 'true', 'false', 'null', 'yes', 'no', 'on', 'off' }, word) then
+  if plain and not vim.list_contains({ "true", "false", "null", "yes", "no", "on", "off" }, word) then
     return text
   end
   return vim.json.encode(text)
@@ -162,31 +168,31 @@ end
 
 --- Tell the host when the text changed by other hands than its own, at rest and not at every key.
 function H.watch(buf)
-  local group = vim.api.nvim_create_augroup('parley.chat.' .. buf, {})
+  local group = vim.api.nvim_create_augroup("parley.chat." .. buf, {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { buffer = buf, group = group, callback = callback })
   end
-  on({ 'TextChanged', 'InsertLeave', 'BufWritePost' }, function()
+  on({ "TextChanged", "InsertLeave", "BufWritePost" }, function()
     H.later(buf)
   end)
-  on({ 'BufFilePost' }, function()
-    require('parley.host').mention('attach', H.introduction(buf))
+  on({ "BufFilePost" }, function()
+    require("parley.host").mention("attach", H.introduction(buf))
   end)
-  on({ 'BufUnload' }, function()
+  on({ "BufUnload" }, function()
     H.detach(buf)
   end)
-  on({ 'WinResized', 'BufWinEnter' }, function()
-    require('parley.view').redraw(buf)
+  on({ "WinResized", "BufWinEnter" }, function()
+    require("parley.view").redraw(buf)
   end)
 end
 
 function H.detach(buf)
   H.attached[buf] = nil
-  pcall(vim.api.nvim_del_augroup_by_name, 'parley.chat.' .. buf)
-  require('parley.status').show(buf, '')
-  require('parley.view').forget(buf)
-  require('parley.edit').close_buffer(buf)
-  require('parley.host').mention('detach', { buf = buf })
+  pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
+  require("parley.status").show(buf, "")
+  require("parley.view").forget(buf)
+  require("parley.edit").close_buffer(buf)
+  require("parley.host").mention("detach", { buf = buf })
 end
 
 --- Let the host look at a chat again, when nothing changed for a while; longer chats wait longer.
@@ -198,9 +204,9 @@ function H.later(buf)
   local delay = math.max(150, math.min(1500, vim.api.nvim_buf_line_count(buf) / 20))
   vim.defer_fn(function()
     local loaded = H.attached[buf] and vim.api.nvim_buf_is_loaded(buf)
-    local seen = tick == require('parley.view').tick(buf)
+    local seen = tick == require("parley.view").tick(buf)
     if loaded and not seen and vim.api.nvim_buf_get_changedtick(buf) == tick then
-      require('parley.host').mention('changed', H.introduction(buf))
+      require("parley.host").mention("changed", H.introduction(buf))
     end
   end, delay)
 end

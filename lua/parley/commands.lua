@@ -9,7 +9,7 @@ local run = {
     parley.respond({ regenerate = args.bang })
   end,
   Approve = function(parley, args)
-    local choice, reason = args.args:match('^(%S+)%s*(.*)$')
+    local choice, reason = args.args:match("^(%S+)%s*(.*)$")
     parley.approve(choice, reason)
   end,
   Agent = function(parley, args)
@@ -22,15 +22,15 @@ local run = {
 
 local candidates = {
   Agent = function()
-    return require('parley.host').agents()
+    return require("parley.host").agents()
   end,
   Approve = function()
-    return require('parley.keys').choices
+    return require("parley.keys").choices
   end,
 }
 
 function M.run(name, args)
-  local parley = require('parley')
+  local parley = require("parley")
   if run[name] then
     run[name](parley, args)
   else
@@ -39,8 +39,8 @@ function M.run(name, args)
 end
 
 function M.complete(name, lead, line)
-  local words = vim.split(vim.trim(line), '%s+')
-  if #words > (lead == '' and 1 or 2) then
+  local words = vim.split(vim.trim(line), "%s+")
+  if #words > (lead == "" and 1 or 2) then
     return {}
   end
   return vim.tbl_filter(function(candidate)

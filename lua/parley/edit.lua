@@ -6,7 +6,7 @@
 local M = {}
 
 local api = vim.api
-local ns = api.nvim_create_namespace('parley.edit')
+local ns = api.nvim_create_namespace("parley.edit")
 local H = { handles = {}, last = 0 }
 
 ---@class parley.Handle
@@ -45,7 +45,7 @@ function M.watch(id)
   end
   local function gone()
     if not ended() and M.lost(handle) then
-      require('parley.host').mention('gone', { handle = id, why = M.lost(handle) })
+      require("parley.host").mention("gone", { handle = id, why = M.lost(handle) })
     end
   end
   return api.nvim_buf_attach(handle.buf, false, {
@@ -65,11 +65,11 @@ end
 ---@return string?
 function M.lost(handle)
   if not api.nvim_buf_is_valid(handle.buf) or not api.nvim_buf_is_loaded(handle.buf) then
-    return 'the buffer was closed'
+    return "the buffer was closed"
   elseif not vim.bo[handle.buf].modifiable then
     return "the buffer is 'nomodifiable'"
-  elseif handle.answer and not M.row(handle, 'answer') then
-    return 'the answer was removed'
+  elseif handle.answer and not M.row(handle, "answer") then
+    return "the answer was removed"
   end
 end
 
@@ -81,7 +81,7 @@ end
 ---@return parley.Handle?, table?
 function M.get(id)
   local handle = H.handles[id]
-  local why = not handle and 'the chat was closed' or M.lost(handle)
+  local why = not handle and "the chat was closed" or M.lost(handle)
   if why then
     return nil, { gone = why }
   end
@@ -95,7 +95,7 @@ function M.read(id, tick)
     return gone
   end
   local now = api.nvim_buf_get_changedtick(handle.buf)
-  local anchor = M.row(handle, 'answer') or M.row(handle, 'anchor') or 0
+  local anchor = M.row(handle, "answer") or M.row(handle, "anchor") or 0
   local text = now ~= tick and H.text(handle.buf) or nil
   return { tick = now, anchor = anchor, text = text, pinned = handle.answer ~= nil }
 end
@@ -103,7 +103,7 @@ end
 --- The text of a buffer that nobody works in; like `read`.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
-    return { gone = 'the buffer was closed' }
+    return { gone = "the buffer was closed" }
   end
   local now = api.nvim_buf_get_changedtick(buf)
   return { tick = now, anchor = 0, text = now ~= tick and H.text(buf) or nil }
@@ -134,7 +134,7 @@ function M.apply(id, tick, edits, answer)
   end)
   H.tip_below(handle, edits)
   M.pin(id, handle.tick, answer)
-  local at = M.row(handle, 'answer') or M.row(handle, 'anchor') or 0
+  local at = M.row(handle, "answer") or M.row(handle, "anchor") or 0
   return { applied = true, tick = handle.tick or tick, anchor = at }
 end
 
@@ -155,13 +155,13 @@ end
 function M.write(handle, change)
   local buf = handle.buf
   handle.writing = true
-  local typing = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match('^[iR]') ~= nil
+  local typing = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]") ~= nil
   if typing then
     H.end_undo_block(buf)
   end
   if handle.tick and api.nvim_buf_get_changedtick(buf) == handle.tick then
     H.inside(buf, function()
-      pcall(vim.cmd, 'silent! undojoin')
+      pcall(vim.cmd, "silent! undojoin")
     end)
   end
   -- The first change of a read-only buffer would warn, and wait a second for the warning to be read.
@@ -209,35 +209,34 @@ function M.unmoved(handle)
   if not win or not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= handle.buf then
     return false
   end
-  if win == api.nvim_get_current_win() and api.nvim_get_mode().mode ~= 'n' then
+  if win == api.nvim_get_current_win() and api.nvim_get_mode().mode ~= "n" then
     return false
   end
-  return M.row(handle, 'cursor') == api.nvim_win_get_cursor(win)[1] - 1
+  return M.row(handle, "cursor") == api.nvim_win_get_cursor(win)[1] - 1
 end
 
---- Put the cursor of a handle's window at the end of a row, if the user has not moved it.
+--- Put the cursor of a handle's window into a row, at its start or its end, if the user has not moved it.
 ---@return boolean moved
-function M.lead(handle, row)
-  if not M.unmoved(handle) then
+function M.lead(handle, row, to_end)
+  if not M.unmoved(handle) or row >= api.nvim_buf_line_count(handle.buf) then
     return false
   end
-  local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, false)[1]
-  if not line then
-    return false
-  end
-  api.nvim_win_set_cursor(handle.win, { row + 1, #line })
+  local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
+  api.nvim_win_set_cursor(handle.win, { row + 1, to_end and #line or 0 })
   M.set_cursor(handle, row)
   return true
 end
 
---- The turn is over: where `row` is given, it is where the user goes on.
-function M.finish(id, row)
+--- The turn is over.
+---@param goes_on? { row: integer, to_end: boolean, reveal?: integer } where the user goes on, and a row
+---whose virtual lines are to be seen there
+function M.finish(id, goes_on)
   local handle = M.get(id)
-  if handle and row then
-    M.lead(handle, row)
+  if handle and goes_on and M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.reveal then
+    require("parley.view").reveal(handle.win, goes_on.row, goes_on.reveal)
   end
   if handle then
-    require('parley.chat').keep(handle.buf)
+    require("parley.chat").keep(handle.buf)
   end
 end
 
@@ -245,7 +244,7 @@ function M.close(id)
   local handle = H.handles[id]
   H.handles[id] = nil
   if handle and api.nvim_buf_is_valid(handle.buf) then
-    for _, name in ipairs({ 'anchor', 'answer', 'start', 'tip', 'cursor' }) do
+    for _, name in ipairs({ "anchor", "answer", "start", "tip", "cursor" }) do
       if handle[name] then
         api.nvim_buf_del_extmark(handle.buf, ns, handle[name])
       end
@@ -253,18 +252,18 @@ function M.close(id)
   end
 end
 
---- Whether anything works in a buffer.
+--- Whether anything works in a buffer; 0 is the current one, nil any.
 function M.busy(buf)
   buf = buf == 0 and api.nvim_get_current_buf() or buf
   return vim.iter(pairs(H.handles)):any(function(_, handle)
-    return handle.buf == buf
+    return buf == nil or handle.buf == buf
   end)
 end
 
 function M.close_buffer(buf)
   for id, handle in pairs(H.handles) do
     if handle.buf == buf then
-      require('parley.host').mention('gone', { handle = id, why = 'the buffer was closed' })
+      require("parley.host").mention("gone", { handle = id, why = "the buffer was closed" })
       M.close(id)
     end
   end
@@ -295,17 +294,17 @@ end
 function H.text(buf)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, true)
   for i, line in ipairs(lines) do
-    if line:find('\n', 1, true) then
-      lines[i] = line:gsub('\n', '\0')
+    if line:find("\n", 1, true) then
+      lines[i] = line:gsub("\n", "\0")
     end
   end
-  lines[#lines + 1] = ''
-  return table.concat(lines, '\n')
+  lines[#lines + 1] = ""
+  return table.concat(lines, "\n")
 end
 
 function H.from_host(lines)
   return vim.tbl_map(function(line)
-    return (line:gsub('%z', '\n'))
+    return (line:gsub("%z", "\n"))
   end, lines)
 end
 

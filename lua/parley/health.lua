@@ -20,22 +20,22 @@ function M.heard(lines)
 end
 
 function H.editor()
-  health.start('parley: Neovim')
-  if vim.fn.has('nvim-0.10') == 1 then
-    health.ok('Neovim ' .. tostring(vim.version()))
+  health.start("parley: Neovim")
+  if vim.fn.has("nvim-0.10") == 1 then
+    health.ok("Neovim " .. tostring(vim.version()))
   else
-    health.error('Neovim is older than 0.10', 'Install a newer one')
+    health.error("Neovim is older than 0.10", "Install a newer one")
   end
-  local ok, parser = pcall(vim.treesitter.language.add, 'markdown')
+  local ok, parser = pcall(vim.treesitter.language.add, "markdown")
   if ok and parser then
-    health.ok('the Treesitter parser for Markdown is there')
+    health.ok("the Treesitter parser for Markdown is there")
   else
-    health.info('no Treesitter parser for Markdown: chats are coloured by its regex syntax')
+    health.info("no Treesitter parser for Markdown: chats are coloured by its regex syntax")
   end
-  for _, marker in ipairs({ '💬', '🤖', '🧠', '❓', '🛠️', '🔒', '📝' }) do
+  for _, marker in ipairs({ "💬", "🤖", "🧠", "❓", "🛠️", "🔒", "📝" }) do
     if vim.fn.strdisplaywidth(marker) ~= 2 then
       health.warn(
-        marker .. ' is not two cells wide here: lines that start with it may look shifted',
+        marker .. " is not two cells wide here: lines that start with it may look shifted",
         "Set 'emoji' (:set emoji), and look at setcellwidths()"
       )
     end
@@ -43,73 +43,74 @@ function H.editor()
 end
 
 function H.environment()
-  health.start('parley: Python environment')
-  local install = require('parley.install')
-  if vim.g.parley_host == 'python3' then
+  health.start("parley: Python environment")
+  local install = require("parley.install")
+  if vim.g.parley_host == "python3" then
     health.info("vim.g.parley_host is 'python3': the shared host is used, with the packages it has")
-    if vim.fn.exists('*_ParleyAttach') == 0 then
-      health.error('the remote plugin is not registered', 'Run :UpdateRemotePlugins and restart Neovim')
+    if vim.fn.exists("*_ParleyAttach") == 0 then
+      health.error("the remote plugin is not registered", "Run :UpdateRemotePlugins and restart Neovim")
       return false
     end
     return true
   end
   local python = install.python()
   if not python then
-    health.error('there is no Python environment yet: ' .. install.dir(), 'Run :ParleyInstall')
+    health.error("there is no Python environment yet: " .. install.dir(), "Run :ParleyInstall")
     return false
   end
-  local ran = H.run({ python, '-I', '-c', 'import pynvim, sys; print(sys.version.split()[0])' })
+  local ran = H.run({ python, "-I", "-c", "import pynvim, sys; print(sys.version.split()[0])" })
   if ran.code ~= 0 then
-    health.error(('%s cannot import pynvim: %s'):format(python, vim.trim(ran.stderr or '')), {
-      vim.g.parley_python and 'vim.g.parley_python names it: install Parley’s requirements there, or unset it'
-        or 'Run :ParleyInstall! to make the environment anew',
+    health.error(("%s cannot import pynvim: %s"):format(python, vim.trim(ran.stderr or "")), {
+      vim.g.parley_python
+          and "vim.g.parley_python names it: install Parley’s requirements there, or unset it"
+        or "Run :ParleyInstall! to make the environment anew",
     })
     return false
   end
-  health.ok(('%s (Python %s)'):format(python, vim.trim(ran.stdout or '')))
+  health.ok(("%s (Python %s)"):format(python, vim.trim(ran.stdout or "")))
   return true
 end
 
 function H.host()
-  health.start('parley: host')
-  local host = require('parley.host')
+  health.start("parley: host")
+  local host = require("parley.host")
   H.said = nil
-  host.notify('health', {})
+  host.notify("health", {})
   local heard = vim.wait(20000, function()
     return H.said ~= nil
   end, 20)
   local state = host.state()
   for _, line in ipairs(state.stderr) do
-    health.info('stderr: ' .. line)
+    health.info("stderr: " .. line)
   end
   if not heard then
-    health.error('the host does not answer', { 'Look at ' .. host.log(), 'Run :ParleyInstall!' })
+    health.error("the host does not answer", { "Look at " .. host.log(), "Run :ParleyInstall!" })
     return false
   end
-  local ms = state.started_in_ms and (', was ready after %d ms'):format(state.started_in_ms) or ''
-  health.ok('the host answers' .. ms)
-  health.info('its log: ' .. host.log())
+  local ms = state.started_in_ms and (", was ready after %d ms"):format(state.started_in_ms) or ""
+  health.ok("the host answers" .. ms)
+  health.info("its log: " .. host.log())
   if vim.g.parley_last_error then
-    health.warn('the last error of a drawing function: ' .. vim.g.parley_last_error)
+    health.warn("the last error of a drawing function: " .. vim.g.parley_last_error)
   end
   return true
 end
 
 function H.keys()
-  health.start('parley: keys')
+  health.start("parley: keys")
   if not vim.o.timeout or vim.o.timeoutlen == 0 then
     health.warn("with this 'timeoutlen' the key ya cannot tell a choice from a text object", {
-      'Set it to some hundred milliseconds, or use :ParleyApprove',
+      "Set it to some hundred milliseconds, or use :ParleyApprove",
     })
   end
-  local keys = require('parley.keys')
+  local keys = require("parley.keys")
   for _, lhs in ipairs(keys.choices) do
-    local map = vim.fn.maparg(lhs, 'n', false, true)
+    local map = vim.fn.maparg(lhs, "n", false, true)
     if map.lhs and map.buffer == 0 then
-      health.info(('your map of %s is hidden where a tool call waits for a choice'):format(lhs))
+      health.info(("your map of %s is hidden where a tool call waits for a choice"):format(lhs))
     end
   end
-  health.ok('the choice keys are there only in chats, and only while something waits')
+  health.ok("the choice keys are there only in chats, and only while something waits")
 end
 
 function H.run(command)

@@ -3,11 +3,11 @@ local M = {}
 
 local H = { channel = nil, settings = {}, queue = {}, agents = {}, stderr = {}, started = nil, ready = nil }
 
-M.root = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h:h')
+M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 
 function M.setup(settings)
   H.settings = H.plain(settings)
-  M.mention('setup', H.greeting())
+  M.mention("setup", H.greeting())
 end
 
 --- The settings as they were given to `setup`.
@@ -42,29 +42,29 @@ function M.start(opts)
   if H.channel then
     return true
   end
-  if vim.g.parley_host == 'python3' then
+  if vim.g.parley_host == "python3" then
     return H.classic()
   end
-  local python = require('parley.install').python()
+  local python = require("parley.install").python()
   if python then
     return H.spawn(python)
   end
   if not (opts and opts.quiet) then
-    require('parley.install').run({ done = H.installed })
+    require("parley.install").run({ done = H.installed })
   end
   return false
 end
 
 --- End the host; the next use starts a new one.
 function M.stop()
-  if H.channel and vim.g.parley_host ~= 'python3' then
+  if H.channel and vim.g.parley_host ~= "python3" then
     vim.fn.jobstop(H.channel)
   end
 end
 
 --- The host's log file.
 function M.log()
-  return vim.fs.joinpath(vim.fn.stdpath('log'), 'parley.log')
+  return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
 end
 
 --- The names of the agents, as far as they are known.
@@ -85,7 +85,9 @@ function M.state()
 end
 
 function H.tell(method, arguments)
-  if not pcall(vim.rpcnotify, H.channel, 'parley', method, arguments) then
+  -- An empty table would cross the border as a list.
+  arguments = next(arguments) == nil and vim.empty_dict() or arguments
+  if not pcall(vim.rpcnotify, H.channel, "parley", method, arguments) then
     H.channel = nil
     return false
   end
@@ -93,16 +95,16 @@ function H.tell(method, arguments)
 end
 
 function H.spawn(python)
-  local main = M.root .. '/python/parley/drivers/nvim/main.py'
+  local main = M.root .. "/python/parley/drivers/nvim/main.py"
   H.started, H.ready = vim.uv.hrtime(), nil
   local ok, channel = pcall(
     vim.fn.jobstart,
-    { python, '-I', main, M.root .. '/rplugin/python3/parley_rplugin' },
+    { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" },
     { rpc = true, on_stderr = H.on_stderr, on_exit = H.on_exit }
   )
   if not ok or channel <= 0 then
-    local why = ok and 'it cannot be run' or tostring(channel)
-    M.message(('cannot start %s: %s. :ParleyInstall makes a new environment'):format(python, why), 'error')
+    local why = ok and "it cannot be run" or tostring(channel)
+    M.message(("cannot start %s: %s. :ParleyInstall makes a new environment"):format(python, why), "error")
     return false
   end
   H.begin(channel)
@@ -114,8 +116,8 @@ function H.classic()
   if not ok then
     M.message(
       "vim.g.parley_host is 'python3', but the remote plugin is not there: run :UpdateRemotePlugins, "
-        .. 'restart, and see :checkhealth parley',
-      'error'
+        .. "restart, and see :checkhealth parley",
+      "error"
     )
     return false
   end
@@ -127,9 +129,9 @@ end
 --- Greet a new host, and tell it what it has to know of before anything else.
 function H.begin(channel)
   H.channel = channel
-  H.tell('setup', H.greeting())
-  for _, chat in ipairs(require('parley.chat').all()) do
-    H.tell('attach', chat)
+  H.tell("setup", H.greeting())
+  for _, chat in ipairs(require("parley.chat").all()) do
+    H.tell("attach", chat)
   end
   local queue = H.queue
   H.queue = {}
@@ -139,7 +141,6 @@ function H.begin(channel)
 end
 
 function H.greeting()
-  -- An empty table would cross the border as a list.
   local settings = vim.tbl_isempty(H.settings) and vim.empty_dict() or H.settings
   return { settings = settings, log = M.log() }
 end
@@ -154,7 +155,7 @@ end
 
 function H.on_stderr(_, lines)
   for _, line in ipairs(lines) do
-    if line ~= '' then
+    if line ~= "" then
       table.insert(H.stderr, line)
     end
   end
@@ -171,26 +172,26 @@ function H.on_exit(channel, code)
   if vim.v.exiting ~= vim.NIL then
     return
   end
-  require('parley.chat').host_ended()
+  require("parley.chat").host_ended()
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
-    local said = last and (': ' .. last) or ''
-    M.message(('the Python host ended with code %d%s. See :checkhealth parley'):format(code, said), 'error')
+    local said = last and (": " .. last) or ""
+    M.message(("the Python host ended with code %d%s. See :checkhealth parley"):format(code, said), "error")
   end
 end
 
---- One line for the user.
+--- Tell the user something.
 ---@param text string
----@param level? 'info'|'warn'|'error'
+---@param level? "info"|"warn"|"error"
 function M.message(text, level)
-  vim.notify('Parley: ' .. text, vim.log.levels[(level or 'info'):upper()])
+  require("parley.messages").show("Parley: " .. text, vim.log.levels[(level or "info"):upper()])
 end
 
 --- Settings as data: what cannot cross the border is named, so that the host can complain about it.
 function H.plain(value)
-  if type(value) == 'function' or type(value) == 'userdata' or type(value) == 'thread' then
-    return value == vim.NIL and value or ('<' .. type(value) .. '>')
-  elseif type(value) ~= 'table' then
+  if type(value) == "function" or type(value) == "userdata" or type(value) == "thread" then
+    return value == vim.NIL and value or ("<" .. type(value) .. ">")
+  elseif type(value) ~= "table" then
     return value
   end
   if next(value) == nil then

@@ -5,83 +5,83 @@ local M = {}
 --- Settings, as a table; see |parley-settings|. May be called again, and need not be called at all.
 ---@param settings? table
 function M.setup(settings)
-  require('parley.host').setup(settings or {})
+  require("parley.host").setup(settings or {})
 end
 
 --- Open a new chat in the folder of chats.
 ---@param topic? string
 function M.new(topic)
-  require('parley.chat').new(topic)
+  require("parley.chat").new(topic)
 end
 
 --- Move the exchange under the cursor one turn on.
 ---@param opts? { regenerate?: boolean } regenerate: give its answer anew
 function M.respond(opts)
-  require('parley.chat').ask('respond', { regenerate = (opts or {}).regenerate or false })
+  require("parley.chat").ask("respond", { regenerate = (opts or {}).regenerate or false })
 end
 
 --- Decide on the tool calls that wait, as the keys of the same name do.
 ---@param choice 'yA'|'ya'|'yo'|'yO'|'yn'|'yN'
 ---@param reason? string with a no: told to the model
 function M.approve(choice, reason)
-  require('parley.chat').ask('choose', { key = choice, rule = 'command', reason = reason or '' })
+  require("parley.chat").ask("choose", { key = choice, rule = "command", reason = reason or "" })
 end
 
 --- Stop the turn of this chat.
 function M.stop()
-  require('parley.chat').ask('stop', {})
+  require("parley.chat").ask("stop", {})
 end
 
 --- Choose the agent this chat talks to; without a name, from a list.
 ---@param name? string
 function M.agent(name)
-  require('parley.chat').ask('agent', { agent = name ~= '' and name or nil })
+  require("parley.chat").ask("agent", { agent = name ~= "" and name or nil })
 end
 
 --- Show the request that `respond` would send.
 function M.request()
-  require('parley.chat').ask('request', {})
+  require("parley.chat").ask("request", {})
 end
 
 --- Show the MCP servers and their tools.
 function M.tools()
-  require('parley.host').notify('tools', {})
+  require("parley.host").notify("tools", {})
 end
 
 --- Show what was approved, run and answered in this chat.
 function M.log()
-  require('parley.chat').ask('log', {})
+  require("parley.chat").ask("log", {})
 end
 
 --- List the questions of this chat in the location list.
 function M.outline()
-  require('parley.outline').open()
+  require("parley.outline").open()
 end
 
 --- Go to the next question, `count` questions further down, or up if negative.
 ---@param count integer
 function M.jump(count)
-  require('parley.outline').jump(count)
+  require("parley.outline").jump(count)
 end
 
 --- Pick a chat by its topic.
 function M.find()
-  require('parley.host').notify('find', { dir = require('parley.chat').dir() })
+  require("parley.host").notify("find", { dir = require("parley.chat").dir() })
 end
 
 --- Make or update the Python environment.
 ---@param opts? { force?: boolean }
 function M.install(opts)
   local force = (opts or {}).force or false
-  local done = force and require('parley.host').stop or nil -- the next use starts the new one
-  require('parley.install').run({ force = force, loud = true, done = done })
+  local done = force and require("parley.host").stop or nil -- the next use starts the new one
+  require("parley.install").run({ force = force, loud = true, done = done })
 end
 
 --- What this chat is doing, for a status line; "" where there is nothing to say.
 ---@param buf? integer
 ---@return string
 function M.status(buf)
-  return require('parley.status').line(buf)
+  return require("parley.status").line(buf)
 end
 
 return M

@@ -4,34 +4,39 @@ local M = {}
 local api = vim.api
 local H = { waiting = {}, typed = nil }
 
-M.choices = { 'yA', 'ya', 'yo', 'yO', 'yn', 'yN' }
+M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
 --- The same as the defaults of the settings `keys.*`, here since keys are there before the host is.
-M.defaults = { respond = '<C-g><C-g>', stop = '<C-g>x', agent = '<C-g>a', outline = '<C-g>t', choices = true }
+M.defaults = { respond = "<C-g><C-g>", stop = "<C-g>x", agent = "<C-g>a", outline = "<C-g>t", choices = true }
 
 local described = {
-  respond = 'Parley: move this exchange on',
-  stop = 'Parley: stop',
-  agent = 'Parley: choose the agent',
-  outline = 'Parley: list the questions',
+  respond = "Parley: move this exchange on",
+  stop = "Parley: stop",
+  agent = "Parley: choose the agent",
+  outline = "Parley: list the questions",
 }
 
 --- The keys every chat has.
 function M.chat(buf)
   local keys = H.settings()
   for name, what in pairs(described) do
-    local lhs, command = keys[name], '<Cmd>Parley' .. name:gsub('^%l', string.upper) .. '<CR>'
-    if lhs ~= '' then
-      vim.keymap.set('n', lhs, command, { buffer = buf, desc = what })
+    local lhs, command = keys[name], "<Cmd>Parley" .. name:gsub("^%l", string.upper) .. "<CR>"
+    if lhs ~= "" then
+      vim.keymap.set("n", lhs, command, { buffer = buf, desc = what })
     end
   end
-  if keys.respond ~= '' then
-    vim.keymap.set('i', keys.respond, '<Esc><Cmd>ParleyRespond<CR>', { buffer = buf, desc = described.respond })
+  if keys.respond ~= "" then
+    vim.keymap.set(
+      "i",
+      keys.respond,
+      "<Esc><Cmd>ParleyRespond<CR>",
+      { buffer = buf, desc = described.respond }
+    )
   end
-  for lhs, sign in pairs({ [']]'] = 1, ['[['] = -1 }) do
-    vim.keymap.set('n', lhs, function()
-      require('parley').jump(sign * vim.v.count1)
-    end, { buffer = buf, desc = sign > 0 and 'Parley: next question' or 'Parley: previous question' })
+  for lhs, sign in pairs({ ["]]"] = 1, ["[["] = -1 }) do
+    vim.keymap.set("n", lhs, function()
+      require("parley").jump(sign * vim.v.count1)
+    end, { buffer = buf, desc = sign > 0 and "Parley: next question" or "Parley: previous question" })
   end
 end
 
@@ -66,42 +71,42 @@ function H.choose(buf, lhs)
   local native = vim.v.count > 0
     or H.register_named()
     or vim.fn.getchar(1) ~= 0
-    or vim.fn.reg_executing() ~= ''
-    or not require('parley.view').waits_at(buf, row)
+    or vim.fn.reg_executing() ~= ""
+    or not require("parley.view").waits_at(buf, row)
   return native and lhs or ("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(lhs)
 end
 
 function M.act(lhs)
   if H.typed == lhs then
-    require('parley.chat').ask('choose', { key = lhs, rule = 'key', reason = '' })
+    require("parley.chat").ask("choose", { key = lhs, rule = "key", reason = "" })
   end
 end
 
 function H.choice(buf, lhs)
   H.map(buf, lhs, function()
     return H.choose(buf, lhs)
-  end, { expr = true, remap = true, nowait = not H.must_wait(buf, lhs), desc = 'Parley: ' .. lhs })
+  end, { expr = true, remap = true, nowait = not H.must_wait(buf, lhs), desc = "Parley: " .. lhs })
   if H.must_wait(buf, lhs) then
     -- A longer map has Vim itself wait `timeoutlen` for a key that would make it a text object.
-    H.map(buf, lhs .. '<Plug>(parley-wait)', '<Nop>', {})
+    H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", {})
   end
 end
 
 --- Whether the keys may be the start of something else: a text object, or a longer map.
 function H.must_wait(buf, lhs)
   local object = lhs:sub(2)
-  if object == 'a' then
+  if object == "a" then
     return true
   end
   local function any(mode, test)
     local maps = vim.list_extend(api.nvim_buf_get_keymap(buf, mode), api.nvim_get_keymap(mode))
     return vim.iter(maps):any(function(map)
-      return test(map.lhs) and not map.lhs:find('parley-wait', 1, true)
+      return test(map.lhs) and not map.lhs:find("parley-wait", 1, true)
     end)
   end
-  return any('n', function(other)
+  return any("n", function(other)
     return vim.startswith(other, lhs) and other ~= lhs
-  end) or any('o', function(other)
+  end) or any("o", function(other)
     return vim.startswith(other, object)
   end)
 end
@@ -109,23 +114,29 @@ end
 --- Whether a register was named. With `unnamed` and `unnamedplus` in 'clipboard' the default one is another.
 function H.register_named()
   local clipboard = vim.o.clipboard
-  local default = clipboard:find('unnamedplus', 1, true) and '+' or clipboard:find('unnamed', 1, true) and '*' or '"'
+  local default = clipboard:find("unnamedplus", 1, true) and "+"
+    or clipboard:find("unnamed", 1, true) and "*"
+    or '"'
   return vim.v.register ~= '"' and vim.v.register ~= default
 end
 
 --- `K` tells all of the proposal it is on; elsewhere it is what it was.
 function H.details(buf)
-  local before = H.own_map(buf, 'K')
-  H.map(buf, 'K', function()
-    local row = api.nvim_win_get_cursor(0)[1] - 1
-    if vim.v.count == 0 and require('parley.view').proposal_at(buf, row) then
-      return "<Cmd>lua require('parley.chat').ask('details', {})<CR>"
-    elseif before and before.callback then
+  local before = H.own_map(buf, "K")
+  local function elsewhere()
+    if before and before.callback then
       H.before = before.callback
-      return "<Cmd>lua require('parley.keys').before()<CR>"
+      return vim.keycode("<Cmd>lua require('parley.keys').before()<CR>")
     end
-    return before and before.rhs and before.rhs ~= '' and vim.keycode(before.rhs) or 'K'
-  end, { expr = true, replace_keycodes = false, desc = 'Parley: all of this tool call' })
+    return before and before.rhs and vim.keycode(before.rhs) or "K"
+  end
+  H.map(buf, "K", function()
+    local row = api.nvim_win_get_cursor(0)[1] - 1
+    if vim.v.count == 0 and require("parley.view").proposal_at(buf, row) then
+      return vim.keycode("<Cmd>lua require('parley.chat').ask('details', {})<CR>")
+    end
+    return elsewhere()
+  end, { expr = true, replace_keycodes = false, desc = "Parley: all of this tool call" })
 end
 
 function M.before()
@@ -134,17 +145,17 @@ end
 
 function H.map(buf, lhs, rhs, opts)
   table.insert(H.waiting[buf], { lhs = lhs, before = H.own_map(buf, lhs) })
-  vim.keymap.set('n', lhs, rhs, vim.tbl_extend('force', opts, { buffer = buf }))
+  vim.keymap.set("n", lhs, rhs, vim.tbl_extend("force", opts, { buffer = buf }))
 end
 
 function H.remove(buf)
   local maps = H.waiting[buf]
   H.waiting[buf] = nil
   for _, map in ipairs(maps) do
-    pcall(vim.keymap.del, 'n', map.lhs, { buffer = buf })
+    pcall(vim.keymap.del, "n", map.lhs, { buffer = buf })
     if map.before then
       api.nvim_buf_call(buf, function()
-        vim.fn.mapset('n', false, map.before)
+        vim.fn.mapset("n", false, map.before)
       end)
     end
   end
@@ -153,7 +164,7 @@ end
 --- The buffer's own map that is there already, nil if there is none.
 function H.own_map(buf, lhs)
   return api.nvim_buf_call(buf, function()
-    local map = vim.fn.maparg(lhs, 'n', false, true)
+    local map = vim.fn.maparg(lhs, "n", false, true)
     return map.buffer == 1 and map or nil
   end)
 end
@@ -162,9 +173,9 @@ end
 function H.listen()
   local listen = next(H.waiting) ~= nil
   if listen and not H.listening then
-    H.listening = api.nvim_create_namespace('parley.keys')
+    H.listening = api.nvim_create_namespace("parley.keys")
     vim.on_key(function(_, typed)
-      if typed and typed ~= '' then
+      if typed and typed ~= "" then
         H.typed = typed
       end
     end, H.listening)
@@ -175,8 +186,8 @@ function H.listen()
 end
 
 function H.settings()
-  local set = require('parley.host').settings().keys
-  return vim.tbl_extend('force', M.defaults, type(set) == 'table' and set or {})
+  local set = require("parley.host").settings().keys
+  return vim.tbl_extend("force", M.defaults, type(set) == "table" and set or {})
 end
 
 return M

@@ -5,7 +5,7 @@ local api = vim.api
 
 --- Fill and open the location list with the questions.
 function M.open()
-  local chat, buf = require('parley.chat'), api.nvim_get_current_buf()
+  local chat, buf = require("parley.chat"), api.nvim_get_current_buf()
   local lines, items = api.nvim_buf_get_lines(buf, 0, -1, true), {}
   for row, line in ipairs(lines) do
     if chat.is_question(line) then
@@ -13,28 +13,28 @@ function M.open()
     end
   end
   if #items == 0 then
-    require('parley.host').message('there are no questions here', 'warn')
+    require("parley.host").message("there are no questions here", "warn")
     return
   end
-  vim.fn.setloclist(0, {}, ' ', { title = 'Questions', items = items })
+  vim.fn.setloclist(0, {}, " ", { title = "Questions", items = items })
   vim.cmd.lopen()
 end
 
 --- What a question is known by: the first text of it.
 function M.title(lines, row)
-  local chat = require('parley.chat')
-  local first = lines[row]:gsub('^[^:]*:%s*', '')
+  local chat = require("parley.chat")
+  local first = lines[row]:gsub("^[^:]*:%s*", "")
   local n = row
-  while first == '' and n < #lines and n < row + 5 and not chat.is_question(lines[n + 1]) do
+  while first == "" and n < #lines and n < row + 5 and not chat.is_question(lines[n + 1]) do
     n = n + 1
     first = vim.trim(lines[n])
   end
-  return first == '' and '(empty)' or first
+  return first == "" and "(empty)" or first
 end
 
 --- Go to the next question, `count` of them down, or up if negative; as far as there are any.
 function M.jump(count)
-  local chat = require('parley.chat')
+  local chat = require("parley.chat")
   local step, left, target = count > 0 and 1 or -1, math.abs(count), nil
   local last = api.nvim_buf_line_count(0)
   local row = api.nvim_win_get_cursor(0)[1] + step

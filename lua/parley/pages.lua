@@ -8,16 +8,16 @@ local api = vim.api
 ---@param lines string[]
 ---@param filetype string
 function M.scratch(name, lines, filetype)
-  local full = 'parley://' .. name
-  local buf = vim.fn.bufnr('^' .. vim.fn.escape(full, '.*[]~\\') .. '$')
+  local full = "parley://" .. name
+  local buf = vim.fn.bufnr("^" .. vim.fn.escape(full, ".*[]~\\") .. "$")
   if buf == -1 then
     buf = api.nvim_create_buf(false, true)
     api.nvim_buf_set_name(buf, full)
-    vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'Parley: close this page' })
+    vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buf, desc = "Parley: close this page" })
   end
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, 'wipe'
+  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, "wipe"
   vim.bo[buf].filetype = filetype
   local win = vim.fn.bufwinid(buf)
   if win ~= -1 then
@@ -31,9 +31,9 @@ end
 
 --- Show lines of Markdown in a float at the cursor; it goes when the cursor moves, `K` again enters it.
 function M.float(lines)
-  vim.lsp.util.open_floating_preview(lines, 'markdown', {
-    border = 'rounded',
-    focus_id = 'parley',
+  vim.lsp.util.open_floating_preview(lines, "markdown", {
+    border = "rounded",
+    focus_id = "parley",
     max_width = math.min(100, vim.o.columns - 6),
     max_height = math.floor(vim.o.lines * 0.6),
     wrap = true,
@@ -43,14 +43,14 @@ end
 --- Let the user pick an agent.
 function M.pick_agent(buf, agents, current)
   vim.ui.select(agents, {
-    prompt = 'Agent',
+    prompt = "Agent",
     format_item = function(agent)
-      return agent.name .. (agent.name == current and ' (now)' or '') .. '  ' .. agent.model
+      return agent.name .. (agent.name == current and " (now)" or "") .. "  " .. agent.model
     end,
   }, function(agent)
     if agent then
       local name = api.nvim_buf_get_name(buf)
-      require('parley.host').notify('agent', { buf = buf, name = name, agent = agent.name })
+      require("parley.host").notify("agent", { buf = buf, name = name, agent = agent.name })
     end
   end)
 end
@@ -58,9 +58,9 @@ end
 --- Let the user pick a chat, and open it.
 function M.pick_chat(chats)
   vim.ui.select(chats, {
-    prompt = 'Chat',
+    prompt = "Chat",
     format_item = function(chat)
-      return chat.when .. '  ' .. chat.topic
+      return chat.when .. "  " .. chat.topic
     end,
   }, function(chat)
     if chat then

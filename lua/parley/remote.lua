@@ -1,30 +1,41 @@
 --- What the host can ask for: a name for each thing, and nothing else.
 local routes = {
-  read = { 'edit', 'read' },
-  look = { 'edit', 'look' },
-  move = { 'edit', 'move' },
-  apply = { 'edit', 'apply' },
-  pin = { 'edit', 'pin' },
-  watch = { 'edit', 'watch' },
-  finish = { 'edit', 'finish' },
-  close = { 'edit', 'close' },
-  open_stream = { 'stream', 'open' },
-  append = { 'stream', 'append' },
-  draw = { 'view', 'draw' },
-  clear = { 'view', 'clear' },
-  status = { 'status', 'show' },
-  usage = { 'status', 'usage' },
-  agent = { 'status', 'agent' },
-  message = { 'host', 'message' },
-  ready = { 'host', 'is_ready' },
-  scratch = { 'pages', 'scratch' },
-  float = { 'pages', 'float' },
-  pick_agent = { 'pages', 'pick_agent' },
-  pick_chat = { 'pages', 'pick_chat' },
-  healthy = { 'health', 'heard' },
+  read = { "edit", "read" },
+  look = { "edit", "look" },
+  move = { "edit", "move" },
+  apply = { "edit", "apply" },
+  pin = { "edit", "pin" },
+  watch = { "edit", "watch" },
+  finish = { "edit", "finish" },
+  close = { "edit", "close" },
+  open_stream = { "stream", "open" },
+  append = { "stream", "append" },
+  draw = { "view", "draw" },
+  clear = { "view", "clear" },
+  status = { "status", "show" },
+  usage = { "status", "usage" },
+  agent = { "status", "agent" },
+  message = { "host", "message" },
+  ready = { "host", "is_ready" },
+  scratch = { "pages", "scratch" },
+  float = { "pages", "float" },
+  pick_agent = { "pages", "pick_agent" },
+  pick_chat = { "pages", "pick_chat" },
+  healthy = { "health", "heard" },
 }
 
+--- None comes as vim.NIL; here it is nil.
+local function plain(value)
+  if value == vim.NIL then
+    return nil
+  end
+  return value
+end
+
 return function(name, ...)
-  local route = routes[name]
-  return require('parley.' .. route[1])[route[2]](...)
+  local route, arguments = routes[name], {}
+  for i = 1, select("#", ...) do
+    arguments[i] = plain((select(i, ...)))
+  end
+  return require("parley." .. route[1])[route[2]](unpack(arguments, 1, select("#", ...)))
 end

@@ -2,10 +2,10 @@
 local M = {}
 
 local api = vim.api
-local ns = api.nvim_create_namespace('parley.status')
+local ns = api.nvim_create_namespace("parley.status")
 local H = { running = {} }
 
-local frames = { '⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏' }
+local frames = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 local patience_ms, frame_ms = 300, 120
 
 --- Show what is being done in a buffer; "" when nothing is.
@@ -13,7 +13,7 @@ local patience_ms, frame_ms = 300, 120
 ---@param id? integer the handle of the turn, at whose tip it is shown
 function M.show(buf, text, id)
   local run = H.running[buf]
-  if text == '' then
+  if text == "" then
     if run then
       H.running[buf] = nil
       run.timer:stop()
@@ -26,7 +26,7 @@ function M.show(buf, text, id)
   end
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_status ~= text then
     vim.b[buf].parley_status = text
-    api.nvim_exec_autocmds('User', { pattern = 'ParleyStatus', data = { buf = buf, text = text } })
+    api.nvim_exec_autocmds("User", { pattern = "ParleyStatus", data = { buf = buf, text = text } })
     vim.cmd.redrawstatus()
   end
 end
@@ -60,30 +60,34 @@ function M.line(buf)
   local variables = vim.b[buf]
   local text = variables.parley_status
   if text == nil then
-    return ''
-  elseif text ~= '' then
+    return ""
+  elseif text ~= "" then
     return text
   end
   local agent, usage = variables.parley_agent, variables.parley_usage
   if agent and usage and usage.chat then
-    return ('%s ↑%s ↓%s'):format(agent, H.count(usage.chat.input), H.count(usage.chat.output))
+    return ("%s ↑%s ↓%s"):format(agent, H.count(usage.chat.input), H.count(usage.chat.output))
   end
-  return agent or ''
+  return agent or ""
 end
 
 function H.begin(buf)
   local run = { timer = assert(vim.uv.new_timer()), since = vim.uv.now(), frame = 0 }
   H.running[buf] = run
-  run.timer:start(frame_ms, frame_ms, vim.schedule_wrap(function()
-    if H.running[buf] ~= run then
-      return
-    end
-    run.shown = run.shown or vim.uv.now() - run.step >= patience_ms
-    run.frame = run.frame % #frames + 1
-    if run.shown then
-      H.draw(buf, run)
-    end
-  end))
+  run.timer:start(
+    frame_ms,
+    frame_ms,
+    vim.schedule_wrap(function()
+      if H.running[buf] ~= run then
+        return
+      end
+      run.shown = run.shown or vim.uv.now() - run.step >= patience_ms
+      run.frame = run.frame % #frames + 1
+      if run.shown then
+        H.draw(buf, run)
+      end
+    end)
+  )
   return run
 end
 
@@ -91,16 +95,16 @@ function H.draw(buf, run)
   if not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local edit = require('parley.edit')
+  local edit = require("parley.edit")
   local handle = edit.get(run.handle)
-  local row = handle and (edit.row(handle, 'tip') or edit.row(handle, 'anchor'))
+  local row = handle and (edit.row(handle, "tip") or edit.row(handle, "anchor"))
   if not row then
     H.erase(buf)
     return
   end
   local seconds = math.floor((vim.uv.now() - run.since) / 1000)
-  local elapsed = seconds > 0 and (' %ds'):format(seconds) or ''
-  local line = { { frames[math.max(run.frame, 1)] .. ' ' .. run.text .. elapsed, 'ParleyStatus' } }
+  local elapsed = seconds > 0 and (" %ds"):format(seconds) or ""
+  local line = { { frames[math.max(run.frame, 1)] .. " " .. run.text .. elapsed, "ParleyStatus" } }
   api.nvim_buf_set_extmark(buf, ns, row, 0, { id = 1, virt_lines = { line } })
 end
 
@@ -111,7 +115,7 @@ function H.erase(buf)
 end
 
 function H.count(tokens)
-  return tokens < 1000 and tostring(tokens) or ('%.1fk'):format(tokens / 1000)
+  return tokens < 1000 and tostring(tokens) or ("%.1fk"):format(tokens / 1000)
 end
 
 return M

@@ -5,7 +5,7 @@ local api = vim.api
 
 --- Apply an edit and write at the row it names from now on.
 function M.open(id, tick, edits, answer, row)
-  local edit = require('parley.edit')
+  local edit = require("parley.edit")
   local reply = edit.apply(id, tick, edits, answer)
   if not reply.applied then
     return reply
@@ -13,8 +13,8 @@ function M.open(id, tick, edits, answer, row)
   local handle = edit.get(id) --[[@as parley.Handle]]
   -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
   edit.set_tip(handle, row, 0)
-  edit.lead(handle, row)
-  require('parley.status').moved(handle.buf)
+  edit.lead(handle, row, true)
+  require("parley.status").moved(handle.buf)
   return reply
 end
 
@@ -23,24 +23,24 @@ end
 ---@param fresh boolean whether the host believes to be at the start of a line
 ---@param markers string[] what structure starts with
 function M.append(id, text, fresh, markers)
-  local edit = require('parley.edit')
+  local edit = require("parley.edit")
   local handle, gone = edit.get(id)
   if not handle then
     return gone
   end
   local started = vim.uv.hrtime()
   local buf = handle.buf
-  local row, col = edit.row(handle, 'tip')
+  local row, col = edit.row(handle, "tip")
   if not row then
-    return { gone = 'the answer was removed' }
+    return { gone = "the answer was removed" }
   end
   local before = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
-  local lines = vim.split(text, '\n', { plain = true })
+  local lines = vim.split(text, "\n", { plain = true })
   local escape = M.fit(lines, before, fresh, markers)
   local followers = M.followers(handle, row)
   edit.write(handle, function()
     if escape then
-      api.nvim_buf_set_text(buf, row, 0, row, 0, { '\\' })
+      api.nvim_buf_set_text(buf, row, 0, row, 0, { "\\" })
       col = col + 1
     end
     api.nvim_buf_set_text(buf, row, col, row, col, lines)
@@ -49,7 +49,7 @@ function M.append(id, text, fresh, markers)
   local end_col = (#lines == 1 and col or 0) + #lines[#lines]
   edit.set_tip(handle, last, end_col)
   M.follow(handle, followers, last, end_col)
-  require('parley.status').moved(buf)
+  require("parley.status").moved(buf)
   M.show(buf)
   return { cost = (vim.uv.hrtime() - started) / 1e6, lines = api.nvim_buf_line_count(buf) }
 end
@@ -59,15 +59,15 @@ end
 ---@return boolean escape whether the line that is gone on with needs a backslash
 function M.fit(lines, before, fresh, markers)
   local function starts(line)
-    local bare = line:gsub('^\\+', '')
+    local bare = line:gsub("^\\+", "")
     return vim.iter(markers):any(function(marker)
       return vim.startswith(bare, marker)
     end)
   end
   if fresh then
-    if before ~= '' and starts(lines[1]) then
-      table.insert(lines, 1, '')
-      table.insert(lines, 1, '')
+    if before ~= "" and starts(lines[1]) then
+      table.insert(lines, 1, "")
+      table.insert(lines, 1, "")
     end
     return false
   end
@@ -79,7 +79,7 @@ end
 function M.followers(handle, row)
   local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
   return vim.tbl_filter(function(win)
-    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == 'n')
+    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == "n")
   end, vim.fn.win_findbuf(handle.buf))
 end
 
@@ -87,7 +87,7 @@ function M.follow(handle, windows, row, col)
   for _, win in ipairs(windows) do
     api.nvim_win_set_cursor(win, { row + 1, col })
     if win == handle.win then
-      require('parley.edit').set_cursor(handle, row)
+      require("parley.edit").set_cursor(handle, row)
     end
   end
 end
@@ -95,7 +95,7 @@ end
 --- Draw now, so that the cost is known here and not found out by the next key.
 function M.show(buf)
   local mode = api.nvim_get_mode().mode
-  if #vim.fn.win_findbuf(buf) > 0 and (mode == 'n' or mode:match('^[iRvV\22]')) then
+  if #vim.fn.win_findbuf(buf) > 0 and (mode == "n" or mode:match("^[iRvV\22]")) then
     pcall(vim.cmd.redraw)
   end
 end

@@ -3,26 +3,26 @@
 local M = {}
 
 local api = vim.api
-local ns = api.nvim_create_namespace('parley.view')
-local places = api.nvim_create_namespace('parley.waiting')
-local problems = api.nvim_create_namespace('parley')
+local ns = api.nvim_create_namespace("parley.view")
+local places = api.nvim_create_namespace("parley.waiting")
+local problems = api.nvim_create_namespace("parley")
 local H = { drawn = {}, looks = {}, tame = {} }
 
 local links = {
-  ParleyQuestion = 'Title',
-  ParleyAnswer = 'Special',
-  ParleyProposal = 'Comment',
-  ParleyResult = 'Comment',
-  ParleyThinking = 'Comment',
-  ParleyNote = 'WarningMsg',
-  ParleySummary = 'Comment',
-  ParleyPrompt = 'Question',
-  ParleyHint = 'Comment',
-  ParleyTool = 'Function',
-  ParleyServer = 'Comment',
-  ParleyArgument = 'Identifier',
-  ParleyValue = 'String',
-  ParleyStatus = 'Comment',
+  ParleyQuestion = "Title",
+  ParleyAnswer = "Special",
+  ParleyProposal = "Comment",
+  ParleyResult = "Comment",
+  ParleyThinking = "Comment",
+  ParleyNote = "WarningMsg",
+  ParleySummary = "Comment",
+  ParleyPrompt = "Question",
+  ParleyHint = "Comment",
+  ParleyTool = "Function",
+  ParleyServer = "Comment",
+  ParleyArgument = "Identifier",
+  ParleyValue = "String",
+  ParleyStatus = "Comment",
 }
 
 --- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
@@ -38,7 +38,7 @@ function M.draw(buf, tick, found)
     api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
   end
   M.redraw(buf)
-  require('parley.keys').wait(buf, #found.waiting > 0)
+  require("parley.keys").wait(buf, #found.waiting > 0)
   return true
 end
 
@@ -58,7 +58,7 @@ function M.redraw(buf)
   for i, proposal in ipairs(drawn.found.proposals) do
     local lines = { H.cut(proposal.chunks, width) }
     if proposal.prompt then
-      vim.list_extend(lines, { { { '' } }, proposal.prompt })
+      vim.list_extend(lines, { { { "" } }, proposal.prompt })
     end
     local row = drawn.placed and rows[i] or proposal.row
     if row then
@@ -74,7 +74,7 @@ function M.clear(buf)
     H.drawn[buf] = nil
     api.nvim_buf_clear_namespace(buf, ns, 0, -1)
     api.nvim_buf_clear_namespace(buf, places, 0, -1)
-    require('parley.keys').wait(buf, false)
+    require("parley.keys").wait(buf, false)
   end
 end
 
@@ -94,8 +94,28 @@ end
 
 --- Whether an undecided proposal stands on a row.
 function M.proposal_at(buf, row)
-  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
-  return vim.startswith(line, '❓')
+  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
+  return vim.startswith(line, "❓")
+end
+
+--- Scroll a window until a row is seen with what is drawn below it, but not so far that the cursor's is not.
+function M.reveal(win, cursor_row, row)
+  local marks = api.nvim_buf_get_extmarks(
+    api.nvim_win_get_buf(win),
+    ns,
+    { row, 0 },
+    { row, 0 },
+    { details = true }
+  )
+  local below = marks[1] and #marks[1][4].virt_lines or 0
+  local room = api.nvim_win_get_height(win) - below
+  local top = vim.fn.getwininfo(win)[1].topline - 1
+  while top < cursor_row and api.nvim_win_text_height(win, { start_row = top, end_row = row }).all > room do
+    top = top + 1
+  end
+  api.nvim_win_call(win, function()
+    vim.fn.winrestview({ topline = top + 1 })
+  end)
 end
 
 --- The look of a chat's lines, drawn for the lines on the screen and no others.
@@ -107,7 +127,7 @@ function M.highlight(buf)
     return
   end
   H.provided = true
-  api.nvim_set_decoration_provider(api.nvim_create_namespace('parley.look'), {
+  api.nvim_set_decoration_provider(api.nvim_create_namespace("parley.look"), {
     on_win = function(_, _, shown)
       return H.looks[shown] == true
     end,
@@ -118,15 +138,15 @@ function M.highlight(buf)
 end
 
 local looks = {
-  { '💬', 'ParleyQuestion', whole = false },
-  { '🤖', 'ParleyAnswer', whole = true },
-  { '❓', 'ParleyProposal', whole = true },
-  { '🛠', 'ParleyResult', whole = true },
-  { '🧠', 'ParleyThinking', whole = true },
-  { '🔒', 'ParleyNote', whole = true },
-  { '📝', 'ParleySummary', whole = true },
+  { "💬", "ParleyQuestion", whole = false },
+  { "🤖", "ParleyAnswer", whole = true },
+  { "❓", "ParleyProposal", whole = true },
+  { "🛠", "ParleyResult", whole = true },
+  { "🧠", "ParleyThinking", whole = true },
+  { "🔒", "ParleyNote", whole = true },
+  { "📝", "ParleySummary", whole = true },
 }
-local look_ns = api.nvim_create_namespace('parley.look')
+local look_ns = api.nvim_create_namespace("parley.look")
 
 function H.look(buf, row)
   local line = api.nvim_buf_get_text(buf, row, 0, row, -1, {})[1]
@@ -135,7 +155,7 @@ function H.look(buf, row)
   end
   for _, look in ipairs(looks) do
     if vim.startswith(line, look[1]) then
-      local colon = line:find(':', #look[1], true) or #line
+      local colon = line:find(":", #look[1], true) or #line
       local opts = { end_col = look.whole and #line or colon, hl_group = look[2], ephemeral = true }
       opts.priority = 150
       api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
@@ -148,21 +168,21 @@ end
 --- redraw and every move of the cursor (0.11 and later); all else of them is kept.
 function H.tame_treesitter(buf)
   local active = vim.treesitter.highlighter.active[buf]
-  if vim.fn.has('nvim-0.11') == 0 or not active or active == H.tame[buf] then
+  if vim.fn.has("nvim-0.11") == 0 or not active or active == H.tame[buf] then
     return
   end
   local ok = pcall(function()
     local query = {}
-    for _, file in ipairs(vim.treesitter.query.get_files('markdown', 'highlights')) do
-      query[#query + 1] = table.concat(vim.fn.readfile(file), '\n')
+    for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
+      query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
     end
-    local tame = table.concat(query, '\n'):gsub('%(#set! conceal_lines "[^"]*"%)', '')
-    local parser = vim.treesitter.get_parser(buf, 'markdown')
+    local tame = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "")
+    local parser = vim.treesitter.get_parser(buf, "markdown")
     vim.treesitter.stop(buf)
     H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = tame } })
   end)
   if not ok then
-    pcall(vim.treesitter.start, buf, 'markdown')
+    pcall(vim.treesitter.start, buf, "markdown")
   end
 end
 
@@ -181,7 +201,7 @@ function H.problems(buf, found)
       col = problem.col,
       severity = severities[problem.severity],
       message = problem.message,
-      source = 'parley',
+      source = "parley",
     }
   end, found)
   vim.diagnostic.set(problems, buf, diagnostics)
@@ -206,7 +226,7 @@ function H.cut(chunks, width)
       while n > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, n)) > room - 1 do
         n = n - 1
       end
-      kept[#kept + 1] = { vim.fn.strcharpart(text, 0, n) .. '…', chunk[2] }
+      kept[#kept + 1] = { vim.fn.strcharpart(text, 0, n) .. "…", chunk[2] }
       return kept
     end
     kept[#kept + 1], used = chunk, used + vim.fn.strdisplaywidth(text)

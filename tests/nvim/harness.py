@@ -1,4 +1,4 @@
-"""A real Neovim in a child process, with its screen as a grid of cells. No sleeps: conditions with a bound."""
+"""A real Neovim in a child process, with its screen as a grid of cells; waits for conditions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,10 @@ class Grid:
     def redraw(self, events: list[Any]) -> None:
         """Take one batch of events."""
         for name, *calls in events:
-            handler = getattr(self, f"_{name}", None)
-            for arguments in calls if handler else ():
-                handler(*arguments)
+            handler: Callable[..., None] | None = getattr(self, f"_{name}", None)
+            for arguments in calls:
+                if handler:
+                    handler(*arguments)
 
     def _grid_resize(self, grid: int, width: int, height: int) -> None:
         self.rows = [[" "] * width for _ in range(height)]
@@ -48,18 +49,21 @@ class Grid:
 
     def _grid_line(self, grid: int, row: int, column: int, cells: list[Any], *_: Any) -> None:
         style = 0
-        for text, *more in cells:
-            style = more[0] if more else style
-            for _ in range(more[1] if len(more) > 1 else 1):
-                self.rows[row][column], self.attributes[row][column] = text, style
+        for cell in cells:
+            text = cell[0]
+            style = cell[1] if len(cell) > 1 else style
+            for _ in range(cell[2] if len(cell) > 2 else 1):
+                self.rows[row][column] = text
+                self.attributes[row][column] = style
                 column += 1
 
     def _grid_scroll(self, grid: int, top: int, bottom: int, left: int, right: int, by: int, _: int) -> None:
-        for rows in (self.rows, self.attributes):
-            moved = [row[left:right] for row in rows]  # type: ignore[attr-defined]
+        both: list[Any] = [self.rows, self.attributes]
+        for rows in both:
+            before = [row[left:right] for row in rows]
             for row in range(top, bottom):
                 if top <= row + by < bottom:
-                    rows[row][left:right] = moved[row + by]  # type: ignore[index]
+                    rows[row][left:right] = before[row + by]
 
     def _grid_cursor_goto(self, grid: int, row: int, column: int) -> None:
         self.cursor = (row, column)
@@ -167,11 +171,18 @@ class Child:
         """The condition's value, once it has one."""
         end = time.monotonic() + seconds
         while True:
-            assert not self.blocked(), f"Neovim waits for a key:\n{self.screen()}"
+            self.until_open()
             if value := condition():
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
+            time.sleep(0.01)
+
+    def until_open(self, seconds: float = 2.0) -> None:
+        """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""
+        end = time.monotonic() + seconds
+        while self.blocked():
+            assert time.monotonic() < end, f"Neovim waits for a key:\n{self.screen()}"
             time.sleep(0.01)
 
     def until_text(self, wanted: str, seconds: float = PATIENCE_S) -> str:
@@ -210,10 +221,8 @@ class Child:
 
     def close(self) -> None:
         """End it."""
-        try:
+        with suppress(EOFError, OSError):
             self.nvim.command("qall!")
-        except (EOFError, OSError):
-            pass
         self.nvim.close()
 
 
@@ -232,7 +241,7 @@ def child(
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(ROOT)!r})\nvim.cmd('filetype plugin on')\n"
     config.write_text(f"{rtp}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-    keys = {name: "" for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")}
+    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = ["--clean", "-u", str(config)]
     used = {**places, **keys, "HOME": str(home), "PARLEY_DEMO_PACE": "0", **(env or {})}
     one = Child(home, arguments, width, height, used)

@@ -150,8 +150,6 @@ class Chat:
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done."""
-        if text:
-            self.editor.tell("clear", self.buf)
         self.editor.tell("status", self.buf, text, handle)
 
     def used(self, usage: Usage) -> None:

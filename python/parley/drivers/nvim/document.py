@@ -38,6 +38,7 @@ class BufferDocument:
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
+        await self._pump.settle()  # a turn that was stopped had no time for it
         shot: Snapshot | None = await self.read()
         while shot is not None:
             edits = trimmed(shot.lines, change(shot))

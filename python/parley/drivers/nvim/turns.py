@@ -44,6 +44,7 @@ class Turn:
         self._task = asyncio.current_task()
         try:
             await self.chat.editor.ask("watch", self.handle)
+            self.chat.status("Analyzing request...", self.handle)
             end = await self._ended(work)
             await self._show(end)
         except GoneError as gone:
@@ -79,6 +80,7 @@ class Turn:
 
     async def _stopped(self) -> engine.End:
         self.chat.status("", self.handle)
+        await self.document.settle()
         shot = await self.document.read()
         if shot.exchange.answers:
             await engine.write_notice(self.document, "Stopped", STOPPED)
@@ -106,7 +108,9 @@ class Turn:
         return together(work, limit_s)
 
     def status(self, text: str) -> None:
-        """Show what is being done."""
+        """Show what is being done; what waited for a choice does not any more."""
+        if text:
+            self.chat.editor.tell("clear", self.chat.buf)
         self.chat.status(text, self.handle)
 
     def happened(self, what: engine.Happening) -> None:
@@ -120,12 +124,12 @@ def _room_below(shot: engine.Snapshot) -> list[edits.Edit]:
     return [edits.open_question(shot.lines, shot.exchange)] if last else []
 
 
-def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> int | None:
-    """The row where the user goes on after a turn; None: wherever the cursor is."""
+def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:
+    """Where the user goes on after a turn; None: wherever the cursor is."""
     if end.kind == "waiting":
-        mine = (calls for exchange, calls in sight.waiting() if exchange is shot.exchange)
-        return next((calls[0].span.start for calls in mine), None)
+        mine = next((calls for exchange, calls in sight.waiting() if exchange is shot.exchange), None)
+        return {"row": mine[0].span.start, "to_end": False, "reveal": mine[-1].span.start} if mine else None
     below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
     if end.kind == "complete" and below and below[0].question and not below[0].question.text:
-        return below[0].question.span.start
+        return {"row": below[0].question.span.start, "to_end": True}
     return None

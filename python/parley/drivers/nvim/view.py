@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from parley.chat.front_matter import read_front_matter
 from parley.chat.calls import legible
+from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
 from parley.tools.catalogue import Catalogue, Tool

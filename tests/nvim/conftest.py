@@ -1,0 +1,45 @@
+"""Neovims for the tests: one that most of them share, since a host takes seconds to import its SDKs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nvim.harness import Child, child
+
+PACE = "0.004"
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim with a host, for tests that leave it usable."""
+    env = {"PARLEY_DEMO_PACE": PACE}
+    with child(tmp_path_factory.mktemp("shared"), init="vim.o.timeoutlen = 200", env=env) as one:
+        yield one
+
+
+@pytest.fixture
+def nvim(shared: Child) -> Iterator[Child]:
+    """The shared Neovim, with nothing open."""
+    shared.keys("<C-\\><C-n>")
+    shared.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    yield shared
+    assert not shared.blocked(), shared.screen()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim in which no host is started: what is tested is Lua's."""
+    home = tmp_path_factory.mktemp("plain")
+    init = "vim.o.timeoutlen = 200\nvim.g.parley_python = '/nowhere/python'"
+    with child(home, init=init) as one:
+        one.lua("require('parley.host').start = function() return false end")
+        yield one
+
+
+@pytest.fixture
+def home(shared: Child) -> Path:
+    """The folder that is the shared Neovim's home."""
+    return shared.home

@@ -1,0 +1,332 @@
+"""Whole turns with the demo model in a real Neovim."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+from nvim.harness import Child
+
+STOCKS = "can you find the latest stock price of google and microsoft?"
+MARKER = "\U0001f4ac:"
+
+
+_number = count(1)
+
+
+def ask(nvim: Child, question: str, name: str = "") -> Path:
+    """A chat with one question, asked; a file of its own, since the ledger knows a chat by its path."""
+    path = nvim.edit(name or f"chat-{next(_number)}.md", f"{MARKER} {question}\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.keys("<C-g><C-g>")
+    return path
+
+
+def ask_stocks(nvim: Child) -> Path:
+    path = ask(nvim, STOCKS)
+    nvim.until_waiting()
+    nvim.until_idle()
+    return path
+
+
+def proposals(nvim: Child) -> list[str]:
+    return [line for line in nvim.lines() if line.startswith("❓")]
+
+
+def row_of(nvim: Child, start: str) -> int:
+    return next(row for row, line in enumerate(nvim.lines(), 1) if line.startswith(start))
+
+
+def complete(nvim: Child) -> None:
+    nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the next question")
+    nvim.until_idle()
+
+
+def test_the_stock_example_goes_through_with_one_key(nvim: Child) -> None:
+    ask_stocks(nvim)
+    assert [p.startswith("❓: `") for p in proposals(nvim)] == [True, True]
+    shown = nvim.screen()
+    assert "  Web search · mock  query: google stock price" in shown
+    assert ">> Please choose (yA/ya/yo/yO): yn/yN to refuse" in shown
+    nvim.keys("yA")
+    complete(nvim)
+    text = nvim.text()
+    assert [p.startswith("❓:[yA] `") for p in proposals(nvim)] == [True, True]
+    assert "GOOGL" in text
+    assert "$544" in text
+    assert text.count("\U0001f916:") == 1
+    assert nvim.lua("return vim.fn.maparg('ya', 'n')") == ""
+    assert nvim.cursor == (len(nvim.lines()), 5)
+
+
+def test_each_call_can_be_decided_on_its_own_line(nvim: Child) -> None:
+    ask_stocks(nvim)
+    nvim.command(str(row_of(nvim, "❓")))
+    nvim.keys("yo")
+    nvim.until(lambda: proposals(nvim)[0].startswith("❓:[yo]"))
+    nvim.until_idle()
+    assert proposals(nvim)[1].startswith("❓: `")
+    assert "\U0001f6e0" not in nvim.text()
+    assert nvim.lines()[nvim.cursor[0] - 1] == proposals(nvim)[1]
+    nvim.until_waiting()
+    nvim.keys("yn")
+    complete(nvim)
+    assert "[refused]\n\n`The user declined this call.`" in nvim.text()
+    assert "GOOGL" in nvim.text()
+
+
+def test_a_choice_beside_a_proposal_only_tells_why_not(nvim: Child) -> None:
+    ask_stocks(nvim)
+    before = nvim.text()
+    nvim.command("1")
+    nvim.keys("yo")
+    nvim.until(lambda: "under the cursor" in nvim.messages(), "the message")
+    nvim.until_idle()
+    assert nvim.text() == before
+
+
+def test_undo_takes_back_a_turn_and_then_the_choice(nvim: Child) -> None:
+    ask_stocks(nvim)
+    asked = nvim.text()
+    nvim.keys("ya")
+    complete(nvim)
+    nvim.keys("u")
+    decided = nvim.text()
+    assert [p.startswith("❓:[ya]") for p in proposals(nvim)] == [True, True] or decided == asked
+    nvim.keys("u" if decided != asked else "")
+    assert nvim.text() == asked
+    nvim.keys("u")
+    assert nvim.lines() == [f"{MARKER} {STOCKS}"]
+
+
+def test_an_approved_call_that_ran_and_was_undone_does_not_run_again(nvim: Child) -> None:
+    ask_stocks(nvim)
+    nvim.keys("yA")
+    complete(nvim)
+    nvim.keys("u")
+    nvim.command("ParleyRespond")
+    nvim.until_waiting()
+    nvim.until_idle()
+    assert "\U0001f6e0" not in nvim.text()
+    found = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
+    assert any("may have run already" in message for message in found)
+
+
+def test_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None:
+    ask(nvim, "write 2000 words")
+    nvim.until(lambda: len(nvim.text()) > 300, "some text")
+    nvim.command("ParleyStop")
+    nvim.until_text("\U0001f512: [Stopped: by the user]")
+    nvim.until_idle()
+    assert nvim.lines()[-1] == f"{MARKER} "
+    assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+    nvim.command("1")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: "Stopped" not in nvim.text(), "the turn that goes on")
+    nvim.command("ParleyStop")
+    nvim.until_idle()
+
+
+def test_deleting_the_answer_stops_its_turn_and_nothing_more_is_written(nvim: Child) -> None:
+    ask(nvim, "write 2000 words")
+    nvim.until(lambda: len(nvim.text()) > 300, "some text")
+    nvim.command("2,$delete _")
+    nvim.until_idle()
+    assert nvim.lines() == [f"{MARKER} write 2000 words"]
+
+
+def test_undo_while_it_streams_stops_the_turn(nvim: Child) -> None:
+    ask(nvim, "write 2000 words")
+    nvim.until(lambda: len(nvim.text()) > 300, "some text")
+    nvim.keys("u")
+    nvim.until_idle()
+    assert nvim.lines() == [f"{MARKER} write 2000 words"]
+
+
+def test_a_wiped_buffer_ends_its_turn_and_no_other_is_touched(nvim: Child) -> None:
+    path = ask(nvim, "write 2000 words")
+    nvim.until(lambda: len(nvim.text()) > 300, "some text")
+    nvim.command(f"enew | bwipeout! {path}")
+    nvim.until(lambda: not nvim.lua("return require('parley.edit').busy()"))
+    assert nvim.lines() == [""]
+    ask(nvim, "say: still here", "other.md")
+    complete(nvim)
+    assert "still here" in nvim.text()
+
+
+def test_two_chats_have_a_turn_each(nvim: Child) -> None:
+    ask(nvim, "write 150 words", "one.md")
+    first = nvim.nvim.current.buffer.number
+    nvim.command("split")
+    ask(nvim, "write 100 words", "two.md")
+    complete(nvim)
+    nvim.command(f"buffer {first}")
+    complete(nvim)
+    assert nvim.text().count("\U0001f916:") == 1
+    assert len(nvim.text().split()) > 140
+
+
+def test_a_second_turn_in_one_chat_is_refused(nvim: Child) -> None:
+    ask(nvim, "write 300 words")
+    nvim.until(lambda: len(nvim.text()) > 100, "some text")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: "a turn is running" in nvim.messages(), "the message")
+    nvim.command("ParleyStop")
+    nvim.until_idle()
+
+
+def test_a_reopened_chat_still_waits_and_goes_on(nvim: Child) -> None:
+    path = ask_stocks(nvim)
+    nvim.command("write")
+    nvim.command("enew")
+    nvim.command(f"bwipeout! {path}")
+    nvim.command(f"edit {path}")
+    nvim.until_waiting()
+    nvim.keys("ya")
+    complete(nvim)
+    assert "$911" in nvim.text()
+
+
+def test_a_chat_without_a_file_asks_to_be_saved_before_a_choice(nvim: Child) -> None:
+    nvim.command("enew | setlocal filetype=markdown")
+    nvim.nvim.current.buffer[:] = [f"{MARKER} {STOCKS}"]
+    nvim.command("ParleyRespond")
+    nvim.until_waiting()
+    nvim.keys("ya")
+    nvim.until(lambda: "save this chat first" in nvim.messages(), "the message")
+    nvim.until_idle()
+    assert proposals(nvim)[0].startswith("❓: `")
+
+
+def test_a_mark_typed_by_hand_is_no_choice(nvim: Child) -> None:
+    path = ask_stocks(nvim)
+    nvim.command("silent %s/^❓: /❓:[ya] /")
+    nvim.command("write")
+    nvim.until(lambda: "was not decided here" in str(nvim.lua("return vim.diagnostic.get(0)")), "the problem")
+    nvim.command("ParleyRespond")
+    nvim.until_idle()
+    assert "\U0001f6e0" not in path.read_text(encoding="utf-8")
+    assert nvim.lua("return vim.fn.maparg('ya', 'n')") != ""
+
+
+def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
+    ask_stocks(nvim)
+    nvim.command(str(row_of(nvim, "❓")))
+    nvim.keys("yo")
+    nvim.until(lambda: proposals(nvim)[0].startswith("❓:[yo]"))
+    nvim.until_idle()
+    nvim.keys("u")
+    nvim.command("ParleyLog")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
+    nvim.command("close")
+    nvim.until(lambda: _log_says(nvim, "taken back"), "the revoked entry")
+
+
+def _log_says(nvim: Child, text: str) -> bool:
+    nvim.command("ParleyLog")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
+    found = text in nvim.text()
+    nvim.command("close")
+    return found
+
+
+def test_regenerating_gives_one_answer_anew_and_touches_no_other(nvim: Child) -> None:
+    text = (
+        f"{MARKER} say: one\n\n\U0001f916:[Demo]\n\nold\n\n{MARKER} say: two\n\n\U0001f916:[Demo]\n\nkept\n"
+    )
+    nvim.edit("again.md", text)
+    nvim.command("1")
+    nvim.command("ParleyRespond!")
+    nvim.until(lambda: "old" not in nvim.text() and "\none" in nvim.text(), "the new answer")
+    nvim.until_idle()
+    assert nvim.text().endswith(f"{MARKER} say: two\n\n\U0001f916:[Demo]\n\nkept")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: "already answered" in nvim.messages(), "the message")
+
+
+def test_the_request_is_shown_as_it_would_be_sent(nvim: Child) -> None:
+    nvim.edit("chat.md", f"{MARKER} say: hello\n")
+    nvim.command("ParleyRequest")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://request"), "the page")
+    assert '"say: hello"' in nvim.text()
+    assert '"web_search"' in nvim.text()
+
+
+def test_the_tools_page_lists_servers_and_tools(nvim: Child) -> None:
+    nvim.command("ParleyTools")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page")
+    assert "### web_search" in nvim.text()
+
+
+def test_details_of_a_proposal_are_shown_in_a_float(nvim: Child) -> None:
+    ask_stocks(nvim)
+    nvim.command(str(row_of(nvim, "❓")))
+    nvim.keys("K")
+    nvim.until_screen("readOnlyHint")
+
+
+def test_an_agent_can_be_chosen(nvim: Child) -> None:
+    ask(nvim, "say: hello")
+    complete(nvim)
+    nvim.command("ParleyAgent Demo-OpenAI")
+    nvim.until(lambda: "talks to Demo-OpenAI now" in nvim.messages(), "the message")
+    nvim.keys("Asay: again<Esc><C-g><C-g>")
+    nvim.until_text("\U0001f916:[Demo-OpenAI]\n\nagain")
+    nvim.until_idle()
+    assert "Demo-OpenAI" in nvim.nvim.funcs.getcompletion("ParleyAgent Demo-", "cmdline")
+
+
+def test_a_new_chat_has_its_file_its_topic_and_the_cursor_where_one_types(nvim: Child) -> None:
+    nvim.command("ParleyChatNew My topic")
+    path = Path(nvim.nvim.current.buffer.name)
+    assert path.parent == nvim.home / "data" / "parley" / "chats"
+    assert nvim.lines() == ["---", "topic: My topic", "---", "", f"{MARKER} "]
+    assert nvim.cursor == (5, 5)
+    nvim.keys("asay: hi<Esc><C-g><C-g>")
+    complete(nvim)
+    assert path.read_text(encoding="utf-8").endswith(f"{MARKER} \n")
+    assert not nvim.nvim.current.buffer.options["modified"]
+    nvim.lua(
+        "vim.ui.select = function(items, opts, done) _G.picked = vim.tbl_map(opts.format_item, items) end"
+    )
+    nvim.command("ParleyFind")
+    nvim.until(lambda: nvim.lua("return _G.picked ~= nil"), "the list of chats")
+    assert any("My topic" in item for item in nvim.lua("return _G.picked"))
+
+
+def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
+    text = f"{MARKER} one\n\n\U0001f916:\n\na\n\n{MARKER}\n\ntwo\n\n\U0001f916:\n\nb\n\n{MARKER} three\n"
+    nvim.edit("outline.md", text)
+    nvim.until(
+        lambda: nvim.lua("return vim.fn.maparg(']]', 'n', false, true).desc") == "Parley: next question"
+    )
+    nvim.command("1")
+    nvim.keys("]]")
+    assert nvim.cursor[0] == 7
+    nvim.keys("2[[")
+    assert nvim.cursor[0] == 1
+    nvim.command("ParleyOutline")
+    assert [item["text"] for item in nvim.nvim.funcs.getloclist(0)] == ["one", "two", "three"]
+
+
+def test_the_cursor_stays_with_a_user_who_moved(nvim: Child) -> None:
+    ask(nvim, "write 200 words")
+    nvim.until(lambda: len(nvim.text()) > 300, "some text")
+    nvim.keys("gg0")
+    complete(nvim)
+    assert nvim.cursor == (1, 0)
+
+
+def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> None:
+    nvim.lua(
+        "_G.said = {} vim.api.nvim_create_autocmd('User', { pattern = 'ParleyStatus', callback ="
+        " function(e) table.insert(_G.said, e.data.text) end })"
+    )
+    ask(nvim, "say: hello there")
+    complete(nvim)
+    said = nvim.lua("return _G.said")
+    assert "Formulating response..." in said
+    assert said[-1] == ""
+    usage = nvim.nvim.current.buffer.vars["parley_usage"]
+    assert usage["last"]["output"] > 0
+    assert "Demo" in nvim.lua("return require('parley').status()")
