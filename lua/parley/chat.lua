@@ -76,6 +76,13 @@ function M.all()
   return vim.tbl_map(H.introduction, vim.tbl_keys(H.attached))
 end
 
+--- The settings have changed.
+function M.settings_changed()
+  for buf in pairs(H.attached) do
+    require("parley.keys").chat(buf)
+  end
+end
+
 --- Ask the host for something in the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
@@ -191,6 +198,7 @@ function H.detach(buf)
   pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
   require("parley.status").show(buf, "")
   require("parley.view").forget(buf)
+  require("parley.keys").forget(buf)
   require("parley.edit").close_buffer(buf)
   require("parley.host").mention("detach", { buf = buf })
 end

@@ -8,6 +8,9 @@ M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 function M.setup(settings)
   H.settings = H.plain(settings)
   M.mention("setup", H.greeting())
+  if package.loaded["parley.chat"] then
+    require("parley.chat").settings_changed()
+  end
 end
 
 --- The settings as they were given to `setup`.

@@ -2,7 +2,7 @@
 local M = {}
 
 local api = vim.api
-local H = { waiting = {}, typed = nil }
+local H = { waiting = {}, mapped = {}, typed = nil }
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
@@ -16,27 +16,27 @@ local described = {
   outline = "Parley: list the questions",
 }
 
---- The keys every chat has.
+--- The keys every chat has; once more, when the settings have changed.
 function M.chat(buf)
-  local keys = H.settings()
-  for name, what in pairs(described) do
-    local lhs, command = keys[name], "<Cmd>Parley" .. name:gsub("^%l", string.upper) .. "<CR>"
+  for _, map in ipairs(H.mapped[buf] or {}) do
+    pcall(vim.keymap.del, map[1], map[2], { buffer = buf })
+  end
+  H.mapped[buf] = {}
+  local function map(mode, lhs, rhs, what)
     if lhs ~= "" then
-      vim.keymap.set("n", lhs, command, { buffer = buf, desc = what })
+      vim.keymap.set(mode, lhs, rhs, { buffer = buf, desc = what })
+      table.insert(H.mapped[buf], { mode, lhs })
     end
   end
-  if keys.respond ~= "" then
-    vim.keymap.set(
-      "i",
-      keys.respond,
-      "<Esc><Cmd>ParleyRespond<CR>",
-      { buffer = buf, desc = described.respond }
-    )
+  local keys = H.settings()
+  for name, what in pairs(described) do
+    map("n", keys[name], "<Cmd>Parley" .. name:gsub("^%l", string.upper) .. "<CR>", what)
   end
+  map("i", keys.respond, "<Esc><Cmd>ParleyRespond<CR>", described.respond)
   for lhs, sign in pairs({ ["]]"] = 1, ["[["] = -1 }) do
-    vim.keymap.set("n", lhs, function()
+    map("n", lhs, function()
       require("parley").jump(sign * vim.v.count1)
-    end, { buffer = buf, desc = sign > 0 and "Parley: next question" or "Parley: previous question" })
+    end, sign > 0 and "Parley: next question" or "Parley: previous question")
   end
 end
 
@@ -74,6 +74,12 @@ function H.choose(buf, lhs)
     or vim.fn.reg_executing() ~= ""
     or not require("parley.view").waits_at(buf, row)
   return native and lhs or ("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(lhs)
+end
+
+--- A chat is closed, and its keys with it.
+function M.forget(buf)
+  H.mapped[buf], H.waiting[buf] = nil, nil
+  H.listen()
 end
 
 function M.act(lhs)
@@ -175,9 +181,7 @@ function H.listen()
   if listen and not H.listening then
     H.listening = api.nvim_create_namespace("parley.keys")
     vim.on_key(function(_, typed)
-      if typed and typed ~= "" then
-        H.typed = typed
-      end
+      H.typed = typed
     end, H.listening)
   elseif not listen and H.listening then
     vim.on_key(nil, H.listening)

@@ -47,7 +47,7 @@ class Grid:
     def _grid_clear(self, grid: int) -> None:
         self._grid_resize(grid, len(self.rows[0]), len(self.rows))
 
-    def _grid_line(self, grid: int, row: int, column: int, cells: list[Any], *_: Any) -> None:
+    def _grid_line(self, grid: int, row: int, column: int, cells: list[Any], *more: Any) -> None:
         style = 0
         for cell in cells:
             text = cell[0]

@@ -1,0 +1,236 @@
+"""The choice keys: what they decide, and that Vim's own commands are as if they were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nvim.harness import Child, child
+
+TEXT = [
+    "\U0001f4ac: one (two three) four",
+    "",
+    "\U0001f916:[Demo]",
+    "",
+    'say "hello there" now (and then)',
+    "second line of it",
+    "",
+    '❓: `{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}`',
+    '❓: `{"id":"call_2","type":"function","function":{"name":"g","arguments":"{}"}}`',
+]
+KEYS = ("yA", "ya", "yo", "yO", "yn", "yN")
+
+STATE = """
+local registers = {}
+for _, name in ipairs({ '"', '0', 'a', 'A', 'q', '1', '-' }) do
+  registers[name .. ' '] = { vim.fn.getreg(name), vim.fn.getregtype(name) }
+end
+return {
+  lines = vim.api.nvim_buf_get_lines(0, 0, -1, true),
+  cursor = vim.api.nvim_win_get_cursor(0),
+  mode = vim.api.nvim_get_mode().mode,
+  registers = registers,
+  operatorfunc = vim.o.operatorfunc,
+}
+"""
+RESET = """
+vim.cmd('silent! %bwipeout!')
+vim.o.clipboard, vim.o.operatorfunc = '', ''
+vim.api.nvim_buf_set_lines(0, 0, -1, true, ...)
+for _, name in ipairs({ '"', '0', 'a', 'q', '1', '-' }) do vim.fn.setreg(name, '') end
+vim.fn.setreg('/', 'line')
+vim.bo.filetype = 'markdown'
+"""
+WAIT = """
+local buf = vim.api.nvim_get_current_buf()
+_G.asked = {}
+require('parley.chat').ask = function(method, arguments)
+  table.insert(_G.asked, { method, arguments.key or '' })
+end
+require('parley.keys').chat(buf)
+require('parley.view').draw(buf, vim.api.nvim_buf_get_changedtick(buf), {
+  problems = {}, proposals = {}, waiting = { { 0, vim.api.nvim_buf_line_count(buf) } },
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim without Parley, to compare with."""
+    with child(tmp_path_factory.mktemp("bare"), init="vim.o.timeoutlen = 200", clean=True) as one:
+        yield one
+
+
+def prepare(nvim: Child, row: int, column: int = 0, setup: str = "") -> None:
+    nvim.keys("<C-\\><C-n>")
+    nvim.lua(RESET, TEXT)
+    nvim.lua(setup)
+    nvim.nvim.api.win_set_cursor(0, (row, column))
+
+
+def waiting(nvim: Child, row: int, column: int = 0, setup: str = "") -> None:
+    prepare(nvim, row, column, setup)
+    nvim.lua(WAIT)
+
+
+def state_after(nvim: Child, keys: str) -> dict[str, Any]:
+    """What is to be seen after keys, when Neovim has done with them."""
+    nvim.keys(keys)
+    nvim.until_open()
+    state: dict[str, Any] = nvim.lua(STATE)
+    return state
+
+
+AF = "vim.keymap.set('o', 'af', 'iw')"
+AI = "vim.keymap.set('o', 'a', function() return 'a' .. vim.fn.getcharstr() end, { expr = true })"
+UNIMPAIRED = "vim.keymap.set('n', 'yob', '<Cmd>let @a=1<CR>') vim.keymap.set('n', 'yop', 'op<Esc>')"
+OC = "vim.keymap.set('o', 'oc', 'iw')"
+PLUS = "vim.o.clipboard = 'unnamed'"
+
+NATIVE = [
+    ("yap", ""),
+    ("yaw", ""),
+    ('ya"', ""),
+    ("ya(", ""),
+    ("yab", ""),
+    ("yiw", ""),
+    ("y$", ""),
+    ("yy", ""),
+    ("yj", ""),
+    ("3yaw", ""),
+    ("y2aw", ""),
+    ('"ayap', ""),
+    ('"Ayaw', ""),
+    ('"a2yaw', ""),
+    ('2"ayaw', ""),
+    ("vapy", ""),
+    ("yafx", AF),
+    ("yaw", AI),
+    ("yob", UNIMPAIRED),
+    ("yop", UNIMPAIRED),
+    ("yoc", OC),
+    ("yap", PLUS),
+    ("yawp", ""),
+    ("dapu", ""),
+    ("yawx.", ""),
+    ("x.yaw.", ""),
+    ("qqyawq@q", ""),
+    ('"ayn', ""),
+    ("2yn", ""),
+    (":normal yap<CR>", ""),
+    (":normal yaw<CR>", ""),
+    ("y<Esc>ix<Esc>", ""),
+]
+
+
+@pytest.mark.parametrize(("keys", "setup"), NATIVE, ids=[f"{k} {s[:24]}".strip() for k, s in NATIVE])
+@pytest.mark.parametrize("row", [5, 8], ids=["text", "proposal"])
+def test_what_is_vims_stays_vims_while_something_waits(
+    plain: Child, bare: Child, keys: str, setup: str, row: int
+) -> None:
+    prepare(bare, row, 6, setup)
+    waiting(plain, row, 6, setup)
+    assert state_after(plain, keys) == state_after(bare, keys)
+    assert plain.lua("return _G.asked") == []
+    for nvim in (plain, bare):
+        nvim.lua("for _, m in ipairs({ 'n', 'o' }) do vim.cmd(m .. 'mapclear') end")
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("row", [1, 5, 8, 9])
+def test_a_key_asks_for_its_choice_and_leaves_no_trace(plain: Child, key: str, row: int) -> None:
+    waiting(plain, row)
+    before = plain.lua(STATE)
+    after = state_after(plain, key)
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", key]], "the choice")
+    assert after == before
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_does_nothing_of_ours_where_nothing_waits(plain: Child, bare: Child, key: str) -> None:
+    prepare(bare, 5)
+    prepare(plain, 5)
+    plain.lua("_G.asked = {}")
+    assert state_after(plain, key + "<Esc>") == state_after(bare, key + "<Esc>")
+    assert plain.lua("return _G.asked") == []
+    assert plain.nvim.funcs.maparg(key, "n") == ""
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "how",
+    [
+        "vim.cmd.normal('{key}')",
+        "vim.api.nvim_feedkeys('{key}', 'm', false)",
+        "vim.fn.setreg('q', '{key}') vim.api.nvim_input('@q')",
+        "vim.api.nvim_input('\"a{key}<Esc>')",
+        "vim.api.nvim_input('2{key}<Esc>')",
+        "vim.api.nvim_input('x.') vim.cmd.normal('{key}') vim.api.nvim_input('.')",
+    ],
+    ids=["normal", "feedkeys", "macro", "register", "count", "dot"],
+)
+def test_a_choice_is_made_by_nobody_but_a_person_who_typed_the_key_alone(
+    plain: Child, key: str, how: str
+) -> None:
+    waiting(plain, 8)
+    plain.lua(f"pcall(function() {how.format(key=key)} end)")
+    plain.keys("<Esc>")
+    plain.until_open()
+    plain.keys(":<Esc>")  # whatever was scheduled had its turn
+    plain.until_open()
+    assert plain.lua("return _G.asked") == []
+
+
+def test_a_key_that_was_typed_does_not_vouch_for_one_that_a_plugin_feeds(plain: Child) -> None:
+    waiting(plain, 8)
+    plain.keys("yo")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yo"]])
+    plain.lua("vim.api.nvim_feedkeys('yo', 'm', false)")
+    plain.keys(":<Esc>")
+    plain.until_open()
+    assert plain.lua("return _G.asked") == [["choose", "yo"]]
+
+
+def test_keys_of_another_exchange_are_vims(plain: Child) -> None:
+    prepare(plain, 5)
+    plain.lua(WAIT.replace("{ 0, vim.api.nvim_buf_line_count(buf) }", "{ 6, 9 }"))
+    plain.keys("yN")
+    plain.until_open()
+    assert plain.lua("return _G.asked") == []
+    plain.command("8")
+    plain.keys("yN")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yN"]])
+
+
+def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Child) -> None:
+    prepare(plain, 5, setup="vim.keymap.set('n', 'K', '<Nop>', { buffer = true, desc = 'mine' })")
+    plain.lua("vim.keymap.set('n', 'yo', '<Nop>', { buffer = true, desc = 'mine' })")
+    plain.lua(WAIT)
+    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: yo"
+    plain.lua("require('parley.view').clear(0 + vim.api.nvim_get_current_buf())")
+    described = "local key = ... return vim.fn.maparg(key, 'n', false, true).desc or ''"
+    descriptions = [plain.lua(described, key) for key in ("yo", "K", "ya", "yA", "yn")]
+    assert descriptions == ["mine", "mine", "", "", ""]
+
+
+def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
+    prepare(plain, 5)
+    plain.lua("require('parley').setup({ keys = { respond = '<leader>r', stop = '', choices = false } })")
+    plain.lua(WAIT)
+    maps = plain.lua("return vim.tbl_map(function(k) return vim.fn.maparg(k, 'n') end,"
+                     " { '<leader>r', '<C-g><C-g>', '<C-g>x', 'ya' })")  # fmt: skip
+    plain.lua("require('parley').setup({})")
+    assert maps == ["<Cmd>ParleyRespond<CR>", "", "", ""]
+
+
+def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
+    from dataclasses import asdict
+
+    from parley.settings import Keys
+
+    defaults = asdict(Keys())
+    assert plain.lua("return require('parley.keys').defaults") == {
+        k: defaults[k] for k in defaults if k != "scope"
+    }
