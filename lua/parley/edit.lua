@@ -129,7 +129,7 @@ function M.apply(id, tick, edits, answer)
   end
   M.write(handle, function()
     for _, each in ipairs(edits) do
-      H.replace(handle.buf, each[1], each[2], H.from_host(each[3]))
+      H.replace(handle.buf, each[1], each[2], each[3])
     end
   end)
   H.tip_below(handle, edits)
@@ -290,22 +290,11 @@ function H.mark(buf, row, col, opts)
   return api.nvim_buf_set_extmark(buf, ns, row, col, opts or {})
 end
 
---- The lines of a buffer as the host counts them. The API shows a NUL in a line as a newline.
+--- The text of a buffer, each line ended; what is no text is in it as it is.
 function H.text(buf)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, true)
-  for i, line in ipairs(lines) do
-    if line:find("\n", 1, true) then
-      lines[i] = line:gsub("\n", "\0")
-    end
-  end
   lines[#lines + 1] = ""
   return table.concat(lines, "\n")
-end
-
-function H.from_host(lines)
-  return vim.tbl_map(function(line)
-    return (line:gsub("%z", "\n"))
-  end, lines)
 end
 
 --- Replace lines; within a single line only what differs, so that marks and cursors beside it stay.

@@ -1,0 +1,278 @@
+"""How the host's text comes into a buffer: atomic edits, streams, undo, cursors. No host is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nvim.harness import Child
+from parley.drivers.nvim.pump import STARTS
+
+TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
+ANSWER = 2
+
+
+def chat(nvim: Child, lines: list[str] | None = None) -> int:
+    """A buffer with a question and the start of its answer; the handle of its turn."""
+    nvim.keys("<C-\\><C-n>")
+    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('enew')")
+    # Read from a file, so that what follows is all there is to undo.
+    path = nvim.home / "edit.md"
+    path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
+    nvim.command(f"edit! {path}")
+    nvim.lua("_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, {...}) end")
+    handle: int = nvim.lua("return require('parley.edit').open(0 + vim.api.nvim_get_current_buf(), 0)")
+    nvim.lua("require('parley.edit').watch(...)", handle)
+    return handle
+
+
+def remote(nvim: Child, name: str, *arguments: Any) -> Any:
+    """What the host gets when it asks."""
+    return nvim.lua("return require('parley.remote')(...)", name, *arguments)
+
+
+def tick(nvim: Child) -> int:
+    number: int = nvim.nvim.api.buf_get_changedtick(0)
+    return number
+
+
+def streaming(nvim: Child, lines: list[str] | None = None) -> int:
+    """A turn with its stream open at the end of the answer."""
+    handle = chat(nvim, lines)
+    end = len(nvim.lines())
+    edits = [[end, end, [""]]]
+    assert remote(nvim, "open_stream", handle, tick(nvim), edits, ANSWER, end)["applied"]
+    return handle
+
+
+def append(nvim: Child, handle: int, text: str, fresh: bool = False) -> Any:
+    return remote(nvim, "append", handle, text, fresh, STARTS)
+
+
+def test_edits_are_applied_all_at_once_or_not_at_all(plain: Child) -> None:
+    handle = chat(plain)
+    before = tick(plain)
+    edits = [[3, 4, ["x", "y"]], [0, 1, ["\U0001f4ac: asked"]]]
+    assert remote(plain, "apply", handle, before, edits, None)["applied"]
+    assert plain.lines() == ["\U0001f4ac: asked", "", "\U0001f916:[Demo]", "x", "y"]
+    stale = remote(plain, "apply", handle, before, edits, None)
+    assert "applied" not in stale
+    assert stale["text"] == "\n".join([*plain.lines(), ""])
+
+
+def test_text_that_the_host_has_is_not_sent_again(plain: Child) -> None:
+    handle = chat(plain)
+    first = remote(plain, "read", handle, -1)
+    assert first["text"] == "\n".join([*TEXT, ""])
+    assert "text" not in remote(plain, "read", handle, first["tick"])
+
+
+def test_nul_goes_both_ways(plain: Child) -> None:
+    handle = chat(plain)
+    plain.nvim.api.buf_set_lines(0, 0, 1, True, ["a\0b"])
+    shot = remote(plain, "read", handle, -1)
+    assert shot["text"].startswith("a\0b\n")
+    remote(plain, "apply", handle, shot["tick"], [[1, 2, ["c\0d"]]], None)
+    assert plain.lines()[:2] == ["a\0b", "c\0d"]
+    plain.command("silent write")
+    assert (plain.home / "edit.md").read_bytes().startswith(b"a\0b\nc\0d\n")
+
+
+def test_changing_part_of_a_line_keeps_marks_and_the_cursor_beside_it(plain: Child) -> None:
+    handle = chat(plain, ["❓: `{}` tail", *TEXT])
+    plain.nvim.api.win_set_cursor(0, (1, 12))
+    namespace = plain.nvim.api.create_namespace("test")
+    mark = plain.nvim.api.buf_set_extmark(0, namespace, 0, 10, {})
+    remote(plain, "apply", handle, tick(plain), [[0, 1, ["❓:[ya] `{}` tail"]]], None)
+    assert plain.nvim.api.buf_get_extmark_by_id(0, namespace, mark, {}) == [0, 14]
+    assert plain.cursor == (1, 16)
+
+
+def test_a_stream_is_written_at_its_tip_wherever_that_has_moved(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one\ntwo", True)
+    plain.nvim.api.buf_set_lines(0, 0, 0, True, ["above"])
+    plain.nvim.api.buf_set_lines(0, -1, -1, True, ["below"])
+    append(plain, handle, " more\nthree")
+    assert plain.lines() == ["above", *TEXT, "one", "two more", "three", "below"]
+
+
+def test_one_undo_takes_back_all_that_a_turn_wrote_and_redo_brings_it_again(plain: Child) -> None:
+    handle = streaming(plain)
+    for piece in ("one", " two\n", "three"):
+        append(plain, handle, piece)
+    remote(plain, "apply", handle, tick(plain), [[len(plain.lines()), len(plain.lines()), ["❓: {}"]]], None)
+    full = plain.lines()
+    plain.keys("u")
+    assert plain.lines() == TEXT
+    plain.keys("<C-r>")
+    assert plain.lines() == full
+
+
+def test_an_edit_of_the_users_in_between_is_a_step_of_its_own(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one", True)
+    plain.nvim.api.win_set_cursor(0, (1, 0))
+    plain.keys("Amine<Esc>")
+    append(plain, handle, " two")
+    plain.keys("u")
+    assert plain.lines() == ["\U0001f4ac: askmine", *TEXT[1:], "one"]
+    plain.keys("u")
+    assert plain.lines() == [*TEXT, "one"]
+
+
+def test_what_is_typed_while_text_streams_in_is_undone_apart(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.nvim.api.win_set_cursor(0, (1, 0))
+    plain.keys("Amine")
+    append(plain, handle, "one", True)
+    plain.keys("more<Esc>")
+    append(plain, handle, " two")
+    assert plain.lines()[0] == "\U0001f4ac: askminemore"
+    steps = []
+    while plain.lines() != TEXT and len(steps) < 9:
+        plain.keys("u")
+        steps.append(plain.lines())
+    assert [*TEXT, ""] in steps or [*TEXT] in steps
+    assert any(step[0] == "\U0001f4ac: askmine" for step in steps)
+
+
+@pytest.mark.parametrize(
+    "taking", ["3delete _", "%delete _", "3,$delete _"], ids=["its line", "everything", "the rest"]
+)
+def test_deleting_the_line_of_the_answer_ends_the_turn(plain: Child, taking: str) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one", True)
+    plain.command(taking)
+    left = plain.lines()
+    plain.until(lambda: plain.lua("return _G.told"), "word of it")
+    assert plain.lua("return _G.told[1]")[0] == "gone"
+    assert append(plain, handle, "two") == {"gone": "the answer was removed"}
+    assert remote(plain, "read", handle, -1) == {"gone": "the answer was removed"}
+    assert plain.lines() == left
+
+
+def test_undo_in_mid_stream_ends_the_turn(plain: Child) -> None:
+    handle = chat(plain, TEXT[:1])
+    edits = [[1, 1, TEXT[1:]]]
+    remote(plain, "apply", handle, tick(plain), edits, ANSWER)
+    remote(plain, "open_stream", handle, tick(plain), [], ANSWER, 3)
+    append(plain, handle, "one\ntwo", True)
+    plain.keys("u")
+    assert plain.lines() == TEXT[:1]
+    assert "gone" in append(plain, handle, "three")
+    assert plain.lines() == TEXT[:1]
+
+
+@pytest.mark.parametrize("taking", ["bwipeout!", "bunload!", "bdelete!"])
+def test_a_closed_buffer_ends_the_turn_and_no_other_is_written(plain: Child, taking: str) -> None:
+    handle = streaming(plain)
+    plain.command("split | enew | wincmd p")
+    plain.command(taking)
+    assert "gone" in append(plain, handle, "two")
+    assert "gone" in remote(plain, "apply", handle, 1, [[0, 0, ["x"]]], None)
+    assert plain.lines() == [""]
+
+
+def test_hidden_renamed_and_read_only_buffers_are_written_all_the_same(plain: Child) -> None:
+    handle = streaming(plain)
+    buf = plain.nvim.current.buffer.number
+    plain.command("setlocal readonly")
+    append(plain, handle, "one", True)
+    plain.command(f"file {plain.home}/renamed.md")
+    append(plain, handle, " two")
+    plain.command("setlocal bufhidden=hide | enew")
+    append(plain, handle, " three")
+    assert plain.lines(buf)[-1] == "one two three"
+    assert plain.lines() == [""]
+    assert plain.nvim.api.get_option_value("readonly", {"buf": buf})
+    assert "W10" not in plain.messages()
+
+
+def test_a_buffer_that_cannot_be_changed_ends_the_turn(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.command("setlocal nomodifiable")
+    assert append(plain, handle, "one", True) == {"gone": "the buffer is 'nomodifiable'"}
+
+
+def test_a_cursor_on_the_last_line_goes_along_and_any_other_stays(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one\ntwo", True)
+    assert plain.cursor[0] == len(plain.lines())
+    plain.command("split")
+    plain.keys("gg0")
+    append(plain, handle, "\nthree")
+    assert plain.cursor == (1, 0)
+    other = plain.nvim.funcs.winnr("#")
+    assert plain.nvim.funcs.line(".", plain.nvim.funcs.win_getid(other)) == len(plain.lines())
+
+
+@pytest.mark.parametrize(("keys", "mode"), [("v", "v"), ("V", "V"), ("i", "i"), ("d", "no"), ("R", "R")])
+def test_nobody_is_moved_who_types_or_selects_or_is_about_to_act(plain: Child, keys: str, mode: str) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one", True)
+    before = plain.cursor
+    plain.keys(keys)
+    append(plain, handle, "\ntwo\nthree")
+    assert plain.nvim.api.get_mode()["mode"] == mode
+    assert plain.cursor[0] == before[0]
+    plain.keys("<Esc>")
+
+
+def test_the_view_stays_on_the_same_text_while_an_answer_grows_above_it(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.nvim.api.buf_set_lines(0, -1, -1, True, [f"line {n}" for n in range(200)])
+    plain.command("150")
+    plain.keys("zt")
+    before = plain.screen().split("\n")[:5]
+    append(plain, handle, "\n".join(map(str, range(30))), True)
+    assert plain.screen().split("\n")[:5] == before
+
+
+@pytest.mark.parametrize("marker", [*STARTS, "\\\U0001f4ac:"])
+def test_text_that_ends_up_at_the_start_of_a_line_gets_its_backslash(plain: Child, marker: str) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "before ", True)
+    plain.command("silent $substitute/before //")
+    append(plain, handle, marker + " forged")
+    assert plain.lines()[-1] == "\\" + marker + " forged"
+
+
+def test_a_marker_that_comes_in_two_pieces_is_seen(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "x\U0001f4ac", True)
+    plain.command("silent $substitute/x//")
+    append(plain, handle, ": forged")
+    append(plain, handle, " and on")
+    assert plain.lines()[-1] == "\\\U0001f4ac: forged and on"
+
+
+def test_structure_that_the_host_writes_is_left_alone(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "\U0001f9e0:[anthropic:m]\n> thought\n\nsaid", True)
+    assert plain.lines()[4:] == ["\U0001f9e0:[anthropic:m]", "> thought", "", "said"]
+
+
+def test_structure_finds_its_own_line_when_the_user_has_typed_at_the_tip(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.nvim.api.buf_set_text(0, 4, 0, 4, 0, ["typed"])
+    append(plain, handle, "\U0001f9e0:[anthropic:m]", True)
+    assert plain.lines()[4:] == ["typed", "", "\U0001f9e0:[anthropic:m]"]
+
+
+def test_folds_that_are_closed_stay_closed(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.nvim.api.buf_set_lines(0, 0, 0, True, ["a", "b", "c"])
+    plain.command("1,3fold")
+    append(plain, handle, "one\ntwo", True)
+    assert plain.nvim.funcs.foldclosed(2) == 1
+
+
+def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
+    handle = streaming(plain)
+    append(plain, handle, "one", True)
+    remote(plain, "close", handle)
+    namespace = plain.nvim.api.get_namespaces()["parley.edit"]
+    assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
+    assert remote(plain, "read", handle, -1) == {"gone": "the chat was closed"}
