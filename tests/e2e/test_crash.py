@@ -1,0 +1,43 @@
+"""Killed at any step of a turn, nothing is lost, and no yes has run two calls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "mortal.py"
+STEPS = [
+    ["0", "3", "7", "11", "15", "17"],
+    ["18", "19", "20", "21", "22"],
+    ["23", "24", "25", "26", "27"],
+    ["28", "29", "33", "41", "1000"],
+]
+"""Before the reply, while it is written, around the yes, around the call, while its result is answered."""
+
+
+def deaths(folder: Path, steps: list[str]) -> list[dict[str, Any]]:
+    ran = subprocess.run(
+        [sys.executable, PROGRAM, folder, *steps], capture_output=True, text=True, check=True
+    )
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("steps", STEPS, ids=lambda steps: f"{steps[0]} to {steps[-1]}")
+def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(tmp_path: Path, steps: list[str]) -> None:
+    found = deaths(tmp_path, steps)
+    assert [str(each["step"]) for each in found] == steps
+    for each in found:
+        assert each["killed"] == (each["step"] < 1000), each
+        assert not each["errors"], each
+        assert each["kept"], each
+        assert each["answered"], each
+        assert each["ran_before"] + each["ran_without_a_new_yes"] <= 1, each
+        new_yes = 1 if "waiting" in each["ends"] else 0
+        assert each["ran"] == each["ran_before"] + each["ran_without_a_new_yes"] + new_yes, each
+        assert each["ends"][-1] in ("complete", "nothing"), each
