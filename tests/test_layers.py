@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "settings": {"models", "tools", "turn"},
     "settings_reader": {"settings", "models", "tools", "turn"},
     "conduct": {"engine", "settings", "chat", "models", "tools", "turn"},
-    "config": {"settings", "settings_reader"},
+    "config": {"settings", "settings_reader", "models"},
     "demo": {"tools"},
     "mock_server": {"errors"},
     "drivers": {

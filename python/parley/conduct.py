@@ -14,7 +14,9 @@ from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.transcript import Transcript
 from parley.engine import Conduct
 from parley.models.ask import Ask, ThinkingSettings
-from parley.settings import Agent, CallLimits, Provider, Settings
+from parley.models.prompted import MAX_TOKENS, PromptAsk
+from parley.models.template import Templates, builtin_templates, template_for
+from parley.settings import Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.approval import Rules
 from parley.turn.limits import Limits
@@ -36,15 +38,22 @@ def agent_of(
     return replace(agent, provider=known, model=wanted.get("model", agent.model))
 
 
-def conduct(transcript: Transcript, settings: Settings, agent: Agent) -> Conduct:
-    """The settings of a turn of this chat with this agent."""
+def conduct(
+    transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
+) -> Conduct:
+    """The settings of a turn of this chat with this agent; without `templates`, those built in."""
     wanted = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or Provider(agent.provider)
     safety, loop = settings.safety, settings.loop
     limits = _call_limits(settings.max_tool_calls, wanted)
     return Conduct(
         agent=agent.name,
-        ask=_ask(transcript, settings, agent, provider, wanted),
+        ask=_with_tools(
+            _ask(transcript, settings, agent, provider, wanted),
+            settings,
+            tool_mode(settings, agent, wanted),
+            templates or builtin_templates(),
+        ),
         limits=Limits(
             per_message=limits.per_message,
             per_session=limits.per_session,
@@ -84,6 +93,29 @@ def _ask(
     )
 
 
+def tool_mode(settings: Settings, agent: Agent, wanted: FrontMatter) -> ToolMode:
+    """How tools are offered: as the file asks, else the agent, else the settings; off stays off."""
+    configured = agent.tool_mode or settings.tool_mode
+    asked: ToolMode = wanted.keys.get("tool_mode", configured)
+    return "off" if configured == "off" else asked
+
+
+def _with_tools(ask: Ask, settings: Settings, mode: ToolMode, templates: Templates) -> Ask:
+    """The request with what it needs where tools have to be, or may have to be, described in words.
+
+    With tools off that may be the calls of the history: a provider without tools knows no calls either.
+    """
+    if mode == "native":
+        return ask
+    return PromptAsk.of(
+        ask,
+        mode="auto" if mode == "off" else mode,
+        template=template_for(ask.model, templates),
+        filter=settings.xml.filter,
+        most_tokens=settings.safety.max_tokens_per_request or MAX_TOKENS,
+    )
+
+
 def _thinking(thinking: ThinkingSettings, wanted: Any) -> ThinkingSettings:
     match wanted:
         case bool():
@@ -110,7 +142,7 @@ def _lower(one: int | None, other: int | None) -> int | None:
 
 def _narrowing(settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter) -> Any:
     """What cuts the catalogue down to this chat's tools; None where there are to be none."""
-    if "off" in (agent.tool_mode, wanted.keys.get("tool_mode")):
+    if tool_mode(settings, agent, wanted) == "off":
         return None
     globs = [g for g in (agent.tools, wanted.keys.get("tools")) if g is not None]
     mock = settings.mcp.mock or provider.builtin or not settings.mcp.servers

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from parley.models.template import load_templates
 from parley.settings import Settings
 from parley.settings_reader import read_settings
 
@@ -26,7 +27,8 @@ def load_settings(
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
     table, problems = _read(config_path(environ))
     settings, wrong = read_settings(merged(table, setup or {}))
-    return settings, (*problems, *wrong)
+    _, templates = load_templates(settings.prompt_tools.templates)
+    return settings, (*problems, *wrong, *templates)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from parley.models.ask import ThinkingSettings
 from parley.tools.servers import ServerSettings
 from parley.turn.approval import Pattern
 from parley.turn.choice import Scope
+
+ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant. Answer in Markdown, as briefly as the question allows.
@@ -43,7 +45,7 @@ class Agent:
     model: str = ""
     system_prompt: str | None = None
     tools: tuple[str, ...] | None = None
-    tool_mode: Literal["auto", "native", "json", "xml", "off"] = "auto"
+    tool_mode: ToolMode | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
@@ -85,6 +87,28 @@ class Approval:
     auto: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()
     auto_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTools:
+    """Tools that are described in words: how a failed call is tried again.
+
+    `records` is a file that gets each failed reply with the corrected one, as a line of JSON; `templates` a
+    file or folder of prompt templates of one's own.
+    """
+
+    max_retries: int = 3
+    retry_delay_ms: int = 1000
+    temperature_reduction: float = 0.1
+    records: str | None = None
+    templates: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Xml:
+    """Calls between tags: whether the first of a reply is its only one."""
+
+    filter: Literal["single", "unlimited"] = "single"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +164,7 @@ AGENTS: tuple[Agent, ...] = (
     Agent("Ollama", "ollama", "llama3.1"),
     Agent("Demo", "demo", "demo"),
     Agent("Demo-OpenAI", "demo-openai", "demo"),
+    Agent("Demo-Text", "demo-openai", "demo-text"),
 )
 DEMO = "Demo"
 
@@ -153,6 +178,9 @@ class Settings:
     system_prompt: str = SYSTEM_PROMPT
     max_full_exchanges: int = 42
     max_tool_calls: CallLimits = field(default_factory=CallLimits)
+    tool_mode: ToolMode = "auto"
+    prompt_tools: PromptTools = field(default_factory=PromptTools)
+    xml: Xml = field(default_factory=Xml)
     thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
     agents: tuple[Agent, ...] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict)

@@ -50,7 +50,7 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
         chosen = arguments.provider or ""
         name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)
         form = FORMATS[name] if name else wire_format(home.provider(ask.provider), ask)
-        return form.request(ask)
+        return form.body(ask)
     finally:
         await home.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,12 @@ from parley.chat.transcript import Transcript
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
+from parley.drivers.prompting import Prompting
 from parley.drivers.references import FileReferences
 from parley.drivers.turns import TurnPorts
 from parley.drivers.wire import Wire, warm
+from parley.models.attempts import Attempts
+from parley.models.template import load_templates
 from parley.settings import Agent, Provider, Settings
 from parley.tools.servers import ServerSettings
 from parley.turn.rate import RateWindow
@@ -44,6 +48,10 @@ class Home:
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
+        wanted = settings.prompt_tools
+        attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
+        self._prompting = Prompting(attempts, wanted.records)
+        self._templates, _ = load_templates(wanted.templates)
         self._demo: DemoServer | None = None
         self._demo_lock = asyncio.Lock()
 
@@ -61,7 +69,13 @@ class Home:
 
     def resolve(self, chosen: str | None) -> engine.Resolve:
         """What makes the settings of a look at a chat."""
-        return lambda transcript: conduct.conduct(transcript, self.settings, self.agent(transcript, chosen))
+
+        def resolve(transcript: Transcript) -> engine.Conduct:
+            agent = self.agent(transcript, chosen)
+            found = conduct.conduct(transcript, self.settings, agent, self._templates)
+            return replace(found, ask=self._prompting.settled(found.ask))
+
+        return resolve
 
     def ledger(self, chat: str) -> ChatLedger:
         """The decisions of the chat in the file of this path."""
@@ -73,7 +87,9 @@ class Home:
         """The world of a turn in the chat whose file has this path."""
         ledger = self.ledger(chat)
         recorded = RecordedWorld(world, ledger)
-        turn = TurnPorts(self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings)
+        turn = TurnPorts(
+            self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings, self._prompting
+        )
         return engine.Ports(document, turn, turn, ledger, recorded, FileReferences(Path.cwd))
 
     def provider(self, name: str) -> Provider:

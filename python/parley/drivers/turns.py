@@ -9,6 +9,7 @@ from dataclasses import replace
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
+from parley.drivers.prompting import Prompting
 from parley.drivers.wire import Wire
 from parley.errors import ParleyError
 from parley.models.ask import Ask
@@ -35,6 +36,7 @@ class TurnPorts:
         notes: Notes,
         rate: RateWindow,
         settings: Settings,
+        prompting: Prompting,
     ) -> None:
         self._wire = wire
         self._hub = hub
@@ -43,10 +45,15 @@ class TurnPorts:
         self._notes = notes
         self._rate = rate
         self._status = settings.status
+        self._prompting = prompting
         self._asked: Ask | None = None
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        """What the model says, once the rate limit allows to ask it."""
+    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        """What the model says, in as many requests as that takes."""
+        return self._prompting.stream(self._send, ask, self._world.status)
+
+    async def _send(self, ask: Ask) -> AsyncIterator[Event]:
+        """The reply to one request, once the rate limit allows it."""
         await self._wait_for_rate()
         self._asked = ask
         events = self._wire.stream(self._provider(ask.provider), ask, self._world.status)

@@ -22,6 +22,7 @@ from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Event
+from parley.models.prompted import reading, worded
 from parley.models.sse import SSE, decode_payload
 from parley.models.thinking import prefers_responses
 from parley.settings import Provider
@@ -45,6 +46,14 @@ class Format:
     request: Callable[[Ask], dict[str, Any]]
     decoder: Callable[[str, str], Decoder]
     method: tuple[str, ...]
+
+    def body(self, ask: Ask) -> dict[str, Any]:
+        """The request's body, with the tools in words where they are to be."""
+        return self.request(worded(ask))
+
+    def reader(self, ask: Ask) -> Decoder:
+        """What reads the reply to this request."""
+        return reading(self.decoder(ask.provider, ask.model), ask)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -85,15 +94,15 @@ class Wire:
     async def _events(self, provider: Provider, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
         form = wire_format(provider, ask)
         client, sdk = await self._client(provider)
-        decoder, sse = form.decoder(ask.provider, ask.model), SSE()
+        decoder, sse = form.reader(ask), SSE()
         _tell.set(tell)
         try:
-            async with _send(client, form, form.request(ask)) as response:
+            async with _send(client, form, form.body(ask)) as response:
                 async for chunk in response.iter_bytes():
                     for payload in sse.feed(chunk):
                         for event in decoder.feed(decode_payload(payload)):
                             yield event
-                    if sse.done:
+                    if sse.done or decoder.wants_no_more:
                         break
         except sdk.APIError as error:
             raise failure(provider, ask.model, error) from error

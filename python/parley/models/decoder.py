@@ -32,6 +32,8 @@ class Decoder(ABC):
     def __init__(self, provider: str, model: str) -> None:
         self.provider = provider
         self.model = model
+        self.wants_no_more = False
+        """Whether the reply is complete though the provider would go on: then its stream is to be closed."""
         self._failure: ModelError | None = None
         self._is_over = False
         self._is_thinking = False

@@ -117,7 +117,7 @@ def _turns(ask: PromptAsk, syntax: Syntax, turns: Sequence[Turn]) -> Iterator[Tu
                 yield from _batch(Reply((), (), turn.open), syntax, batch)
         else:
             yield turn
-    if ask.errors:
+    if ask.errors and ask.offers_tools:
         yield Asked(corrections(syntax, ask.errors))
 
 
@@ -149,7 +149,6 @@ class PromptedDecoder(decoder.Decoder):
 
     def __init__(self, inner: decoder.Decoder, ask: PromptAsk) -> None:
         super().__init__(inner.provider, inner.model)
-        self.wants_no_more = False
         self._inner = inner
         self._catalogue = ask.catalogue
         self._is_strict = ask.syntax == "json"

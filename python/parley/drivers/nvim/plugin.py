@@ -126,7 +126,7 @@ class Plugin:
     def _on_request(self, buf: int, name: str, handle: int) -> None:
         def show(seen: engine.Look) -> None:
             ask = seen.next_ask()
-            body = wire_format(self.home.provider(ask.provider), ask).request(ask)
+            body = wire_format(self.home.provider(ask.provider), ask).body(ask)
             self.editor.tell("scratch", "request", request_page(body), "json")
 
         from parley.drivers.wire import wire_format

@@ -1,0 +1,219 @@
+"""The laws of the way to the wire, for requests that describe their tools in words, in every format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED
+from parley.chat.reader import parse
+from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
+from parley.chat.writer import render
+from parley.models.outgoing import wire_name
+from parley.models.prompted import PromptAsk, worded
+from parley.models.tool_prompt import RESULTS
+from spoken_corpus import read
+from wires import WIRES, Said, Wire, cases, own, with_answers
+
+Case = tuple[Transcript, int]
+Body = dict[str, Any]
+
+# Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
+loaded = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+modes = st.sampled_from(["json", "xml"])
+
+
+def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """A law over generated cases and modes, tried in every format."""
+
+    def decorate(law: Callable[..., None]) -> Callable[[], None]:
+        def test(**values: Any) -> None:
+            for wire in WIRES:
+                note(wire.name)
+                law(wire, **values)
+
+        test.__name__ = law.__name__
+        return loaded(given(case=cases(), mode=modes, **drawn)(test))
+
+    return decorate
+
+
+def body(wire: Wire, case: Case, mode: Any, **further: Any) -> Body:
+    ask = PromptAsk.of(wire.ask(*case, **further), mode=mode)
+    return wire.body(worded(ask))
+
+
+def said(wire: Wire, case: Case, mode: Any, **further: Any) -> list[Said]:
+    return list(wire.said(body(wire, case, mode, **further)))
+
+
+def proposals(case: Case) -> list[Proposal]:
+    transcript, at = case
+    answers = [answer for exchange in transcript.exchanges[: at + 1] for answer in exchange.answers]
+    return [proposal for answer in answers for proposal in answer.proposals]
+
+
+def calls_in(mode: str, text: str) -> list[str]:
+    """The names of the tools that a text calls, as the mode's own reader finds them."""
+    kind = "json_tools" if mode == "json" else "xml_tools.unlimited"
+    return [item[1] for item in read(kind, [text]) if item[0] == "call"]
+
+
+_RESULT = re.compile(r"^(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n\n|\Z)", re.S)
+
+
+def results_in(text: str) -> list[tuple[str, str, str]]:
+    """Name, outcome and content of each result in a user's message, in order; the rest is the user's own."""
+    found = list[tuple[str, str, str]]()
+    for part in re.split(rf"(?:\A|(?<=\n\n)){re.escape(RESULTS)}\n\n", text)[1:]:
+        while result := _RESULT.match(part):
+            if int(result[1]) == len(found) + 1 or int(result[1]) == 1:
+                found.append((result[2], "failed" if result[3] else "ok", result[5]))
+            part = part[result.end() :]
+    return found
+
+
+@for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
+def test_providers_take_what_is_sent(
+    wire: Wire, case: Case, mode: str, keep: bool, on: bool, full: int | None
+) -> None:
+    case = own(case[0], wire), case[1]
+    sent = body(wire, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    assert wire.check(sent) == []
+
+
+@for_every_wire(on=st.booleans())
+def test_nothing_of_a_provider_s_own_tools_is_used(wire: Wire, case: Case, mode: str, on: bool) -> None:
+    assert not {"tools", "tool_choice"} & set(body(wire, case, mode, tools_on=on))
+    assert not [each for each in said(wire, case, mode) if each[0] in ("call", "result")]
+
+
+@for_every_wire()
+def test_law_1_every_call_is_there_and_answered_once_in_order_right_after_it(
+    wire: Wire, case: Case, mode: str
+) -> None:
+    spoken = _conversation(said(wire, case, mode))
+    waiting, called, answered = list[str](), list[str](), list[str]()
+    for role, text in spoken:
+        if role == "assistant":
+            assert not waiting
+            waiting = calls_in(mode, text)
+            called += waiting
+        else:
+            names = [name for name, _, _ in results_in(text)][: len(waiting)]
+            assert names == waiting
+            answered += names
+            waiting = []
+    assert called == answered == [wire_name(p.call.name) for p in proposals(case)]
+
+
+def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
+    """Who said what, each side's texts in a row joined."""
+    joined = list[tuple[str, str]]()
+    for role, text, *_ in (each for each in spoken if each[0] in ("user", "assistant")):
+        if joined and joined[-1][0] == role:
+            joined[-1] = (role, f"{joined[-1][1]}\n\n{text}")
+        else:
+            joined.append((role, text))
+    return joined
+
+
+@for_every_wire()
+def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
+    wire: Wire, case: Case, mode: str
+) -> None:
+    users = "\n\n".join(text for role, text in _conversation(said(wire, case, mode)) if role == "user")
+    at = 0
+    for proposal in proposals(case):
+        is_ok, content = _outcome(proposal)
+        told = content if is_ok else f"Error: {content}"
+        name = wire_name(proposal.call.name) + ("" if is_ok else " failed")
+        found = re.compile(rf"\d+\. {re.escape(name)}\n(`{{3,}})\n{re.escape(told)}\n\1").search(users, at)
+        assert found
+        at = found.end()
+
+
+def _outcome(proposal: Proposal) -> tuple[bool, str]:
+    if proposal.result:
+        return proposal.result.status == "ok", proposal.result.body
+    if not proposal.choice:
+        return False, NOT_APPROVED
+    return False, NO_RESULT if proposal.choice in YES else DECLINED
+
+
+@for_every_wire()
+def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case, mode: str) -> None:
+    def chosen(answer: Answer) -> Answer:
+        segments = (
+            replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
+            for s in answer.segments
+        )
+        return replace(answer, segments=tuple(segments))
+
+    transcript, at = case
+    assert body(wire, case, mode) == body(wire, (with_answers(transcript, chosen), at), mode)
+
+
+@for_every_wire(on=st.booleans())
+def test_law_2_the_user_speaks_first_and_last_and_nothing_is_empty(
+    wire: Wire, case: Case, mode: str, on: bool
+) -> None:
+    spoken = said(wire, case, mode, tools_on=on)
+    assert (spoken[0][0], spoken[-1][0]) == ("user", "user")
+    assert all(each[1].strip() for each in spoken if each[0] in ("user", "assistant"))
+
+
+@for_every_wire()
+def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
+    wire: Wire, case: Case, mode: str
+) -> None:
+    signed = own(case[0], wire), case[1]
+    found = [each[1] for each in said(wire, signed, mode) if each[0] == "thinking"]
+    native = [each[1] for each in wire.said(wire.body(wire.ask(*signed))) if each[0] == "thinking"]
+    assert found == native
+    assert not [each for each in said(wire, signed, mode, keep_thinking=False) if each[0] == "thinking"]
+
+
+@for_every_wire(later=st.integers(0, 2))
+def test_law_5_what_comes_later_changes_nothing_earlier(
+    wire: Wire, case: Case, mode: str, later: int
+) -> None:
+    """No ids are sent; what is sent of the earlier part of a file stays as it was, for the caches' sake."""
+    transcript, at = case
+    repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None and e.question.text)
+    longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
+    short, long = (
+        said(wire, each_case, mode, keep_thinking=False)
+        for each_case in (case, (longer, len(longer.exchanges) - 1))
+    )
+    assert _letters(long).startswith(_letters(short))
+
+
+def _letters(spoken: list[Said]) -> str:
+    return "".join("".join(text.split()) for _, text, *_ in spoken)
+
+
+@for_every_wire()
+def test_law_7_a_reopened_file_makes_the_same_request(wire: Wire, case: Case, mode: str) -> None:
+    transcript, at = case
+    one, other = (body(wire, (each, at), mode) for each in (transcript, parse(render(transcript))))
+    assert json.dumps(one, ensure_ascii=False) == json.dumps(other, ensure_ascii=False)
+
+
+@for_every_wire()
+def test_what_the_texts_of_the_file_say_is_sent(wire: Wire, case: Case, mode: str) -> None:
+    transcript, at = case
+    sent = "".join("".join(text.split()) for _, text, *_ in said(wire, case, mode))
+    place = 0
+    for exchange in transcript.exchanges[: at + 1]:
+        for answer in exchange.answers:
+            for segment in answer.segments:
+                if isinstance(segment, Text):
+                    wanted = "".join(segment.text.split())
+                    place = sent.index(wanted, place) + len(wanted)
