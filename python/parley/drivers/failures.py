@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from parley.errors import ModelError
 from parley.settings import Provider
 
 SHOWN = 300
+LONGEST_WAIT_S = 60.0
+"""A provider that wants us to wait longer is not waited for."""
 
+_LOOKED_AT = 20_000
 _WHAT_TO_DO: dict[int, str] = {
     401: "the key is not accepted: check {key}",
     403: "the key may not do this: check {key} and the account",
@@ -18,7 +24,11 @@ _WHAT_TO_DO: dict[int, str] = {
     429: "too many requests, or no credit left: wait, then :ParleyRespond",
     529: "the provider is overloaded: wait, then :ParleyRespond",
 }
+_PASSING = frozenset({408, 409, 429})
+"""Refusals that say nothing against the request; so do all from 500."""
+
 _SECRETS = re.compile(r"(?i)(sk-|key-|bearer\s+|api[_-]?key[\"'=:\s]+)[\w*.\-]{6,}")
+_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>]*>")
 
 
 def no_key(provider: Provider, why: str = "") -> ModelError:
@@ -26,41 +36,99 @@ def no_key(provider: Provider, why: str = "") -> ModelError:
     wanted = f"set {provider.api_key_env}" if provider.api_key_env else "set the provider's api_key_env"
     detail = f" ({why})" if why else ""
     return ModelError(
-        f"No key for {provider.name}{detail}: {wanted} before starting, or choose another agent with "
-        ":ParleyAgent; the agent Demo needs none",
+        f"No key for {provider.name}{detail}: {bounded(wanted)} before starting, or choose another agent "
+        "with :ParleyAgent; the agent Demo needs none",
         reason=f"no key for {provider.name}",
     )
 
 
-def failure(provider: Provider, model: str, error: Any) -> ModelError:
+def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelError:
     """What an SDK's error means."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return broken_off(provider, error.__cause__ or error)
-    said = bounded(_message(error))
+        return broken_off(provider, error.__cause__ or error, secret)
+    said = bounded(_message(error), secret)
     hint = _WHAT_TO_DO.get(
         status, "try :ParleyRespond again" if status >= 500 else "see :ParleyRequest for what was sent"
     )
+    headers = error.response.headers
     key = provider.api_key_env or "the provider's key"
     return ModelError(
-        f"{provider.name} answered {status}: {said}. What to do: {hint.format(key=key, model=model)}",
+        f"{provider.name} answered {status}{f': {said}' if said else ''}. "
+        f"What to do: {hint.format(key=bounded(key), model=model)}",
         reason=f"{provider.name} answered {status}",
         status=status,
+        retryable=_may_be_retried(status, headers),
+        retry_after=_retry_after(headers),
     )
 
 
-def broken_off(provider: Provider, error: BaseException) -> ModelError:
+def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelError:
     """The connection could not be made, or was lost."""
     kind = type(error).__name__
     if "Timeout" in kind:
         what, hint = "did not answer in time", "wait, then :ParleyRespond asks again"
     elif "Connect" in kind:
         what, hint = "cannot be reached", "check the network and the base URL, then :ParleyRespond"
+    elif kind in ("InvalidURL", "UnsupportedProtocol", "LocalProtocolError", "TooManyRedirects"):
+        what, hint = "cannot be asked", "check the base URL"
     else:
         what, hint = "broke off the connection", ":ParleyRespond asks again"
     return ModelError(
-        f"{provider.name} {what} ({bounded(str(error)) or kind}). {hint}", reason=f"{provider.name} {what}"
+        f"{provider.name} {what} ({bounded(str(error), secret) or kind}). What to do: {hint}",
+        reason=f"{provider.name} {what}",
+        retryable=what != "cannot be asked",
     )
+
+
+def in_stream(error: ModelError, secret: str) -> ModelError:
+    """What a decoder found wrong with a stream, with what to do."""
+    hint = "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
+    return ModelError(
+        f"{bounded(str(error), secret)}. What to do: {hint}",
+        reason=bounded(error.reason, secret),
+        retryable=error.retryable,
+    )
+
+
+def no_stream(provider: Provider, content_type: str) -> ModelError:
+    """The address answered, but as no model does."""
+    said = bounded(content_type) or "no content type"
+    return ModelError(
+        f"{provider.name} answered with {said} instead of a stream of events. What to do: check the base URL",
+        reason=f"{provider.name} answered with no stream of events",
+    )
+
+
+def no_sdk(provider: Provider, error: ImportError) -> ModelError:
+    """The client library is not there."""
+    return ModelError(
+        f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: :ParleyInstall",
+        reason="the client library is missing",
+    )
+
+
+def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
+    match headers.get("x-should-retry"):  # both SDKs' servers may say so themselves
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            return status in _PASSING or status >= 500
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a provider wants us to wait, as a number or a date, None where it says nothing."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(float(headers.get(name, "")) * unit, 0.0)
+        except ValueError:
+            continue
+    try:
+        return max(parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _message(error: Any) -> str:
@@ -72,10 +140,12 @@ def _message(error: Any) -> str:
             return str(inner["message"])
         if isinstance(inner, str):
             return inner
-    text = str(getattr(error, "message", error))
-    return re.sub(r"<[^>]*>", " ", text)
+    text = body if isinstance(body, str) else str(getattr(error, "message", error))
+    return _TAGS.sub(" ", text[:_LOOKED_AT])
 
 
-def bounded(text: str) -> str:
-    """One line of at most 300 characters, with anything like a key blotted out."""
-    return " ".join(_SECRETS.sub(r"\1…", text).split())[:SHOWN].rstrip(" .")
+def bounded(text: str, secret: str = "") -> str:
+    """One line of at most 300 characters, with the secret and anything like a key blotted out."""
+    text = text[:_LOOKED_AT].replace(secret, "…") if secret else text[:_LOOKED_AT]
+    shown = "".join(c if c.isprintable() else " " for c in _SECRETS.sub(r"\1…", text))
+    return " ".join(shown.split())[:SHOWN].rstrip(" .")

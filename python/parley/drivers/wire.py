@@ -2,21 +2,23 @@
 
 The only client of `anthropic` and `openai`, which take a second and more to import: that is done in a thread.
 The response is read raw, since a decoder fed with plain JSON costs a fraction of the SDKs' own events.
-Knows clients, keys, retries and failures; knows nothing of what is asked or answered.
+Knows clients, retries and failures; knows nothing of what is asked or answered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from parley.drivers.failures import broken_off, failure, no_key
+from parley.drivers.failures import LONGEST_WAIT_S, broken_off, failure, in_stream, no_sdk, no_stream
+from parley.drivers.keys import key_of
+from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
@@ -27,16 +29,13 @@ from parley.models.sse import SSE, decode_payload
 from parley.models.thinking import prefers_responses
 from parley.settings import Provider
 
-if TYPE_CHECKING:
-    import httpx2
-
 IDLE_S = 60.0
 CONNECT_S = 10.0
 RETRIES = 3
+FIRST_WAIT_S = 0.5
+LAST_WAIT_S = 8.0
 
 Tell: TypeAlias = Callable[[str], None]
-_tell: ContextVar[Tell | None] = ContextVar("parley_tell", default=None)
-"""Where the request that runs in this task says that it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,80 +74,113 @@ def wire_format(provider: Provider, ask: Ask) -> Format:
 class Wire:
     """The clients: one of each provider, with its connections, for the life of this process."""
 
-    def __init__(self, environ: Mapping[str, str], builtin_url: Callable[[], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        builtin_url: Callable[[], Awaitable[str]],
+        *,
+        idle_s: float = IDLE_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
         self._environ = environ
         self._builtin_url = builtin_url
-        self._clients: dict[Provider, Any] = {}
+        self._idle_s = idle_s
+        self._sleep = sleep
+        self._luck = luck
+        self._clients: dict[Provider, tuple[Any, str]] = {}
 
     async def stream(self, provider: Provider, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
-        """What the model says. Thinking that the provider no longer takes back is dropped, once."""
-        try:
-            async for event in self._events(provider, ask, tell):
-                yield event
-        except ModelError as error:
-            if not (error.status == 400 and ask.keep_thinking and "signature" in str(error).lower()):
-                raise
-            async for event in self._events(provider, replace(ask, keep_thinking=False), tell):
-                yield event
+        """What the model says. As long as it said nothing, a passing failure is tried again.
 
-    async def _events(self, provider: Provider, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
+        The SDKs' own retries are off: they end where the response begins, and wait for as long as they
+        are told to. Thinking that the provider no longer takes back is dropped, once.
+        """
+        tries, said = 0, False
+        while True:
+            try:
+                async with closing(self._events(provider, ask)) as events:
+                    async for event in events:
+                        said = True
+                        yield event
+            except ModelError as error:
+                if said:
+                    raise
+                if error.status == 400 and ask.keep_thinking and "signature" in str(error).lower():
+                    ask = replace(ask, keep_thinking=False)
+                    continue
+                tries += 1
+                await self._wait(error, tries, tell)
+            else:
+                return
+
+    async def _wait(self, error: ModelError, tries: int, tell: Tell) -> None:
+        """Wait until a failed request may be sent again; raises the error where it should not be."""
+        wait = error.retry_after
+        if wait is None:
+            wait = min(FIRST_WAIT_S * 2 ** (tries - 1), LAST_WAIT_S) * (1 - 0.25 * self._luck())
+        if not error.retryable or tries > RETRIES or wait > LONGEST_WAIT_S:
+            raise error
+        tell(f"{error.reason}: retry {tries} of {RETRIES}...")
+        await self._sleep(wait)
+
+    async def _events(self, provider: Provider, ask: Ask) -> AsyncIterator[Event]:
         form = wire_format(provider, ask)
-        client, sdk = await self._client(provider)
-        decoder, sse = form.reader(ask), SSE()
-        _tell.set(tell)
+        client, secret, sdk = await self._client(provider)
+        decoder, is_empty, kind = form.reader(ask), True, ""
         try:
             async with _send(client, form, form.body(ask)) as response:
-                async for chunk in response.iter_bytes():
-                    for payload in sse.feed(chunk):
+                kind = response.headers.get("content-type", "")
+                async with closing(_payloads(response)) as payloads:
+                    async for payload in payloads:
+                        is_empty = False
                         for event in decoder.feed(decode_payload(payload)):
                             yield event
-                    if sse.done or decoder.wants_no_more:
-                        break
-        except sdk.APIError as error:
-            raise failure(provider, ask.model, error) from error
-        except import_module("httpx2").HTTPError as error:
-            raise broken_off(provider, error) from error
-        for payload in sse.end():
-            for event in decoder.feed(decode_payload(payload)):
+                        if decoder.wants_no_more:
+                            break
+            for event in decoder.end():
                 yield event
-        for event in decoder.end():
-            yield event
+        except sdk.APIError as error:
+            raise failure(provider, ask.model, error, secret) from error
+        except import_module("httpx2").HTTPError as error:
+            raise broken_off(provider, error, secret) from error
+        except ModelError as error:
+            if is_empty and "event-stream" not in kind:
+                raise no_stream(provider, kind) from error
+            raise in_stream(error, secret) from error
 
-    async def _client(self, provider: Provider) -> tuple[Any, ModuleType]:
-        sdk = await _sdk(provider.kind)
+    async def _client(self, provider: Provider) -> tuple[Any, str, ModuleType]:
+        try:
+            sdk = await asyncio.to_thread(import_module, provider.kind)
+        except ImportError as error:
+            raise no_sdk(provider, error) from error
         if provider not in self._clients:
-            self._clients[provider] = await self._connected(provider, sdk)
-        return self._clients[provider], sdk
+            self._clients.setdefault(provider, await self._connected(provider, sdk))
+        return *self._clients[provider], sdk
 
-    async def _connected(self, provider: Provider, sdk: ModuleType) -> Any:
-        is_anthropic = provider.kind == "anthropic"
-        key = "demo" if provider.builtin else await self._key(provider)
-        url = await self._base_url(provider)
-        client = (sdk.AsyncAnthropic if is_anthropic else sdk.AsyncOpenAI)(
-            api_key=key, base_url=url, max_retries=RETRIES, timeout=_timeout()
-        )
-        client._client.event_hooks["request"].append(_say_retry)  # noqa: SLF001 - the SDKs offer no other way
-        return client
+    async def _connected(self, provider: Provider, sdk: ModuleType) -> tuple[Any, str]:
+        secret = "" if provider.builtin else await key_of(provider, self._environ)
+        url, httpx2 = await self._base_url(provider), import_module("httpx2")
+        try:
+            client = (sdk.AsyncAnthropic if provider.kind == "anthropic" else sdk.AsyncOpenAI)(
+                api_key=secret or "none",
+                base_url=url,
+                max_retries=0,
+                timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
+            )
+        except httpx2.InvalidURL as error:
+            raise broken_off(provider, error, secret) from error
+        return client, secret
 
     async def _base_url(self, provider: Provider) -> str | None:
         if provider.builtin:
             return await self._builtin_url() + ("" if provider.kind == "anthropic" else "/v1")
         return self._environ.get(provider.base_url_env or "") or provider.base_url
 
-    async def _key(self, provider: Provider) -> str:
-        """The key, from the environment or a command; a provider that names neither needs none."""
-        if provider.api_key_command:
-            return await _printed(provider)
-        if not provider.api_key_env:
-            return "none"
-        if key := self._environ.get(provider.api_key_env):
-            return key
-        raise no_key(provider)
-
     async def close(self) -> None:
         """Close all connections."""
         clients, self._clients = list(self._clients.values()), {}
-        await asyncio.gather(*(client.close() for client in clients), return_exceptions=True)
+        await asyncio.gather(*(client.close() for client, _ in clients), return_exceptions=True)
 
 
 def _send(client: Any, form: Format, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
@@ -159,39 +191,18 @@ def _send(client: Any, form: Format, body: dict[str, Any]) -> AbstractAsyncConte
     return sent
 
 
-async def _sdk(name: str) -> ModuleType:
-    return await asyncio.to_thread(import_module, name)
+async def _payloads(response: Any) -> AsyncIterator[str]:
+    """The data of each server-sent event of a response."""
+    sse = SSE()
+    async for chunk in response.iter_bytes():
+        for payload in sse.feed(chunk):
+            yield payload
+        if sse.done:
+            return
+    for payload in sse.end():
+        yield payload
 
 
 def warm(kind: str) -> None:
     """Import what requests of this kind need; for a thread."""
     import_module(kind)
-
-
-def _timeout() -> httpx2.Timeout:
-    timeout: httpx2.Timeout = import_module("httpx2").Timeout(IDLE_S, connect=CONNECT_S)
-    return timeout
-
-
-async def _say_retry(request: httpx2.Request) -> None:
-    """The SDKs count their retries in a header."""
-    count, tell = request.headers.get("x-stainless-retry-count", "0"), _tell.get()
-    if tell and count not in ("", "0"):
-        tell(f"The provider did not answer: retry {count} of {RETRIES}...")
-
-
-async def _printed(provider: Provider) -> str:
-    command = provider.api_key_command or ()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        printed, _ = await asyncio.wait_for(process.communicate(), 30)
-    except (OSError, TimeoutError) as error:
-        raise no_key(provider, f"{command[0]}: {type(error).__name__}") from error
-    if process.returncode or not printed.strip():
-        raise no_key(provider, f"{command[0]} printed no key")
-    return printed.decode("utf-8", "replace").strip()

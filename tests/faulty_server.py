@@ -1,0 +1,135 @@
+"""An HTTP server that fails as it is told to: cut connections, silence, errors, nonsense."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+Part = bytes | Literal["cut", "silence"]
+"""What a response's body is made of: bytes, an end without an end, or nothing for ever."""
+
+STREAM = {"content-type": "text/event-stream"}
+
+
+@dataclass(frozen=True)
+class Response:
+    """What one request gets."""
+
+    parts: Sequence[Part] = ()
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: STREAM)
+
+
+class FaultyServer:
+    """Serves the responses in order; the last one for all that comes after. Keeps the requests."""
+
+    def __init__(self) -> None:
+        self.script = list[Response]()
+        self.requests = list[Any]()
+        self.hung_up = asyncio.Event()
+        """Set when a client went away from a response that had not ended."""
+        self._server: asyncio.Server | None = None
+        self._serving = set[asyncio.Task[Any]]()
+
+    @property
+    def url(self) -> str:
+        assert self._server
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    def plan(self, *script: Response) -> None:
+        """Begin anew with these responses."""
+        self.script, self.requests = list(script), []
+        self.hung_up.clear()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        assert self._server
+        self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._serving.add(task)
+        try:
+            while await self._answer(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; False when the connection is not to be used again."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = next((line for line in head.split("\r\n") if line.startswith("content-length:")), ":0")
+        self.requests.append(json.loads(await reader.readexactly(int(length.split(":")[1])) or b"null"))
+        response = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        headers = {**response.headers, "transfer-encoding": "chunked"}
+        lines = [f"HTTP/1.1 {response.status} x", *(f"{name}: {value}" for name, value in headers.items())]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+        return await self._send(response.parts, reader, writer)
+
+    async def _send(
+        self, parts: Sequence[Part], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        for part in parts:
+            await writer.drain()
+            match part:
+                case "cut":
+                    return False
+                case "silence":
+                    await reader.read(1)  # until the client goes away
+                    self.hung_up.set()
+                    return False
+                case bytes():
+                    writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+
+# --- Streams that are well ----------------------------------------------------------------------------------
+
+
+def event(payload: object) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
+
+
+def _anthropic(*pieces: str) -> list[bytes]:
+    delta = {"type": "content_block_delta", "index": 0}
+    return [
+        event({"type": "message_start", "message": {"usage": {"input_tokens": 3}}}),
+        event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        *(event({**delta, "delta": {"type": "text_delta", "text": piece}}) for piece in pieces),
+        event({"type": "content_block_stop", "index": 0}),
+        event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+        event({"type": "message_stop"}),
+    ]
+
+
+def _chat(*pieces: str) -> list[bytes]:
+    return [
+        *(event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in pieces),
+        event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+        b"data: [DONE]\n\n",
+    ]
+
+
+SAYS = {"anthropic": _anthropic, "chat": _chat}
+"""Per wire format the parts of a stream that says these pieces."""
+
+BEGUN = {"anthropic": 3, "chat": 1}
+"""How many parts of it there are up to the end of the first piece."""
