@@ -38,6 +38,12 @@ def agent_of(
     return replace(agent, provider=known, model=wanted.get("model", agent.model))
 
 
+def wanted_agent(transcript: Transcript) -> str:
+    """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
+    keys = read_front_matter(transcript.front_matter).keys
+    return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
+
+
 def conduct(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
 ) -> Conduct:

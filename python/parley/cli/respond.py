@@ -41,6 +41,12 @@ async def _respond(arguments: argparse.Namespace) -> int:
         raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), shown=told.text)
+    transcript = (await document.read()).transcript
+    if wanted := home.unconfirmed(transcript, arguments.file, arguments.agent):
+        raise ParleyError(
+            f"{arguments.file} was not made here and asks for {wanted}: if that is what you want, "
+            f"say --agent {home.agent_name(transcript, None)}"
+        )
     ports = home.ports(document, arguments.file, PlainWorld(told.status, told.happened))
     resolve = home.resolve(arguments.agent)
     try:

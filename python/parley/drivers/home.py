@@ -67,6 +67,11 @@ class Home:
         """The name of the agent a chat talks to."""
         return self.agent(transcript, chosen).name
 
+    def unconfirmed(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
+        """What a file that was not made here asks for, and the user has not agreed to; "" for nothing."""
+        wanted = "" if chosen else conduct.wanted_agent(transcript)
+        return wanted if wanted and not self.ledger(chat).may_want(wanted) else ""
+
     def resolve(self, chosen: str | None) -> engine.Resolve:
         """What makes the settings of a look at a chat."""
 

@@ -22,6 +22,9 @@ from parley.chat.transcript import Choice
 from parley.errors import BusyError, ParleyError
 from parley.turn.approval import CallKey, Entry, LedgerView, Rule
 
+WAIT_S = 10.0
+"""How long another process's transaction is waited for."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, server BLOB NOT NULL,
@@ -34,15 +37,27 @@ CREATE TABLE IF NOT EXISTS written (
     chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL, arguments BLOB NOT NULL,
     PRIMARY KEY (chat, call_id, name, arguments)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS confirmed (
+    chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
 """
+MADE_HERE = "*"
+"""What is confirmed of a chat that this machine made: anything that it asks for."""
+
 _USE_UP = """
 UPDATE entries SET state = 'used', started = ? WHERE number = (
     SELECT number FROM entries WHERE chat = ? AND call_id = ? AND server = ? AND tool = ?
     AND arguments = ? AND digest = ? AND state = 'live' ORDER BY number LIMIT 1)
+"""
+
+_CLOSE = """
+UPDATE entries SET state = 'closed' WHERE number = (
+    SELECT number FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
+    ORDER BY number DESC LIMIT 1)
 """
 
 
@@ -71,8 +86,9 @@ class LedgerFile:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.touch(mode=0o600)
-            self._db = sqlite3.connect(path or ":memory:", timeout=10.0, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
+                path.chmod(0o600)  # it may have come out of a backup
+            self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
+            self._use_wal()
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
@@ -81,6 +97,18 @@ class LedgerFile:
                 "Make its folder writable, or set XDG_STATE_HOME to one that is"
             ) from error
 
+    def _use_wal(self) -> None:
+        """Who finds another process at the very same change is told at once: SQLite does not wait here."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            else:
+                return
+
     def chat(self, path: str) -> ChatLedger:
         """The part of the ledger that speaks of one chat, by the path of its file."""
         return ChatLedger(self, path)
@@ -88,17 +116,29 @@ class LedgerFile:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One durable transaction; another process waits for it."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows that answer a question."""
-        return self._db.execute(question, values).fetchall()
+        with self._translated():
+            return self._db.execute(question, values).fetchall()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ParleyError(
+                f"the ledger of approvals {self.path} cannot be used: {error}. Nothing runs without it"
+            ) from error
 
     def close(self) -> None:
         """Give the file back."""
@@ -165,15 +205,15 @@ class ChatLedger:
             for call_id in call_ids:
                 self._revoke(db, call_id)
 
-    def forget(self, call_ids: Iterable[str]) -> None:
-        """Close the books on these calls, which leave the file with their results."""
+    def forget(self, calls: Iterable[tuple[str, str]]) -> None:
+        """Close the books on calls (id, arguments) that leave the file: for each, on one use of a yes.
+
+        Ids repeat: another answer's call of the same id may still owe its result.
+        """
         with self._file.transaction() as db:
-            for call_id in call_ids:
+            for call_id, arguments in calls:
                 self._revoke(db, call_id)
-                db.execute(
-                    "UPDATE entries SET state = 'closed' WHERE chat = ? AND call_id = ? AND state = 'used'",
-                    (_stored(self.chat), _stored(call_id)),
-                )
+                db.execute(_CLOSE, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
@@ -188,6 +228,17 @@ class ChatLedger:
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
             db.executemany("INSERT OR IGNORE INTO written VALUES (?, ?, ?, ?)", rows)
+
+    def may_want(self, wanted: str) -> bool:
+        """Whether this chat may choose its agent so: it was confirmed, or the chat was made here."""
+        asked = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted IN (?, ?)"
+        return bool(self._file.read(asked, tuple(map(_stored, (self.chat, wanted, MADE_HERE)))))
+
+    def confirm(self, wanted: str) -> None:
+        """The user says that this chat may choose its agent so."""
+        with self._file.transaction() as db:
+            row = (_stored(self.chat), _stored(wanted))
+            db.execute("INSERT OR IGNORE INTO confirmed VALUES (?, ?)", row)
 
     def note(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Keep a record of something that happened, for looking back."""
