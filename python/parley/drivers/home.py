@@ -72,6 +72,11 @@ class Home:
         wanted = "" if chosen else conduct.wanted_agent(transcript)
         return wanted if wanted and not self.ledger(chat).may_want(wanted) else ""
 
+    def confirm(self, transcript: Transcript, chat: str) -> None:
+        """The user agrees to what a file asks for."""
+        if wanted := conduct.wanted_agent(transcript):
+            self.ledger(chat).confirm(wanted)
+
     def resolve(self, chosen: str | None) -> engine.Resolve:
         """What makes the settings of a look at a chat."""
 
