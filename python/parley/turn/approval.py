@@ -126,7 +126,7 @@ def unclaimed(transcript: Transcript, at: int, view: LedgerView) -> frozenset[st
 
 
 def _remembers(entry: Entry) -> bool:
-    """Whether a person said this yes for the tool, too: a capital that came into the file otherwise is none."""
+    """Whether a person said this yes for the tool, too: a capital from elsewhere is none."""
     return entry.choice in REMEMBERING and entry.rule in ("key", "command") and entry.state != "revoked"
 
 
