@@ -80,6 +80,8 @@ def read_front_matter(raw: str | None) -> FrontMatter:
         line = 1 + (mark.line if mark else 0)
         what = getattr(error, "problem", None) or "it cannot be read"
         return FrontMatter({}, (Problem(line, 0, "error", f"front matter is no YAML: {what}"),))
+    if isinstance(loaded, dict) and loaded.get("tool_mode") is False:
+        loaded["tool_mode"] = "off"  # which YAML 1.1 takes for a truth value
     if not isinstance(loaded, dict):
         return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
     checked = {key: _check(raw, key, value) for key, value in loaded.items()}
