@@ -28,7 +28,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the rules may look at. `seed` differs for different histories and makes ids unique."""
+    """What the rules may look at. `seed` differs for different histories and makes ids unique.
+
+    `syntax` says how calls are to be written into the text, "" for calls as the format has them.
+    """
 
     model: str
     system: str
@@ -40,6 +43,7 @@ class Conversation:
     limit: int | None = None
     prompt_tokens: int = 0
     seed: str = "0"
+    syntax: Literal["", "json", "xml"] = ""
 
 
 @dataclass(frozen=True, slots=True)

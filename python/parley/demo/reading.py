@@ -11,10 +11,12 @@ from typing import Any
 
 from parley.demo.checks.shapes import claude_version
 from parley.demo.conversation import Conversation, Done, Thinking, tokens
+from parley.demo.in_words import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
 Said = tuple[str, Any]
-"""`("question", text)`, `("call", (id, name, arguments))` or `("result", (id, text, failed))`."""
+"""`("question", text)` of the user, `("said", text)` of the model, `("call", (id, name, arguments))` or
+`("result", (id, text, failed))`."""
 
 
 def read_anthropic(body: Body) -> Conversation:
@@ -64,6 +66,7 @@ def read_responses(body: Body) -> Conversation:
 
 
 _SYSTEM_ROLES = ("system", "developer")
+_KINDS = {"user": "question", "assistant": "said"}
 
 
 def _conversation(
@@ -76,19 +79,21 @@ def _conversation(
     thinking: Thinking,
     limit: int | None,
 ) -> Conversation:
-    question, done = _since_the_question(said)
+    syntax = "" if tools else syntax_of(system)
+    question, done = _since_the_question(with_calls(said, syntax) if syntax else said)
     history = json.dumps([body.get("messages"), body.get("input")], sort_keys=True)
     return Conversation(
         model=str(body["model"]),
         system=system,
         question=question,
-        tools=() if _no_tools(body.get("tool_choice")) else tools,
+        tools=() if _no_tools(body.get("tool_choice")) else tools_in(system) if syntax else tools,
         done=done,
         parallel=parallel,
         thinking="off" if _later_round_of_manual(body, done) else thinking,
         limit=limit,
         prompt_tokens=tokens(json.dumps(body, ensure_ascii=False)),
         seed=hashlib.sha256(history.encode()).hexdigest()[:16],
+        syntax=syntax,
     )
 
 
@@ -102,7 +107,7 @@ def _since_the_question(said: Iterable[Said]) -> tuple[str, tuple[Done, ...]]:
                 question, done = what, []
             case "call":
                 calls[what[0]] = (what[1], what[2])
-            case _:
+            case "result":
                 name, arguments = calls.get(what[0], ("", "{}"))
                 done.append(Done(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
     return question, tuple(done)
@@ -118,8 +123,8 @@ def _anthropic_said(message: Mapping[str, Any]) -> Iterable[Said]:
             text = _text_of(block.get("content") or "")
             yield "result", (block["tool_use_id"], text, bool(block.get("is_error")))
     texts = [block["text"] for block in blocks if block["type"] == "text"]
-    if message["role"] == "user" and texts:
-        yield "question", "\n".join(texts)
+    if texts:
+        yield _KINDS[message["role"]], "\n".join(texts)
 
 
 def _chat_said(message: Mapping[str, Any]) -> Iterable[Said]:
@@ -127,8 +132,8 @@ def _chat_said(message: Mapping[str, Any]) -> Iterable[Said]:
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
     if message["role"] == "tool":
         yield "result", (message["tool_call_id"], _text_of(message["content"]), False)
-    elif message["role"] == "user":
-        yield "question", _text_of(message["content"])
+    elif message["role"] in ("user", "assistant"):
+        yield _KINDS[message["role"]], _text_of(message.get("content") or "")
 
 
 def _responses_said(item: Mapping[str, Any]) -> Iterable[Said]:
@@ -136,8 +141,8 @@ def _responses_said(item: Mapping[str, Any]) -> Iterable[Said]:
         yield "call", (item["call_id"], item["name"], item["arguments"])
     elif item.get("type") == "function_call_output":
         yield "result", (item["call_id"], _text_of(item["output"]), False)
-    elif item.get("role") == "user":
-        yield "question", _text_of(item["content"])
+    elif item.get("role") in ("user", "assistant"):
+        yield _KINDS[item["role"]], _text_of(item["content"])
 
 
 def _text_of(content: str | list[Mapping[str, Any]]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from parley.demo.conversation import TEXT_ONLY, Call, Conversation, Done, Reply, Stop, Usage, tokens
+from parley.demo.conversation import Call, Conversation, Done, Reply, Stop, Usage, tokens
+from parley.demo.in_words import written
 from parley.demo.stocks import companies, query_for, query_of, read_quote
 
 SUMMARY_MARK = "📝:"
@@ -64,16 +65,22 @@ Rule = Callable[[Conversation], Draft | None]
 
 def reply(conversation: Conversation) -> Reply:
     """The demo model's next reply; equal conversations get equal replies."""
-    rules = (*TEXT_RULES, *RULES) if conversation.model == TEXT_ONLY else RULES
-    draft = next(draft for rule in rules if (draft := rule(conversation)) is not None)
+    draft = next(draft for rule in RULES if (draft := rule(conversation)) is not None)
     thinks = conversation.thinking == "on" or (
         conversation.thinking == "asked" and _THINK.search(conversation.question) is not None
     )
     thinking = (draft.thoughts or _passing_thought(conversation)) if thinks else ""
     hidden = thinking if _HIDDEN.search(conversation.question) else ""
-    return _within_limit(
-        conversation, "" if hidden else thinking, hidden, _with_summary(draft, conversation), draft.calls
-    )
+    return _within_limit(conversation, "" if hidden else thinking, hidden, *_said(draft, conversation))
+
+
+def _said(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
+    """The text and the calls; where the calls are wanted in words, they are text."""
+    text = _with_summary(draft, conversation)
+    if not conversation.syntax:
+        return text, draft.calls
+    calls = "\n".join(written(call, conversation.syntax) for call in draft.calls)
+    return "\n\n".join(filter(None, (text, calls))), ()
 
 
 def _status(conversation: Conversation) -> Draft | None:
@@ -166,9 +173,6 @@ RULES: tuple[Rule, ...] = (
     _think,
     _otherwise,
 )
-
-TEXT_RULES: tuple[Rule, ...] = ()
-"""Asked first for the text-only model: rules that read tools in the system prompt and call them in text."""
 
 
 def _calls_in(question: str) -> Iterator[Call]:

@@ -1,0 +1,103 @@
+"""Tools that a request describes in words, as for a model that has none: read from its prompt and history.
+
+The system prompt holds a line of JSON for each tool and the form of a call, JSON or tags; calls stand in the
+assistant's text, results in the user's. Knows both forms, and how a call is written in each.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from parley.demo.conversation import Call
+
+Syntax = Literal["", "json", "xml"]
+Said = tuple[str, Any]
+
+_FORMS: tuple[tuple[Syntax, str], ...] = (("json", '{"tool": "name", "params":'), ("xml", "<tool:name>"))
+_OBJECT = re.compile(r'^\{"tool": "', re.MULTILINE)
+_BLOCK = re.compile(r"<tool:([\w.-]+)>(.*?)</tool:\1>", re.DOTALL)
+_PARAM = re.compile(r"<param:([\w.-]+)>(.*?)</param:\1>", re.DOTALL)
+_RESULTS = re.compile(r"(?:^|\n\n)Tool results:\n")
+_RESULT = re.compile(r"\n(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n|$)", re.DOTALL)
+_CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re.DOTALL)
+
+
+def syntax_of(system: str) -> Syntax:
+    """How a system prompt wants calls to be written; "" where it describes no tools."""
+    return next((syntax for syntax, form in _FORMS if form in system), "")
+
+
+def tools_in(system: str) -> tuple[str, ...]:
+    """The names of the tools that a system prompt describes."""
+    return tuple(filter(None, map(_tool_name, system.splitlines())))
+
+
+def with_calls(said: Iterable[Said], syntax: Syntax) -> Iterator[Said]:
+    """A conversation in words as one with calls and results in it."""
+    waiting: list[str] = []
+    count = 0
+    for kind, text in said:
+        if kind == "said":
+            calls = list(_calls(text, syntax))
+            waiting = [f"words_{count + number}" for number in range(len(calls))]
+            count += len(calls)
+            yield from (
+                ("call", (call_id, call.name, call.arguments))
+                for call_id, call in zip(waiting, calls, strict=True)
+            )
+        else:
+            yield from _heard(_CORRECTIONS.sub("", text), waiting)
+
+
+def written(call: Call, syntax: Syntax) -> str:
+    """A call in words."""
+    if syntax == "json":
+        return f'{{"tool": "{call.name}", "params": {call.arguments}}}'
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = {"_raw": call.arguments}
+    params = (f"<param:{key}>{_text(value)}</param:{key}>" for key, value in arguments.items())
+    return "\n".join([f"<tool:{call.name}>", *params, f"</tool:{call.name}>"])
+
+
+def _tool_name(line: str) -> str:
+    try:
+        described = json.loads(line) if line.startswith('{"name":') else {}
+    except ValueError:
+        return ""
+    return str(described["name"]) if "parameters" in described else ""
+
+
+def _calls(text: str, syntax: Syntax) -> Iterator[Call]:
+    if syntax == "json":
+        for start in _OBJECT.finditer(text):
+            try:
+                found, _ = json.JSONDecoder().raw_decode(text, start.start())
+            except ValueError:
+                continue
+            yield Call(str(found["tool"]), json.dumps(found.get("params", {}), ensure_ascii=False))
+        return
+    for block in _BLOCK.finditer(text):
+        params = {name: value.strip("\n") for name, value in _PARAM.findall(block[2])}
+        yield Call(block[1], json.dumps(params, ensure_ascii=False))
+
+
+def _heard(text: str, waiting: list[str]) -> Iterator[Said]:
+    """The results in a user's message, then the question, if there is one below them."""
+    heading = _RESULTS.match(text) if waiting else None
+    if not heading:
+        yield "question", text
+        return
+    at = heading.end()
+    for call_id in waiting:
+        if result := _RESULT.match(text, at):
+            yield "result", (call_id, result[5], bool(result[3]))
+            at = result.end()
+    if rest := text[at:].strip():
+        yield "question", rest
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
