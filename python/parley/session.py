@@ -15,8 +15,9 @@ from typing import Literal, Self, TypedDict
 
 from parley import engine
 from parley.chat.calls import proposal_json
+from parley.chat.grammar import fit
 from parley.chat.rounds import rounds
-from parley.chat.transcript import Choice, Proposal, Question, Text
+from parley.chat.transcript import Choice, Proposal, Question, Text, is_blank
 from parley.chat.writer import join_blocks, question_blocks
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
@@ -25,7 +26,6 @@ from parley.drivers.world import PlainWorld
 from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
 from parley.settings import Settings
-from parley.turn.plan import waiting
 
 ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "error", "done"]
 Approve = Callable[[Proposal], Choice]
@@ -71,6 +71,7 @@ class Session:
         finally:
             turn.cancel()
             await asyncio.gather(turn, return_exceptions=True)
+        turn.result()  # what is no ParleyError is a bug, and not to be hidden
         yield {"type": "done"}
 
     async def process_message(self, text: str) -> str:
@@ -103,15 +104,19 @@ class Session:
         return end
 
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
-        """Let `approve` decide on the first call that waits."""
-        call = waiting((await self._document.read()).answer)[0]
+        """Let `approve` decide on the first call that is undecided."""
+        call = (await engine.look(ports, resolve)).undecided()[0]
         choice = self._approve(call) if isinstance(call, Proposal) else "yn"
         await engine.choose(ports, resolve, call.span.start, choice, "command")
 
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""
+        try:
+            asked = Text(fit(_without_blank_edges(text)))
+        except ValueError as error:
+            raise ParleyError("nothing is asked: the text is empty") from error
         lines = self._document.lines
-        question = join_blocks(question_blocks(Question((Text(text.strip("\n")),))))
+        question = join_blocks(question_blocks(Question((asked,))))
         exchanges = engine.Snapshot(self.transcript, 0).transcript.exchanges
         if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
             del lines[exchanges[-1].span.start :]
@@ -125,6 +130,12 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.home.close()
+
+
+def _without_blank_edges(text: str) -> str:
+    lines = text.split("\n")
+    filled = [number for number, line in enumerate(lines) if not is_blank(line)]
+    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
 def _tell(queue: asyncio.Queue[Chunk | None], what: engine.Happening) -> None:

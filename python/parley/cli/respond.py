@@ -13,7 +13,6 @@ from typing import Any
 from parley import engine
 from parley.cli.terminal import complain, plain, say, settings
 from parley.errors import GoneError, ParleyError
-from parley.turn import plan
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _EXITS: dict[engine.EndKind, int] = {
@@ -55,6 +54,9 @@ async def _respond(arguments: argparse.Namespace) -> int:
         end = await _turns(ports, resolve, list(arguments.choose))
     except GoneError as error:
         raise ParleyError(str(error)) from error
+    except asyncio.CancelledError:
+        await engine.stopped(document)
+        raise
     finally:
         await home.close()
     told.end(end)
@@ -64,10 +66,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
 async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any]) -> engine.End:
     """Turns until all is said, or until a choice is wanted and none is left."""
     while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and choices:
-        seen = await engine.look(ports, resolve)
-        waiting = plan.waiting(seen.snapshot.answer)
-        open_calls = [c for c in waiting if not seen.is_decided(c)]
-        line = (open_calls or waiting)[0].span.start
+        line = (await engine.look(ports, resolve)).undecided()[0].span.start
         made = await engine.choose(ports, resolve, line, choices.pop(0), "command")
         if made.message:
             complain(made.message)

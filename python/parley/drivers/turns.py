@@ -91,12 +91,16 @@ class TurnPorts:
         self._world.status(f"{message} ({part})" if message else f"Progress: {part}")
 
     async def _describe(self, tool: Tool, arguments: str) -> None:
-        """Show a sentence for a running call, if one comes in time; nothing waits for it."""
+        """Show a sentence for a running call, if one comes in time; nothing waits for it.
+
+        Only a provider's own host is asked: a local model would have to stop for it.
+        """
         loop = asyncio.get_running_loop()
-        if not (self._status.llm and self._asked and self._rate.left(loop.time()) >= _ENOUGH_LEFT):
+        asked = self._asked if self._status.llm else None
+        if asked is None or not asked.official or self._rate.left(loop.time()) < _ENOUGH_LEFT:
             return
         self._rate.take(loop.time())
-        ask = _sentence_ask(self._asked, status.sentence_prompt(tool.name, arguments), self._status.model)
+        ask = _sentence_ask(asked, status.sentence_prompt(tool.name, arguments), self._status.model)
         said = list[str]()
         try:
             async with asyncio.timeout(status.SENTENCE_SECONDS):

@@ -3,7 +3,7 @@
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.looks import Look, look
 from parley.engine.loop import run_turn
-from parley.engine.notices import write_notice
+from parley.engine.notices import stopped, write_notice
 from parley.engine.ports import (
     CallBegan,
     CallEnded,
@@ -44,5 +44,6 @@ __all__ = [
     "look",
     "regenerate",
     "run_turn",
+    "stopped",
     "write_notice",
 ]

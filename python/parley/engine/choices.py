@@ -65,5 +65,6 @@ async def regenerate(ports: Ports, agent: str) -> None:
 
     shot = await ports.document.read()
     if shot.exchange.answers:
-        ports.ledger.forget(p.call.id for p in shot.answer.proposals)
+        used = [p.call for p in shot.answer.proposals if p.result is None or p.result.status != "refused"]
+        ports.ledger.forget((call.id, call.arguments) for call in used)
     await ports.document.change(change)

@@ -57,10 +57,12 @@ class Look:
         exchanges = (*said, Exchange(Question((Text(NO_QUESTION),))))
         return replace(ask, transcript=replace(shot.transcript, exchanges=exchanges), at=len(said))
 
-    def is_decided(self, call: Proposal | Broken) -> bool:
-        """Whether a call without result has its choice."""
-        approvals = self.situation.approvals
-        return isinstance(call, Proposal) and approvals.standing(call) in ("approved", "declined")
+    def undecided(self) -> list[Proposal | Broken]:
+        """The calls in hand that wait for a choice, in file order."""
+        exchange, approvals = self.snapshot.exchange, self.situation.approvals
+        calls = plan.waiting(exchange.answers[-1]) if exchange.answers else []
+        decided = ("approved", "declined")
+        return [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
 
 
 async def look(ports: Ports, resolve: Resolve) -> Look:

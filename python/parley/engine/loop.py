@@ -6,14 +6,13 @@ It holds no state of the conversation: between two steps all of it is in the doc
 from __future__ import annotations
 
 from parley.chat import edits
-from parley.chat.edits import Edit
 from parley.chat.references import expansion, references
 from parley.chat.transcript import Question
 from parley.engine.asking import ask_model
 from parley.engine.calls import enter_decisions, mark, run_tools, settle
 from parley.engine.looks import Look, look
-from parley.engine.notices import write_notice
-from parley.engine.ports import Conduct, End, Ports, Resolve, Snapshot
+from parley.engine.notices import open_question, write_notice
+from parley.engine.ports import Conduct, End, Ports, Resolve
 from parley.turn import plan, status
 from parley.turn.plan import next_step
 
@@ -53,7 +52,7 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.AwaitChoices():
             return End("waiting")
         case plan.Complete():
-            await _open_question(ports)
+            await open_question(ports.document)
             return End("complete")
         case plan.Stop(reason):
             return await _stop(ports, reason)
@@ -92,16 +91,8 @@ def _too_long(conduct: Conduct) -> str:
     return f"it took longer than {conduct.timeout_s:g} seconds"
 
 
-async def _open_question(ports: Ports) -> None:
-    def change(shot: Snapshot) -> list[Edit]:
-        last = shot.at == len(shot.transcript.exchanges) - 1
-        return [edits.open_question(shot.lines, shot.exchange)] if last else []
-
-    await ports.document.change(change)
-
-
 async def _stop(ports: Ports, reason: str) -> End:
     ports.world.status(status.stopped(reason))
     await write_notice(ports.document, "Unable to complete task", reason)
-    await _open_question(ports)
+    await open_question(ports.document)
     return End("stopped", f"Unable to complete task: {reason}")

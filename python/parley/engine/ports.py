@@ -153,8 +153,8 @@ class Ledger(Protocol):
         """Take back the live yeses for these calls."""
         ...
 
-    def forget(self, call_ids: Iterable[str]) -> None:
-        """Close the books on these calls, which leave the file with their results."""
+    def forget(self, calls: Iterable[tuple[str, str]]) -> None:
+        """Close the books on calls (id, arguments) that leave the file, with their results if they ran."""
         ...
 
     def start(self, key: CallKey) -> bool:

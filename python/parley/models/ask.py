@@ -14,7 +14,7 @@ from parley.chat.transcript import Thinking, Transcript
 from parley.models.outgoing import wire_name
 from parley.tools.catalogue import Catalogue, Tool
 
-GONE = "This tool is no longer available."
+GONE = "This tool was called earlier; it cannot be called now."
 
 
 @dataclass(frozen=True, slots=True)
