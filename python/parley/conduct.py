@@ -38,6 +38,17 @@ def agent_of(
     return replace(agent, provider=known, model=wanted.get("model", agent.model))
 
 
+def unknown_agent(transcript: Transcript, settings: Settings) -> str:
+    """Why the agent or provider that a file asks for cannot be had; "" where it can."""
+    keys = read_front_matter(transcript.front_matter).keys
+    if (name := keys.get("agent")) and settings.named_agent(name) is None:
+        known = ", ".join(agent.name for agent in settings.all_agents())
+        return f"this chat asks for the agent {name}, which is not set up here: choose one of {known}"
+    if (name := keys.get("provider")) and settings.provider(name) is None:
+        return f"this chat asks for the provider {name}, which is not set up here"
+    return ""
+
+
 def wanted_agent(transcript: Transcript) -> str:
     """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
     keys = read_front_matter(transcript.front_matter).keys

@@ -72,6 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     command("tools", tools).add_argument("--json", action="store_true")
     served = command("demo-server", demo_server)
-    served.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    served.add_argument("--port", type=_port, default=0, help="0 takes a free one")
     served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
     return parser
+
+
+def _port(text: str) -> int:
+    """A port number, for argparse."""
+    number = int(text)
+    if not 0 <= number < 65536:
+        raise ValueError("not a port")
+    return number

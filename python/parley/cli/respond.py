@@ -41,6 +41,8 @@ async def _respond(arguments: argparse.Namespace) -> int:
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), shown=told.text)
     transcript = (await document.read()).transcript
+    if unknown := home.unknown(transcript, arguments.agent):
+        raise ParleyError(f"{arguments.file}: {unknown} (--agent NAME)")
     if wanted := home.unconfirmed(transcript, arguments.file, arguments.agent):
         raise ParleyError(
             f"{arguments.file} was not made here and asks for {wanted}: if that is what you want, "

@@ -6,7 +6,7 @@ Everything in it starts when it is first needed; one home serves all chats of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,10 @@ class Home:
         wanted = "" if chosen else conduct.wanted_agent(transcript)
         return wanted if wanted and not self.ledger(chat).may_want(wanted) else ""
 
+    def unknown(self, transcript: Transcript, chosen: str | None) -> str:
+        """Why the agent or provider that a file asks for cannot be had; "" where it can."""
+        return "" if chosen else conduct.unknown_agent(transcript, self.settings)
+
     def confirm(self, transcript: Transcript, chat: str) -> None:
         """The user agrees to what a file asks for."""
         if wanted := conduct.wanted_agent(transcript):
@@ -93,14 +97,16 @@ class Home:
             self._ledger = LedgerFile(default_path(self.environ))
         return self._ledger.chat(chat)
 
-    def ports(self, document: engine.Document, chat: str, world: engine.World) -> engine.Ports:
-        """The world of a turn in the chat whose file has this path."""
+    def ports(
+        self, document: engine.Document, chat: str, world: engine.World, folder: Callable[[], Path] = Path.cwd
+    ) -> engine.Ports:
+        """The world of a turn in the chat whose file has this path; `folder` is where its user works."""
         ledger = self.ledger(chat)
         recorded = RecordedWorld(world, ledger)
         turn = TurnPorts(
             self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings, self._prompting
         )
-        return engine.Ports(document, turn, turn, ledger, recorded, FileReferences(Path.cwd))
+        return engine.Ports(document, turn, turn, ledger, recorded, FileReferences(folder))
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""

@@ -1,6 +1,7 @@
 """The texts that questions refer to: files of the working directory.
 
-Only what is inside the working directory is read, links resolved, and only text, up to a bound.
+Only what is inside the working directory is read, links resolved, nothing hidden, and only text, up to a
+bound: a question may have been written by somebody else.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _files(folder: Path, name: str) -> Sequence[Brought]:
     if not any(sign in name for sign in "*?["):
         return [_file(folder, folder / Path(name).expanduser(), name)]
     try:
-        found = sorted(path for path in folder.glob(name) if path.is_file())
+        found = sorted(path for path in folder.glob(name) if path.is_file() and not _is_hidden(path, folder))
     except (ValueError, NotImplementedError):
         return [_missing(name, "only patterns inside the working directory are read")]
     brought = [_file(folder, path, path.relative_to(folder).as_posix()) for path in found[:MOST_FILES]]
@@ -48,6 +49,8 @@ def _file(folder: Path, path: Path, name: str) -> Brought:
     path = path.resolve()
     if not path.is_relative_to(folder):
         return _missing(name, "outside the working directory: not read")
+    if _is_hidden(path, folder):
+        return _missing(name, "hidden: not read")
     try:
         if path.stat().st_size > MOST_BYTES:
             return _missing(name, f"too large ({size_text(path.stat().st_size)}): not read")
@@ -56,6 +59,10 @@ def _file(folder: Path, path: Path, name: str) -> Brought:
         return _missing(name, "no text: not read")
     except OSError as error:
         return _missing(name, error.strerror or "cannot be read")
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _missing(name: str, why: str) -> Brought:
