@@ -106,6 +106,7 @@ class LedgerFile:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
+                time.sleep(0.005)
             else:
                 return
 
@@ -192,6 +193,7 @@ class ChatLedger:
             for key, choice in decided:
                 self._revoke(db, key.id)
                 facts = {"call": key.id, "server": key.server, "tool": key.tool, "choice": choice}
+                why = why.encode("utf-8", "replace").decode()
                 self._note(db, "decided", {**facts, "rule": rule, "why": why})
                 db.execute(
                     "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
