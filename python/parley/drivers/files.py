@@ -109,7 +109,7 @@ class FileDocument(TextDocument):
 def write_atomically(path: Path, written: bytes) -> None:
     """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one."""
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".parley-", suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(written)
