@@ -21,12 +21,11 @@ def config_path(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
 
 
-def load_settings(
-    environ: Mapping[str, str], setup: Mapping[str, Any] | None = None
-) -> tuple[Settings, tuple[str, ...]]:
+def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
     table, problems = _read(config_path(environ))
-    settings, wrong = read_settings(merged(table, setup or {}))
+    wanted = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
+    settings, wrong = read_settings(merged(table, wanted) if isinstance(wanted, Mapping) else wanted)
     _, templates = load_templates(settings.prompt_tools.templates)
     return settings, (*problems, *wrong, *templates)
 
@@ -36,14 +35,19 @@ def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         return tomllib.loads(path.read_text(encoding="utf-8")), ()
     except FileNotFoundError:
         return {}, ()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return {}, (f"parley: {path}: {error}",)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables as one: tables inside them are merged, anything else is the upper one's."""
+    """Two tables as one: tables inside them are merged, anything else is the upper one's.
+
+    An empty list above a table is one of Lua's empty tables.
+    """
     both = dict(below)
     for key, value in above.items():
         old = both.get(key)
+        if isinstance(old, Mapping) and value in ([], ()):
+            continue
         both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return both

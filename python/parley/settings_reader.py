@@ -6,9 +6,13 @@ from starting. The types of the settings are the schema; knows nothing of where 
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.models.ask import ThinkingSettings
@@ -22,15 +26,23 @@ T = TypeVar("T")
 def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path."""
     reader = _Reader()
-    settings = reader.record(Settings, table, "")
+    settings: Settings = reader.record(Settings, table, "") or Settings()
     for number, agent in enumerate(settings.agents, 1):
         reader.check_agent(settings, agent, f"agents[{number}]")
+    reader.check_patterns(settings)
     if settings.agent and settings.named_agent(settings.agent) is None:
         reader.wrong("agent", "the name of an agent", settings.agent, [a.name for a in settings.all_agents()])
     return settings, tuple(reader.problems)
 
 
-_MINIMA = {"thinking.budget_tokens": 1024, "loop.max_iterations": 1, "safety.rate_limit_per_minute": 1}
+_MINIMA = {
+    "thinking.budget_tokens": 1024,
+    "loop.max_iterations": 1,
+    "loop.max_consecutive_errors": 1,
+    "safety.rate_limit_per_minute": 1,
+}
+"""By the end of a path: an agent's thinking is bounded as everybody's is."""
+
 _UNSET = object()
 
 
@@ -43,15 +55,17 @@ class _Reader:
     def wrong(self, path: str, wanted: str, got: Any, known: Sequence[str] = ()) -> None:
         near = nearest(got, known) if known and isinstance(got, str) else None
         hint = f"; did you mean {near}?" if near else ""
-        shown = f'"{got}"' if isinstance(got, str) else repr(got)
+        shown = json.dumps(got, ensure_ascii=False) if isinstance(got, str) else reprlib.repr(got)
+        if "key" in path.rpartition(".")[2] and isinstance(got, str):
+            shown = "a text"  # it may be the key itself
         self.problems.append(f"parley: {path}: expected {wanted}, got {shown:.80}{hint}")
 
-    def record(self, cls: type[T], table: Any, path: str) -> T:
+    def record(self, cls: type[T], table: Any, path: str) -> Any:
         if table in ([], ()):
             table = {}
         if not isinstance(table, Mapping):
             self.wrong(path or "setup", "a table", table)
-            return cls()
+            return _UNSET if path else None
         assert is_dataclass(cls)
         hints, names = get_type_hints(cls), [f.name for f in fields(cls) if f.init]
         chosen = dict[str, Any]()
@@ -63,6 +77,11 @@ class _Reader:
                 self.problems.append(f"parley: {where}: there is no such setting{hint}")
             elif (value := self.value(hints[name], raw, where)) is not _UNSET:
                 chosen[name] = value
+        for each in fields(cls):
+            if each.name not in chosen and each.default is MISSING and each.default_factory is MISSING:
+                if each.name not in table:
+                    self.problems.append(f"parley: {path}.{each.name}: is missing")
+                return _UNSET
         return cls(**chosen)
 
     def value(self, hint: Any, raw: Any, path: str) -> Any:
@@ -94,8 +113,14 @@ class _Reader:
         if not isinstance(raw, list | tuple):
             self.wrong(path, "a list", raw)
             return _UNSET
-        read = [self.value(item, each, f"{path}[{number}]") for number, each in enumerate(raw, 1)]
+        read = [self._item(item, each, path, number) for number, each in enumerate(raw, 1)]
         return tuple(value for value in read if value is not _UNSET)
+
+    def _item(self, item: Any, raw: Any, path: str, number: int) -> Any:
+        before = len(self.problems)
+        value = self.value(item, raw, f"{path}[{number}]")
+        is_doubtful = path == "approval.auto" and len(self.problems) > before
+        return _UNSET if is_doubtful else value  # with a slip in it, a rule might allow more than was meant
 
     def _mapping(self, item: Any, raw: Any, path: str) -> Any:
         if raw in ([], ()):
@@ -115,7 +140,7 @@ class _Reader:
         fits, wanted = _PLAIN[hint]
         if hint is int and isinstance(raw, float) and raw.is_integer():
             raw = int(raw)  # Lua knows one kind of number
-        least = _MINIMA.get(path, 0)
+        least = next((least for end, least in _MINIMA.items() if f".{path}".endswith(f".{end}")), 0)
         if hint is int and least:
             wanted = f"an integer ≥ {least}"
         if not fits(raw) or (hint is int and raw < least):
@@ -123,10 +148,26 @@ class _Reader:
             return _UNSET
         return float(raw) if hint is float else raw
 
+    def check_patterns(self, settings: Settings) -> None:
+        """Report what is no regular expression. It stays where it is: in doubt it forbids."""
+        for number, text in enumerate(settings.safety.blocked_tool_patterns, 1):
+            if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+                self._check_expression(f"safety.blocked_tool_patterns[{number}]", text[1:-1])
+        for name, patterns in (("auto", settings.approval.auto), ("deny", settings.approval.deny)):
+            for number, pattern in enumerate(patterns, 1):
+                for key, text in pattern.args.items():
+                    self._check_expression(f"approval.{name}[{number}].args.{key}", text)
+
+    def _check_expression(self, path: str, text: str) -> None:
+        try:
+            re.compile(text)
+        except re.error as error:
+            self.wrong(path, f"a regular expression ({error})", text)
+
     def check_agent(self, settings: Settings, agent: Agent, path: str) -> None:
         known = [*settings.providers, *PROVIDERS]
-        if not agent.name:
-            self.wrong(f"{path}.name", "a name", agent.name)
+        if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):
+            self.wrong(f"{path}.name", "a name of one line without ]", agent.name)
         if agent.provider not in known:
             self.wrong(f"{path}.provider", "the name of a provider", agent.provider, known)
         if not agent.model:
@@ -137,7 +178,10 @@ _PLAIN: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (lambda raw: isinstance(raw, str), "a text"),
     bool: (lambda raw: isinstance(raw, bool), "true or false"),
     int: (lambda raw: isinstance(raw, int) and not isinstance(raw, bool), "an integer ≥ 0"),
-    float: (lambda raw: isinstance(raw, int | float) and not isinstance(raw, bool), "a number"),
+    float: (
+        lambda raw: isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw < math.inf,
+        "a number ≥ 0",
+    ),
 }
 _SHORTHANDS: dict[Any, Callable[[Any], Any]] = {
     CallLimits: lambda raw: CallLimits(raw) if _PLAIN[int][0](raw) and raw >= 0 else None,

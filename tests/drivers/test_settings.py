@@ -1,0 +1,280 @@
+"""Settings: what is wrong is told by its path, the default stands in, and everything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.config import config_path, load_settings, merged
+from parley.models.ask import ThinkingSettings
+from parley.settings import AGENTS, Agent, CallLimits, Settings
+from parley.settings_reader import read_settings
+from parley.tools.servers import ServerSettings
+from parley.turn.approval import Pattern
+
+NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
+WRONG: list[tuple[Any, str]] = [
+    (
+        {"thinking": {"budget_tokens": "many"}},
+        'thinking.budget_tokens: expected an integer ≥ 1024, got "many"',
+    ),
+    ({"thinking": {"budget_tokens": 1023}}, "thinking.budget_tokens: expected an integer ≥ 1024, got 1023"),
+    (
+        {"thinking": {"budget_tokens": 2000.5}},
+        "thinking.budget_tokens: expected an integer ≥ 1024, got 2000.5",
+    ),
+    ({"thinking": {"budget_tokens": True}}, "thinking.budget_tokens: expected an integer ≥ 1024, got True"),
+    ({"thinking": 7}, "thinking: expected a table, got 7"),
+    ({"thinking": {"enabled": "yes"}}, 'thinking.enabled: expected true or false, got "yes"'),
+    ({"loop": {"max_iterations": 0}}, "loop.max_iterations: expected an integer ≥ 1, got 0"),
+    ({"loop": {"max_consecutive_errors": 0}}, "loop.max_consecutive_errors: expected an integer ≥ 1, got 0"),
+    ({"loop": {"timeout_s": -1}}, "loop.timeout_s: expected a number ≥ 0, got -1"),
+    ({"loop": {"timeout_s": float("inf")}}, "loop.timeout_s: expected a number ≥ 0, got inf"),
+    ({"loop": {"timeout_s": float("nan")}}, "loop.timeout_s: expected a number ≥ 0, got nan"),
+    ({"loop": [1]}, "loop: expected a table, got [1]"),
+    ({"lop": {}}, "lop: there is no such setting; did you mean loop?"),
+    ({"loop": {"paralel": True}}, "loop.paralel: there is no such setting; did you mean parallel?"),
+    ({"max_tool_calls": -1}, "max_tool_calls: expected a table, got -1"),
+    (
+        {"max_tool_calls": {"per_message": "3"}},
+        'max_tool_calls.per_message: expected an integer ≥ 0, got "3"',
+    ),
+    (
+        {"keys": {"scope": "leter"}},
+        'keys.scope: expected "letter" or "case", got "leter"; did you mean letter?',
+    ),
+    ({"agents": {"name": "x"}}, "agents: expected a list, got {'name': 'x'}"),
+    ({"agents": [3]}, "agents[1]: expected a table, got 3"),
+    (
+        {"agents": [{"name": "a]b", "provider": "demo", "model": "m"}]},
+        'agents[1].name: expected a name of one line without ], got "a]b"',
+    ),
+    (
+        {"agents": [{"name": "A", "provider": "antropic", "model": "m"}]},
+        'agents[1].provider: expected the name of a provider, got "antropic"; did you mean anthropic?',
+    ),
+    (
+        {"agents": [{"name": "A", "provider": "demo", "model": "m", "thinking": {"budget_tokens": 5}}]},
+        "agents[1].thinking.budget_tokens: expected an integer ≥ 1024, got 5",
+    ),
+    (
+        {"agents": [{"name": "A", "provider": "demo"}]},
+        'agents[1].model: expected the name of a model, got ""',
+    ),
+    ({"agent": "Claud"}, 'agent: expected the name of an agent, got "Claud"; did you mean Claude?'),
+    ({"mcp": {"servers": {"s": {"args": "x"}}}}, 'mcp.servers.s.args: expected a list, got "x"'),
+    ({"mcp": {"servers": {"s": {"args": ["a", 2]}}}}, "mcp.servers.s.args[2]: expected a text, got 2"),
+    ({"mcp": {"servers": {"s": {"env": {"A": 1}}}}}, "mcp.servers.s.env.A: expected a text, got 1"),
+    ({"approval": {"auto": [{"args": {}}]}}, "approval.auto[1].tool: is missing"),
+    ({"approval": {"deny": [{"tool": 1}]}}, "approval.deny[1].tool: expected a text, got 1"),
+    ({"mcp": {"servers": {"s": 1}}}, "mcp.servers.s: expected a table, got 1"),
+    ({"mcp": {"servers": [1]}}, "mcp.servers: expected a table, got [1]"),
+    ({"system_prompt": "x\ny" * 99, "topic": 1}, "topic: there is no such setting"),
+    ({"chat_dir": ["a\nb"]}, "chat_dir: expected a text, got ['a\\nb']"),
+    ({"loop": "a\nb"}, 'loop: expected a table, got "a\\nb"'),
+    (
+        {"safety": {"blocked_tool_patterns": ["rm", "/*/"]}},
+        f"safety.blocked_tool_patterns[2]: {NO_EXPRESSION}",
+    ),
+    (
+        {"approval": {"deny": [{"tool": "*", "args": {"path": "*"}}]}},
+        f"approval.deny[1].args.path: {NO_EXPRESSION}",
+    ),
+    (
+        {"providers": {"p": {"api_key_command": "sk-secret"}}},
+        "providers.p.api_key_command: expected a list, got a text",
+    ),
+    ([1], "setup: expected a table, got [1]"),
+    ("x", 'setup: expected a table, got "x"'),
+]
+
+
+@pytest.mark.parametrize(("table", "problem"), WRONG, ids=[problem for _, problem in WRONG])
+def test_a_wrong_value_is_told_by_its_path(table: Any, problem: str) -> None:
+    _, problems = read_settings(table)
+    assert problems == (f"parley: {problem}",)
+
+
+names = st.sampled_from(
+    [
+        "thinking",
+        "loop",
+        "mcp",
+        "servers",
+        "agents",
+        "providers",
+        "approval",
+        "auto",
+        "keys",
+        "max_tool_calls",
+    ]
+)
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(names | st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(json_like, json_like)
+def test_no_table_stops_anything_and_each_problem_is_one_line(below: Any, above: Any) -> None:
+    tables = isinstance(below, dict) and isinstance(above, dict)
+    for table in (above, merged(below, above) if tables else below):
+        settings, problems = read_settings(table)
+        assert isinstance(settings, Settings)
+        assert all(line.startswith("parley: ") and "\n" not in line for line in problems)
+
+
+def read(table: Any) -> Settings:
+    settings, problems = read_settings(table)
+    assert problems == ()
+    return settings
+
+
+@pytest.mark.parametrize("empty", [{}, [], ()])
+def test_an_empty_table_of_lua_is_a_table_and_a_list(empty: Any) -> None:
+    assert read(empty) == Settings()
+    tables = ["loop", "mcp", "thinking", "approval", "keys", "providers", "agents", "max_tool_calls"]
+    assert read(dict.fromkeys(tables, empty)) == Settings()
+    inside = {
+        "safety": {"blocked_tool_patterns": empty},
+        "mcp": {"servers": empty},
+        "approval": {"auto": empty},
+    }
+    assert read(inside) == Settings()
+
+
+def test_luas_numbers_may_be_whole(tmp_path: Path) -> None:
+    assert read({"loop": {"max_iterations": 3.0, "timeout_s": 5}}).loop.max_iterations == 3
+
+
+def test_short_spellings() -> None:
+    assert read({"max_tool_calls": 3}).max_tool_calls == CallLimits(per_message=3)
+    assert read({"max_tool_calls": 0}).max_tool_calls == CallLimits(per_message=0)
+    both = {"max_tool_calls": {"per_message": 3, "per_session": 9}}
+    assert read(both).max_tool_calls == CallLimits(3, 9)
+    assert read({"thinking": False}).thinking == ThinkingSettings(enabled=False)
+    mixed = {"approval": {"auto": ["a/*", {"tool": "b", "args": {"x": "y"}}]}}
+    assert read(mixed).approval.auto == (Pattern("a/*"), Pattern("b", {"x": "y"}))
+
+
+@pytest.mark.parametrize("slip", [{"args": {"path": 5}}, {"arg": {"path": "/home/.*"}}, {"args": "/home/.*"}])
+def test_a_rule_with_a_slip_in_it_allows_nothing_and_forbids_all_it_names(slip: Any) -> None:
+    rule = {"tool": "fs/*", **slip}
+    settings, problems = read_settings({"approval": {"auto": [rule, "a/b"], "deny": [rule]}})
+    assert settings.approval.auto == (Pattern("a/b"),)
+    assert settings.approval.deny == (Pattern("fs/*"),)
+    assert len(problems) == 2
+
+
+def test_what_is_named_by_its_key_knows_its_name() -> None:
+    settings = read({"mcp": {"servers": {"s": {"command": "c"}}}, "providers": {"p": {"kind": "openai"}}})
+    assert settings.mcp.servers == {"s": ServerSettings("s", "c")}
+    provider = settings.provider("p")
+    assert provider
+    assert provider.name == "p"
+
+
+def test_a_value_that_is_wrong_leaves_the_others_as_they_are() -> None:
+    settings, problems = read_settings({"loop": {"max_iterations": "x", "parallel": False}})
+    assert (settings.loop.max_iterations, settings.loop.parallel, len(problems)) == (10, False, 1)
+
+
+def test_an_own_agent_takes_the_place_of_the_built_in_one_of_its_name() -> None:
+    settings = read({"agents": [{"name": "Claude", "provider": "demo", "model": "m"}]})
+    assert settings.named_agent("Claude") == Agent("Claude", "demo", "m")
+    assert len(settings.all_agents()) == len(AGENTS)
+
+
+def test_without_a_key_the_demo_answers() -> None:
+    assert Settings().default_agent({}).name == "Demo"
+    assert Settings().default_agent({"OPENAI_API_KEY": "x"}).name == "ChatGPT"
+    assert Settings(agent="Gemini").default_agent({"OPENAI_API_KEY": "x"}).name == "Gemini"
+
+
+# --- The file ---------------------------------------------------------------------------------------------
+
+
+def environ(tmp_path: Path, text: str | bytes | None) -> dict[str, str]:
+    home = {"XDG_CONFIG_HOME": str(tmp_path)}
+    path = config_path(home)
+    path.parent.mkdir()
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return home
+
+
+def test_where_the_file_is() -> None:
+    assert config_path({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/parley/config.toml")
+    assert config_path({"HOME": "/h"}) == Path("/h/.config/parley/config.toml")
+
+
+def test_setup_goes_on_top_of_the_file_key_by_key(tmp_path: Path) -> None:
+    text = """
+        system_prompt = "file"
+        max_tool_calls = 7
+        [loop]
+        max_iterations = 3
+        timeout_s = 9
+        [mcp.servers.one]
+        command = "one"
+        [[agents]]
+        name = "File"
+        provider = "demo"
+        model = "m"
+    """
+    setup = {
+        "loop": {"max_iterations": 4},
+        "mcp": {"servers": {"two": {"command": "two"}}},
+        "max_tool_calls": {"per_session": 2},
+        "thinking": [],
+        "keys": {},
+    }
+    settings, problems = load_settings(environ(tmp_path, text), setup)
+    assert problems == ()
+    assert (settings.system_prompt, settings.loop.max_iterations, settings.loop.timeout_s) == ("file", 4, 9.0)
+    assert list(settings.mcp.servers) == ["one", "two"]
+    assert settings.max_tool_calls == CallLimits(per_session=2)
+    assert [agent.name for agent in settings.agents] == ["File"]
+
+
+@pytest.mark.parametrize("setup", [None, {}, [], {"loop": []}, {"loop": {}}])
+def test_luas_empty_tables_take_nothing_away_from_the_file(tmp_path: Path, setup: Any) -> None:
+    settings, problems = load_settings(environ(tmp_path, "[loop]\nmax_iterations = 3\n"), setup)
+    assert (settings.loop.max_iterations, problems) == (3, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[loop\n", "config.toml: Expected"),
+        (b"\xff", "config.toml: 'utf-8' codec"),
+        ("x = " + "[" * 100_000, "config.toml: "),
+        ("[loop]\nmax_iterations = 'x'\n", 'loop.max_iterations: expected an integer ≥ 1, got "x"'),
+        ("agent = 1979-05-27\n", "agent: expected a text, got datetime.date(1979, 5, 27)"),
+    ],
+)
+def test_a_broken_file_is_told_and_setup_still_holds(tmp_path: Path, text: str | bytes, told: str) -> None:
+    settings, problems = load_settings(environ(tmp_path, text), {"loop": {"parallel": False}})
+    assert settings.loop.parallel is False
+    assert len(problems) == 1
+    assert told in problems[0]
+
+
+def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Path) -> None:
+    home = environ(tmp_path, None)
+    assert load_settings(home) == (Settings(), ())
+    config_path(home).mkdir()
+    _, (problem,) = load_settings(home)
+    assert "Is a directory" in problem
+
+
+def test_a_setup_that_is_no_table_is_told(tmp_path: Path) -> None:
+    settings, problems = load_settings(environ(tmp_path, None), "x")
+    assert (settings, problems) == (Settings(), ('parley: setup: expected a table, got "x"',))
