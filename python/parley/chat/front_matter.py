@@ -7,11 +7,18 @@ safety setting, or name a key or a base URL: such keys are unknown here, and rep
 from __future__ import annotations
 
 import difflib
+import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parley.chat.transcript import Problem
+
+_SHOWN = 60
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 2
+"""A few lines of YAML can stand for a value of any size."""
 
 
 def _text(value: Any) -> bool:
@@ -19,7 +26,7 @@ def _text(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def _count(value: Any) -> bool:
@@ -48,7 +55,7 @@ KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "model": (_text, "the name of a model"),
     "system_prompt": (_text, "a text"),
     "system_prompt+": (_text, "a text"),
-    "temperature": (_number, "a number"),
+    "temperature": (_number, "a number ≥ 0"),
     "max_tokens": (_count, "a whole number"),
     "thinking": (_thinking, "true, false or a table"),
     "tool_mode": (lambda v: v in ("auto", "native", "json", "xml", "off"), "auto, native, json, xml or off"),
@@ -90,12 +97,14 @@ def read_front_matter(raw: str | None) -> FrontMatter:
 
 
 def _check(raw: str, key: Any, value: Any) -> Problem | None:
-    line = 1 + next((n for n, text in enumerate(raw.split("\n")) if text.startswith(str(key))), 0)
+    name = " ".join(str(key)[:_SHOWN].split())
+    line = 1 + next((n for n, text in enumerate(raw.split("\n")) if text.startswith(name)), 0)
     if key not in KEYS:
-        near = difflib.get_close_matches(str(key), KEYS, 1)
+        near = difflib.get_close_matches(name, KEYS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        return Problem(line, 0, "hint", f"front matter {key}: not a key of a chat file{hint}")
+        return Problem(line, 0, "hint", f"front matter {name}: not a key of a chat file{hint}")
     fits, wanted = KEYS[key]
     if not fits(value):
-        return Problem(line, 0, "warning", f"front matter {key}: expected {wanted}, got {value!r:.60}")
+        got = _SHORT.repr(value)[:_SHOWN]
+        return Problem(line, 0, "warning", f"front matter {name}: expected {wanted}, got {got}")
     return None

@@ -1,0 +1,150 @@
+"""Front matter: data and nothing else, checked key by key, whatever somebody sends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter
+from parley.chat.transcript import Problem
+
+ALL = """\
+topic: Stocks
+agent: Demo
+provider: demo
+model: m
+system_prompt: Be brief.
+system_prompt+: And kind.
+temperature: 0.5
+max_tokens: 100
+thinking: false
+tool_mode: json
+tools: [web_*]
+max_tool_calls: {per_message: 3, per_session: 9}
+max_full_exchanges: 2
+tags: [a, b]"""
+
+
+def test_every_key_is_read() -> None:
+    read = read_front_matter(ALL)
+    assert read.problems == ()
+    assert set(read.keys) == set(KEYS)
+    assert read.keys["max_tool_calls"] == {"per_message": 3, "per_session": 9}
+
+
+@pytest.mark.parametrize("raw", [None, "", " \n\n", "# only a comment"])
+def test_nothing_asks_for_nothing(raw: str | None) -> None:
+    read = read_front_matter(raw)
+    assert read.keys == {}
+    assert all(p.message == "front matter: expected keys with values" for p in read.problems)
+
+
+WRONG = {
+    "topic: 3": Problem(1, 0, "warning", "front matter topic: expected a text, got 3"),
+    "\ntemperature: hot": Problem(
+        2, 0, "warning", "front matter temperature: expected a number ≥ 0, got 'hot'"
+    ),
+    "temperature: .nan": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"),
+    "temperature: .inf": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"),
+    "max_tokens: true": Problem(
+        1, 0, "warning", "front matter max_tokens: expected a whole number, got True"
+    ),
+    "max_tool_calls: -1": Problem(
+        1,
+        0,
+        "warning",
+        "front matter max_tool_calls: expected a whole number, or per_message and per_session, got -1",
+    ),
+    "tools: web": Problem(
+        1, 0, "warning", "front matter tools: expected a list of tool names or globs, got 'web'"
+    ),
+    "tool_mode: ['on']": Problem(
+        1, 0, "warning", "front matter tool_mode: expected auto, native, json, xml or off, got ['on']"
+    ),
+    "topik: x": Problem(1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"),
+    "3: x": Problem(1, 0, "hint", "front matter 3: not a key of a chat file"),
+    "- a": Problem(1, 0, "error", "front matter: expected keys with values"),
+    "just text": Problem(1, 0, "error", "front matter: expected keys with values"),
+    "a: b\nc: [": Problem(
+        3,
+        0,
+        "error",
+        "front matter is no YAML: expected the node content, but found '<stream end>'",
+    ),
+}
+
+
+@pytest.mark.parametrize("raw", WRONG)
+def test_what_is_wrong_is_told_with_its_line(raw: str) -> None:
+    read = read_front_matter(raw)
+    assert read.keys == {}
+    (problem,) = read.problems
+    assert (problem.severity, problem.message) == (WRONG[raw].severity, WRONG[raw].message)
+    assert abs(problem.line - WRONG[raw].line) <= 1
+
+
+def test_a_wrong_key_leaves_the_others() -> None:
+    assert read_front_matter("topic: x\nmax_tokens: y").keys == {"topic": "x"}
+
+
+FORBIDDEN = ["api_key: x", "base_url: x", "approval: {auto: ['*']}", "safety: {}", "mcp: {}", "trusted: true"]
+
+
+@pytest.mark.parametrize("raw", FORBIDDEN)
+def test_keys_endpoints_approvals_and_servers_are_no_business_of_a_file(raw: str) -> None:
+    read = read_front_matter(raw)
+    assert read.keys == {}
+    assert [p.severity for p in read.problems] == ["hint"]
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+HOSTILE = [
+    "topic: !!python/object/apply:os.system ['true']",
+    "!!python/object/new:type {}",
+    BOMB + "topic: *j",
+    "topic: &t [*t]",
+    "&k [a]: 1",
+    "? [a, b]\n: 1",
+    "? {a: b}\n: 1",
+    "2024-13-45: x",
+    "topic: 2024-13-45",
+    "max_tokens: " + "9" * 5000,
+    "[" * 5000,
+    "{" * 5000,
+    "? " * 3000,
+    "topic: \x01",
+    "<<: *nothing",
+    "? |\n" + "  long key\n" * 5000 + ": 1",
+    "%YAML 9.9\n---\ntopic: x",
+    "topic: a\n---\ntopic: b",
+]
+
+
+@pytest.mark.parametrize("raw", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
+    read = read_front_matter(raw)
+    assert "topic" not in read.keys
+    assert read.problems
+    check(read)
+
+
+def check(read: FrontMatter) -> None:
+    for problem in read.problems:
+        assert "\n" not in problem.message
+        assert len(problem.message) < 300
+        assert problem.line >= 1
+    assert set(read.keys) <= set(KEYS)
+
+
+@settings(deadline=None)
+@given(
+    st.text(max_size=40)
+    | st.lists(st.sampled_from([*KEYS, ":", " ", "\n", "- ", "[", "{", "1"])).map("".join)
+)
+@example("topic: 'x")
+def test_no_text_raises(raw: str) -> None:
+    check(read_front_matter(raw))
