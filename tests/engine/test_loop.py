@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -210,19 +211,26 @@ async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
     assert "❓:[yn] {nope\n" in turns.text
 
 
-async def test_a_line_that_a_person_doubled_ends_no_turn_in_a_circle() -> None:
+@pytest.mark.parametrize("mark", ["", "[ya]"])
+async def test_a_line_that_a_person_doubled_ends_no_turn_in_a_circle(mark: str) -> None:
     """An index-less copy of a proposal that a rule allows: each of the two is decided, neither twice."""
     line = proposal_line("call_1", "google").replace('"index":0,', "")
     turns = Turns(
-        ASKED + "\n🤖:[Demo]\n\n" + line + line,
+        ASKED + "\n🤖:[Demo]\n\n" + line.replace("❓:", f"❓:{mark}") + line,
         ScriptedModel(),
         tools(),
         rules=Rules(auto=(Pattern("demo/*"),)),
     )
     turns.ledger.wrote([("call_1", "web_search", GOOGLE.arguments)])
-    end = await asyncio.wait_for(turns.run(), 5)
-    assert end == End("waiting")
+    looks = iter(range(20))
+    turns.tools.catalogue = lambda: _counted(turns, looks)  # type: ignore[method-assign]
+    assert await turns.run() == End("waiting")
     assert len(turns.tools.log) == 1
+
+
+async def _counted(turns: Turns, looks: Iterator[int]) -> Catalogue:
+    next(looks)
+    return turns.tools.offered
 
 
 # --- Ends that are no complete answers --------------------------------------------------------------------
@@ -534,6 +542,36 @@ async def test_after_a_crash_between_start_and_result_only_a_person_decides(rule
     again = Turns(turns.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"), rules=rules)
     assert await again.run() == End("waiting")
     assert again.tools.log == []
+    ledger.close()
+
+
+async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_run() -> None:
+    """Both calls have the same id, as providers give them; only the second has its result."""
+    ledger = LedgerFile(None)
+
+    def crash(_: str) -> Result:
+        raise CrashError
+
+    turns = await approved(ledger=ledger, tool_results=LoggedTools(TOOLS, {"web_search": crash}))
+    with pytest.raises(CrashError):
+        await turns.run()
+    turns.tools.results["web_search"] = price
+    turns.edit(lambda text: text + "\n💬: and microsoft?\n")
+    turns.document.anchor = 10**6
+    turns.model.replies = [list(calls(replace(MICROSOFT, id="call_1"))), list(says(DONE)), list(says("anew"))]
+    await turns.run()
+    await turns.press("yA", "microsoft stock price\\")
+    await turns.run()
+    await regenerate(turns.ports, "Demo")
+    assert await turns.run() == End("complete")
+    turns.document.anchor, ran = 0, len(turns.tools.log)
+    allowing = Turns(turns.text, ScriptedModel(), turns.tools, anchor=0, ledger=turns.ledger)
+    allowing.resolve = lambda transcript: replace(
+        turns.resolve(transcript), rules=Rules(auto=(Pattern("demo/*"),))
+    )
+    allowing.edit(lambda text: text.replace("❓:[ya]", "❓:", 1))
+    assert await allowing.run() == End("waiting")
+    assert len(turns.tools.log) == ran
     ledger.close()
 
 
