@@ -240,10 +240,14 @@ function M.finish(id, goes_on)
   end
 end
 
+---@param id? integer
 function M.close(id)
-  local handle = H.handles[id]
+  local handle = id and H.handles[id]
+  if not handle then
+    return
+  end
   H.handles[id] = nil
-  if handle and api.nvim_buf_is_valid(handle.buf) then
+  if api.nvim_buf_is_valid(handle.buf) then
     for _, name in ipairs({ "anchor", "answer", "start", "tip", "cursor" }) do
       if handle[name] then
         api.nvim_buf_del_extmark(handle.buf, ns, handle[name])

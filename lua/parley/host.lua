@@ -22,12 +22,15 @@ end
 ---@param method string
 ---@param arguments table
 function M.notify(method, arguments)
-  if M.start() and H.tell(method, arguments) then
-    return
-  elseif M.start() then -- a shared host ends without a word to us: this is a new one
-    H.tell(method, arguments)
-  else
+  if M.start() then
+    -- A shared host ends without a word to us; then this is a new one.
+    if not H.tell(method, arguments) and M.start() then
+      H.tell(method, arguments)
+    end
+  elseif require("parley.install").is_busy() then
     table.insert(H.queue, { method, arguments })
+  elseif arguments.handle then
+    require("parley.edit").close(arguments.handle)
   end
 end
 
@@ -39,23 +42,30 @@ function M.mention(method, arguments)
 end
 
 --- Start the host, if it does not run.
----@param opts? { quiet?: boolean } quiet: not if it had to be installed first
+---@param opts? { quiet?: boolean } quiet: not if it had to be installed first, and without complaints
 ---@return boolean running
 function M.start(opts)
   if H.channel then
     return true
   end
+  local quiet = opts ~= nil and opts.quiet == true
+  local why
   if vim.g.parley_host == "python3" then
-    return H.classic()
+    why = H.classic()
+  else
+    local python = require("parley.install").python()
+    if python then
+      why = H.spawn(python)
+    elseif quiet then
+      return false
+    else
+      require("parley.install").run({ done = H.installed })
+    end
   end
-  local python = require("parley.install").python()
-  if python then
-    return H.spawn(python)
+  if why and not quiet then
+    M.message(why, "error")
   end
-  if not (opts and opts.quiet) then
-    require("parley.install").run({ done = H.installed })
-  end
-  return false
+  return H.channel ~= nil
 end
 
 --- End the host; the next use starts a new one.
@@ -97,36 +107,31 @@ function H.tell(method, arguments)
   return true
 end
 
+--- Begin a process of our own. Returns why it cannot be begun.
+---@return string?
 function H.spawn(python)
   local main = M.root .. "/python/parley/drivers/nvim/main.py"
+  local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
   H.started, H.ready = vim.uv.hrtime(), nil
-  local ok, channel = pcall(
-    vim.fn.jobstart,
-    { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" },
-    { rpc = true, on_stderr = H.on_stderr, on_exit = H.on_exit }
-  )
+  local ok, channel =
+    pcall(vim.fn.jobstart, command, { rpc = true, on_stderr = H.on_stderr, on_exit = H.on_exit })
   if not ok or channel <= 0 then
-    local why = ok and "it cannot be run" or tostring(channel)
-    M.message(("cannot start %s: %s. :ParleyInstall makes a new environment"):format(python, why), "error")
-    return false
+    local said = ok and "it cannot be run" or tostring(channel):gsub("^.*E%d+: ", "")
+    return ("cannot start %s: %s. :ParleyInstall makes an environment"):format(python, said)
   end
   H.begin(channel)
-  return true
 end
 
+--- Use the host that all remote plugins share. Returns why that cannot be done.
+---@return string?
 function H.classic()
   local ok, channel = pcall(vim.fn._ParleyAttach)
   if not ok then
-    M.message(
-      "vim.g.parley_host is 'python3', but the remote plugin is not there: run :UpdateRemotePlugins, "
-        .. "restart, and see :checkhealth parley",
-      "error"
-    )
-    return false
+    return "vim.g.parley_host is 'python3', but the remote plugin is not there: run :UpdateRemotePlugins, "
+      .. "restart, and see :checkhealth parley"
   end
   H.started = vim.uv.hrtime()
   H.begin(channel)
-  return true
 end
 
 --- Greet a new host, and tell it what it has to know of before anything else.
@@ -152,6 +157,9 @@ function H.installed(ok)
   if ok and #H.queue > 0 then
     M.start()
   elseif not ok then
+    for _, message in ipairs(H.queue) do
+      require("parley.edit").close(message[2].handle)
+    end
     H.queue = {}
   end
 end

@@ -1,15 +1,27 @@
 --- Messages that never end in a "Press ENTER" prompt: one would keep the editor from taking what streams in.
 local M = {}
 
-local H = { most = 6, patience_ms = 10000 }
+local H = { most = 6, patience_ms = 10000, queue = {} }
 
----@param text string one line, however long
+---@param text string shown as one line, however long
 ---@param level integer one of vim.log.levels
 function M.show(text, level)
-  if H.is_plain() then
-    text = H.make_room(text)
+  table.insert(H.queue, { vim.trim(text:gsub("%s+", " ")), level })
+  -- Later, since an error message in the middle of a command would make the command fail; and together.
+  if #H.queue == 1 then
+    vim.schedule(H.flush)
   end
-  vim.notify(text, level)
+end
+
+function H.flush()
+  local queue = H.queue
+  H.queue = {}
+  if H.is_plain() then
+    H.make_room(queue)
+  end
+  for _, message in ipairs(queue) do
+    vim.notify(message[1], message[2])
+  end
 end
 
 --- Whether messages go to the command line, and not to a plugin or a UI of their own.
@@ -19,20 +31,23 @@ function H.is_plain()
   return source:find("vim/_editor.lua", 1, true) ~= nil and #uis > 0 and not uis[1].ext_messages
 end
 
---- Make the command line high enough for a text, until the user goes on. Returns what fits of the text.
-function H.make_room(text)
-  local columns, used = vim.o.columns, vim.o.columns - vim.v.echospace
-  local room = H.most * columns - used - 1
-  if vim.fn.strdisplaywidth(text) > room then
-    text = vim.fn.strcharpart(text, 0, room - 2) .. "…"
+--- Make the command line high enough for messages, until the user goes on; cut what is too long even so.
+function H.make_room(messages)
+  local columns = vim.o.columns
+  local used = columns - vim.v.echospace
+  local needed = 0
+  for _, message in ipairs(messages) do
+    local room = math.max(1, math.floor(H.most / #messages)) * columns - used - 1
+    if vim.fn.strdisplaywidth(message[1]) > room then
+      message[1] = vim.fn.strcharpart(message[1], 0, room - 2) .. "…"
+    end
+    needed = needed + math.ceil((vim.fn.strdisplaywidth(message[1]) + used) / columns)
   end
-  local needed = math.ceil((vim.fn.strdisplaywidth(text) + used) / columns)
   if needed > vim.o.cmdheight then
     H.restore = H.restore or H.restorer(vim.o.cmdheight)
-    vim.o.cmdheight = needed
-    vim.cmd.redraw()
+    vim.o.cmdheight = math.min(needed, math.max(1, vim.o.lines - 4))
   end
-  return text
+  vim.cmd.redraw() -- what was said before makes place
 end
 
 --- What gives the lines back, at the next thing the user does or after a while.

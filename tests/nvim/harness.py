@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -108,6 +109,7 @@ class Child:
             os.environ.update(before)
         self.grid = Grid()
         self.notes: list[Any] = []
+        self.pid: int = self.nvim.funcs.getpid()
         self.nvim.ui_attach(width, height, rgb=True, ext_linegrid=True)
 
     # --- Doing ---
@@ -220,9 +222,12 @@ class Child:
         return "\n".join(parts)
 
     def close(self) -> None:
-        """End it."""
+        """End it, in whatever state it is."""
         with suppress(EOFError, OSError):
-            self.nvim.command("qall!")
+            if self.blocked():
+                os.kill(self.pid, signal.SIGTERM)
+            else:
+                self.nvim.command("qall!")
         self.nvim.close()
 
 
@@ -232,17 +237,22 @@ def child(
     *,
     init: str = "",
     clean: bool = False,
+    root: Path = ROOT,
+    rplugin: bool = False,
     width: int = 100,
     height: int = 30,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
-    """A Neovim with Parley, and with nothing of the user's; `clean` is one without Parley."""
+    """A Neovim with Parley from `root`, and with nothing of the user's; `clean` is one without Parley.
+
+    `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`.
+    """
     config = home / "init.lua"
-    rtp = "" if clean else f"vim.opt.rtp:prepend({str(ROOT)!r})\nvim.cmd('filetype plugin on')\n"
+    rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
     config.write_text(f"{rtp}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
-    arguments = ["--clean", "-u", str(config)]
+    arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]
     used = {**places, **keys, "HOME": str(home), "PARLEY_DEMO_PACE": "0", **(env or {})}
     one = Child(home, arguments, width, height, used)
     try:

@@ -130,7 +130,7 @@ def test_what_is_typed_while_text_streams_in_is_undone_apart(plain: Child) -> No
     plain.keys("more<Esc>")
     append(plain, handle, " two")
     assert plain.lines()[0] == "\U0001f4ac: askminemore"
-    steps = []
+    steps = list[list[str]]()
     while plain.lines() != TEXT and len(steps) < 9:
         plain.keys("u")
         steps.append(plain.lines())

@@ -1,0 +1,207 @@
+"""The host: started when it is needed, in either way, found, installed, lost and replaced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nvim.harness import ROOT, Child, child, nvim_path
+
+MARKER = "\U0001f4ac:"
+HELLO = f"{MARKER} say: hello there\n"
+KEEP_PYTHON = f"vim.g.parley_python = {sys.executable!r}\n"
+
+
+def answered(nvim: Child) -> None:
+    nvim.until(lambda: "\nhello there\n" in nvim.text() and nvim.lines()[-1] == f"{MARKER} ", "the answer")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def host_pid(nvim: Child) -> int:
+    pid: int = nvim.lua("return vim.fn.jobpid(require('parley.host').state().channel)")
+    return pid
+
+
+def test_at_start_nothing_is_loaded_and_no_process_is_begun(tmp_path: Path) -> None:
+    with child(tmp_path) as nvim:
+        loaded = (
+            "return vim.tbl_filter(function(m) return m:find('^parley') end, vim.tbl_keys(package.loaded))"
+        )
+        assert nvim.lua(loaded) == []
+        assert nvim.nvim.funcs.exists(":ParleyRespond") == 2
+        assert nvim.nvim.funcs.mapcheck("<Plug>(ParleyRespond)", "n") != ""
+        nvim.edit("notes.md", "# Notes\n\nno chat\n")
+        nvim.keys(":<Esc>")
+        assert [c for c in nvim.nvim.api.list_chans() if c["stream"] == "job"] == []
+
+
+def test_a_chat_starts_its_host_which_ends_with_neovim(tmp_path: Path) -> None:
+    with child(tmp_path) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.until(lambda: nvim.lua("return require('parley.host').state().started_in_ms"), "the host")
+        pid = host_pid(nvim)
+        assert is_alive(pid)
+    assert not is_alive(pid)
+
+
+def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) -> None:
+    init = "require('parley').setup({ agent = 'Dmeo', thinking = { budget_tokens = 'many' }, nonsense = 1 })"
+    with child(tmp_path, init=init) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.until(lambda: nvim.messages().count("Parley: ") == 3, "the complaints")
+        said = nvim.messages()
+        assert 'thinking.budget_tokens: expected an integer ≥ 1024, got "many"' in said
+        assert "did you mean Demo?" in said
+        assert "nonsense: there is no such setting" in said
+        nvim.command("ParleyRespond")
+        answered(nvim)
+
+
+def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_path: Path) -> None:
+    with child(tmp_path, env={"PARLEY_DEMO_PACE": "0.01"}) as nvim:
+        nvim.edit("chat.md", f"{MARKER} write 2000 words\n")
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: len(nvim.text()) > 100, "some text")
+        os.kill(host_pid(nvim), 9)
+        nvim.until(lambda: "the Python host ended with code 137" in nvim.messages(), "the message")
+        assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+        nvim.edit("other.md", HELLO)
+        nvim.command("ParleyRespond")
+        answered(nvim)
+
+
+def test_a_python_that_is_not_there_is_told_of_with_what_to_do(tmp_path: Path) -> None:
+    with child(tmp_path, init="vim.g.parley_python = '/nowhere/python'") as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: "cannot start /nowhere/python" in nvim.messages(), "the message")
+        assert ":ParleyInstall" in nvim.messages()
+
+
+def test_the_classic_way_works_with_the_same_plugin(tmp_path: Path) -> None:
+    init = f"vim.g.python3_host_prog = {sys.executable!r}\nvim.g.parley_host = 'python3'"
+    with child(tmp_path, init=init, rplugin=True) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: "run :UpdateRemotePlugins" in nvim.messages(), "the advice")
+        nvim.command("silent UpdateRemotePlugins")
+    with child(tmp_path, init=init, rplugin=True) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.command("ParleyRespond")
+        answered(nvim)
+        assert nvim.nvim.funcs.exists("*_ParleyAttach") == 1
+
+
+# --- Installing ---
+
+UV = """#!/bin/sh
+echo "$@" >> {log}
+case "$1" in
+venv)
+  for dir; do :; done
+  mkdir -p "$dir/bin"
+  printf '#!/bin/sh\\nexec {python} "$@"\\n' > "$dir/bin/python"
+  chmod +x "$dir/bin/python" ;;
+pip) {pip} ;;
+esac
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
+    """A copy of the plugin that has no environment, and a folder for a `uv` of ours on the PATH."""
+    root, bin_ = tmp_path / "plugin", tmp_path / "bin"
+    root.mkdir()
+    bin_.mkdir()
+    for name in ("lua", "plugin", "python", "rplugin", "pyproject.toml", "build.lua"):
+        (root / name).symlink_to(ROOT / name)
+    return root, bin_, {"PATH": f"{bin_}:{os.environ['PATH']}"}  # type: ignore[return-value]
+
+
+def uv(folder: Path, pip: str = ":") -> Path:
+    log = folder / "uv.log"
+    (folder / "uv").write_text(UV.format(log=log, python=sys.executable, pip=pip), encoding="utf-8")
+    (folder / "uv").chmod(0o755)
+    return log
+
+
+def test_the_first_question_installs_and_is_then_answered(
+    tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
+) -> None:
+    root, bin_, env = installed
+    log = uv(bin_)
+    with child(tmp_path, root=root, env=env) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.keys(":<Esc>")
+        assert not log.exists(), "opening a chat installs nothing"
+        nvim.command("ParleyRespond")
+        answered(nvim)
+        assert "the Python environment is ready" in nvim.messages()
+        where = Path(nvim.lua("return require('parley.install').dir()"))
+        assert (where / ".ok").exists()
+        assert where.parent == tmp_path / "data" / "nvim" / "parley"
+        nvim.command("ParleyInstall")
+        nvim.until(lambda: "the Python environment is complete" in nvim.messages(), "the message")
+    wanted = log.read_text(encoding="utf-8")
+    assert "pip install --compile-bytecode --python" in wanted
+    assert "pynvim>=0.6" in wanted
+
+
+def test_an_installation_that_fails_says_why_and_what_to_type(
+    tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
+) -> None:
+    root, bin_, env = installed
+    uv(bin_, pip="echo 'no space left on device' >&2; exit 3")
+    with child(tmp_path, root=root, env=env) as nvim:
+        nvim.edit("chat.md", HELLO)
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: "ended with 3: no space left on device" in nvim.messages(), "the message")
+        assert "then :ParleyInstall" in nvim.messages()
+        uv(bin_)
+        nvim.command("ParleyInstall")
+        nvim.until(lambda: "the Python environment is ready" in nvim.messages(), "the second try")
+
+
+def test_the_build_script_installs_before_the_plugin_is_loaded(
+    tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
+) -> None:
+    root, bin_, env = installed
+    uv(bin_)
+    lazy = (
+        f"local build = coroutine.create(assert(loadfile({str(root / 'build.lua')!r}))) "
+        "while coroutine.status(build) ~= 'dead' do "
+        "local ok, said = coroutine.resume(build) "
+        "if not ok then error(said) end if said then print(said) end end"
+    )
+    ran = subprocess.run(
+        [nvim_path(), "--clean", "--headless", "+lua " + lazy, "+qall!"],
+        env={**os.environ, **env, "XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "the Python environment is ready" in ran.stderr
+    assert list((tmp_path / "data").rglob(".ok"))
+
+
+def test_the_health_report_names_what_there_is(nvim: Child) -> None:
+    nvim.command("silent checkhealth parley")
+    nvim.until(lambda: "parley: keys" in nvim.text(), "the report")
+    text = nvim.text()
+    assert "the host answers" in text
+    assert "Claude: claude-sonnet-5-5 of anthropic: no key; to use it: export ANTHROPIC_API_KEY=..." in text
+    assert "mock: ready" in text
+    assert "ERROR" not in text
