@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_text
 
 from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Answer, Text, Thinking
+from strategies import any_text
 
 Said = list[tuple[str, str]]
 replies = st.lists(st.tuples(st.sampled_from(["text", "thinking"]), any_text), max_size=4)

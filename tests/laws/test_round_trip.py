@@ -12,7 +12,7 @@ from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from strategies import answers_with_orphans, any_text, files, transcripts
 
-loaded = settings(max_examples=400, deadline=None)
+loaded = settings(max_examples=200, deadline=None)
 
 
 @loaded
@@ -47,7 +47,11 @@ def _letters(text: str) -> str:
 
 def _spacing_apart(text: str) -> list[str]:
     """A file's content without what the writer is free to choose: spacing, where text starts, notes' ends."""
-    return ["".join(text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split())]
+    return [
+        "".join(
+            text.replace("\ufe0f", "").replace("\u00a0", " ").replace("\\", "").replace("🔒:", "").split()
+        )
+    ]
 
 
 @loaded
