@@ -95,7 +95,10 @@ function M.ask(method, arguments)
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if vim.list_contains({ "respond", "choose", "details", "request" }, method) then
-    arguments.handle = require("parley.edit").open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+    local edit = require("parley.edit")
+    arguments.handle = edit.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+    edit.watch(arguments.handle)
+    arguments.cwd = vim.fn.getcwd()
   end
   require("parley.host").notify(method, arguments)
 end
@@ -118,6 +121,7 @@ function M.new(topic)
     vim.bo[buf].filetype = "markdown"
   end
   M.attach(buf)
+  require("parley.host").mention("made", H.introduction(buf))
   vim.api.nvim_win_set_cursor(0, { #lines, #lines[#lines] })
 end
 

@@ -55,6 +55,22 @@ function M.pick_agent(buf, agents, current)
   end)
 end
 
+--- A file from elsewhere asks for an agent: the user is asked once whether that is what is wanted.
+function M.confirm_agent(buf, wanted)
+  local answers = { "Yes, ask it", "No, choose another agent", "No" }
+  local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(wanted)
+  vim.ui.select(answers, { prompt = prompt }, function(_, number)
+    if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
+      return
+    elseif number == 1 then
+      require("parley.host").notify("confirm", { buf = buf, name = api.nvim_buf_get_name(buf) })
+      require("parley").respond()
+    elseif number == 2 then
+      require("parley").agent()
+    end
+  end)
+end
+
 --- Let the user pick a chat, and open it.
 function M.pick_chat(chats)
   vim.ui.select(chats, {

@@ -5,7 +5,6 @@ local routes = {
   move = { "edit", "move" },
   apply = { "edit", "apply" },
   pin = { "edit", "pin" },
-  watch = { "edit", "watch" },
   finish = { "edit", "finish" },
   close = { "edit", "close" },
   open_stream = { "stream", "open" },
@@ -20,6 +19,7 @@ local routes = {
   scratch = { "pages", "scratch" },
   float = { "pages", "float" },
   pick_agent = { "pages", "pick_agent" },
+  confirm_agent = { "pages", "confirm_agent" },
   pick_chat = { "pages", "pick_chat" },
   healthy = { "health", "heard" },
 }

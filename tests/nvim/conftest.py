@@ -16,7 +16,8 @@ PACE = "0.004"
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim with a host, for tests that leave it usable."""
     env = {"PARLEY_DEMO_PACE": PACE}
-    with child(tmp_path_factory.mktemp("shared"), init="vim.o.timeoutlen = 200", env=env) as one:
+    init = "vim.o.timeoutlen = 200 require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
+    with child(tmp_path_factory.mktemp("shared"), init=init, env=env) as one:
         yield one
 
 

@@ -215,19 +215,17 @@ def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
     nvim.keys("yo")
     nvim.until(lambda: proposals(nvim)[0].startswith("❓:[yo]"))
     nvim.until_idle()
+    assert "Approved, not run yet" in log(nvim)
     nvim.keys("u")
-    nvim.command("ParleyLog")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
-    nvim.command("close")
-    nvim.until(lambda: _log_says(nvim, "taken back"), "the revoked entry")
+    nvim.until(lambda: "Approved, not run yet" not in log(nvim), "the revoked entry")
 
 
-def _log_says(nvim: Child, text: str) -> bool:
+def log(nvim: Child) -> str:
     nvim.command("ParleyLog")
     nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
-    found = text in nvim.text()
+    text = nvim.text()
     nvim.command("close")
-    return found
+    return text
 
 
 def test_regenerating_gives_one_answer_anew_and_touches_no_other(nvim: Child) -> None:
@@ -330,3 +328,26 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     usage = nvim.nvim.current.buffer.vars["parley_usage"]
     assert usage["last"]["output"] > 0
     assert "Demo" in nvim.lua("return require('parley').status()")
+
+
+def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None:
+    nvim.lua("vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[1], 1) end")
+    text = f"---\nagent: Demo-OpenAI\n---\n\n{MARKER} say: hello\n"
+    nvim.edit("foreign.md", text)
+    nvim.command("5")
+    nvim.command("ParleyRespond")
+    nvim.until_text("\U0001f916:[Demo-OpenAI]\n\nhello")
+    assert "not made here and asks for agent Demo-OpenAI" in nvim.lua("return _G.prompt")
+    complete(nvim)
+    nvim.lua("_G.prompt = nil")
+    nvim.keys("Gasay: again<Esc><C-g><C-g>")
+    complete(nvim)
+    assert nvim.lua("return _G.prompt") is None
+
+
+def test_a_file_that_a_question_names_is_brought_from_neovims_folder(nvim: Child) -> None:
+    (nvim.home / "note.txt").write_text("brought along\n", encoding="utf-8")
+    nvim.command(f"cd {nvim.home}")
+    ask(nvim, "say: see @@note.txt@@")
+    complete(nvim)
+    assert "brought along" in nvim.text()

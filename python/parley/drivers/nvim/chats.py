@@ -7,28 +7,26 @@ goes, and Lua how things are drawn.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 from parley import engine
-from parley.chat.transcript import Choice, Proposal, Result
+from parley.chat.transcript import Broken, Choice, Proposal
 from parley.drivers.home import Home
-from parley.drivers.nvim.document import BufferDocument, checked
+from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
+from parley.drivers.nvim.observed import CountedModel, QuietWorld, RememberedTools
+from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
-from parley.drivers.world import together
-from parley.models.ask import Ask
-from parley.models.events import Event, Usage
+from parley.models.events import Usage
 from parley.settings import Agent
-from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Rule
 from parley.turn.choice import open_calls
-
-T = TypeVar("T")
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
 
@@ -41,22 +39,24 @@ class Chat:
         self.home = home
         self.buf = buf
         self.name = name
+        self.folder = Path.cwd()
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
         self.usage = Tokens()
+        self.seen: Seen = UNSEEN
+        """The text as it was last looked at."""
         self._turn: Turn | None = None
-        self._tick = -1
-        self._shot = engine.Snapshot("", 0)
+        self._to_confirm = ""
 
     @property
     def path(self) -> str:
         """By what the ledger knows this chat; one without a file is known to this process only."""
-        return os.path.realpath(self.name) if self.name else f"/unsaved/{os.getpid()}/{self.buf}"
+        return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
 
     @property
     def agent(self) -> Agent:
         """Whom this chat talks to, by its text as it was last looked at."""
-        return self.home.agent(self._shot.transcript, self.chosen)
+        return self.home.agent(self.seen[1].transcript, self.chosen)
 
     @property
     def resolve(self) -> engine.Resolve:
@@ -69,19 +69,34 @@ class Chat:
         """Move the exchange at a handle on."""
 
         async def work(turn: Turn) -> engine.End:
+            shot = await turn.document.read()
+            if (refusal := self._refusal(shot)) is not None:
+                return engine.End("nothing", refusal)
             if regenerate:
-                shot = await turn.document.read()
                 await engine.regenerate(turn.ports, self.home.agent_name(shot.transcript, self.chosen))
-            await self._revoke_elsewhere(turn)
+            self._revoke_elsewhere(await turn.document.read())
             return await engine.run_turn(turn.ports, self.resolve)
 
         self._start(handle, work)
+
+    def _refusal(self, shot: engine.Snapshot) -> str | None:
+        """Why the agent that the file asks for is not asked, None where it is; "" where the user is asked."""
+        if unknown := self.home.unknown(shot.transcript, self.chosen):
+            return f"{unknown} (:ParleyAgent)"
+        if wanted := self.home.unconfirmed(shot.transcript, self.path, self.chosen):
+            self._to_confirm = wanted
+            return ""
+        return None
+
+    def confirm(self) -> None:
+        """The user agrees to the agent that the file asks for."""
+        self.home.confirm(self.seen[1].transcript, self.path)
 
     def choose(self, handle: int, key: Choice, rule: Rule, reason: str) -> None:
         """Decide on what waits at a handle; when nothing waits any more, the turn goes on."""
 
         async def work(turn: Turn) -> engine.End:
-            if not self.name or not os.path.isfile(self.path):  # noqa: ASYNC240, PTH113 - one stat
+            if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
             if rule == "command":
                 await self._to_what_waits(turn)
@@ -116,7 +131,7 @@ class Chat:
             if call is None:
                 self.editor.message("this tool call cannot be read", "warn")
                 return
-            seen = await engine.look(self.ports(document, _Quiet()), self.resolve)
+            seen = await engine.look(self.ports(document, QuietWorld()), self.resolve)
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name)))
 
         self._beside(handle, work)
@@ -125,7 +140,7 @@ class Chat:
         """Look at the exchange at a handle and use what is seen."""
 
         async def work(document: BufferDocument) -> None:
-            use(await engine.look(self.ports(document, _Quiet()), self.resolve))
+            use(await engine.look(self.ports(document, QuietWorld()), self.resolve))
 
         self._beside(handle, work)
 
@@ -133,20 +148,22 @@ class Chat:
 
     async def refresh(self) -> None:
         """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
+        tick, shot = self.seen
+        reply = checked(await self.editor.ask("look", self.buf, tick))
         if self._turn is not None:
             return
-        reply = checked(await self.editor.ask("look", self.buf, self._tick))
         if "text" in reply:
-            self._tick, self._shot = reply["tick"], engine.Snapshot(reply["text"], 0)
-        if self._turn is None:
-            self._revoke_undone(self._shot)
-            self.editor.tell("agent", self.buf, self.home.agent_name(self._shot.transcript, self.chosen))
-            await self.draw(self._shot, self._tick)
+            self.seen = reply["tick"], reread(shot, reply["text"], 0)
+        self._revoke_undone(self.seen[1])
+        self.editor.tell("agent", self.buf, self.home.agent_name(self.seen[1].transcript, self.chosen))
+        await self.draw()
 
-    async def draw(self, shot: engine.Snapshot, tick: int) -> None:
-        """Draw what is found in the text of a moment."""
+    async def draw(self) -> Sight:
+        """Draw what is found in the text that was last looked at."""
+        tick, shot = self.seen
         sight = Sight(shot.transcript, self.catalogue, self.home.ledger(self.path).view())
         await self.editor.ask("draw", self.buf, tick, found(sight))
+        return sight
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done."""
@@ -172,11 +189,15 @@ class Chat:
             await turn.run(work)
         finally:
             self._turn = None
-        await self.refresh()
+        if not turn.shown:
+            await self.refresh()
+        wanted, self._to_confirm = self._to_confirm, ""
+        if wanted:
+            self.editor.tell("confirm_agent", self.buf, wanted)
 
     def _beside(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
         async def run() -> None:
-            document = BufferDocument(self.editor, handle)
+            document = BufferDocument(self.editor, handle, self.seen)
             try:
                 await work(document)
             finally:
@@ -186,9 +207,12 @@ class Chat:
 
     def ports(self, document: BufferDocument, world: engine.World) -> engine.Ports:
         """The world of a turn of this chat."""
-        ports = self.home.ports(document, self.path, world)
-        model, tools = _Counting(ports.model, self.usage), _Remembering(ports.tools, self)
-        return replace(ports, model=model, tools=tools)
+        ports = self.home.ports(document, self.path, world, lambda: self.folder)
+        model = CountedModel(ports.model, self.usage)
+        return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
+
+    def _remember(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
 
     async def _to_what_waits(self, turn: Turn) -> None:
         """A command may mean the last answer that waits, wherever the cursor is."""
@@ -201,68 +225,14 @@ class Chat:
 
     def _revoke_undone(self, shot: engine.Snapshot) -> None:
         """A yes whose mark is not in the file any more is taken back."""
-        ledger = self.home.ledger(self.path)
-        marked = {_call(p) for e in shot.transcript.exchanges for p in open_calls(e) if _is_marked(p)}
-        undone = {e.key.id for e in ledger.view().entries if e.state == "live"} - {c for c, _ in marked}
-        if undone:
-            ledger.revoke(undone)
+        calls = [call for e in shot.transcript.exchanges for call in open_calls(e)]
+        self._revoke_all_but({call.call.id for call in calls if isinstance(call, Proposal) and call.choice})
 
-    async def _revoke_elsewhere(self, turn: Turn) -> None:
+    def _revoke_elsewhere(self, shot: engine.Snapshot) -> None:
         """Whoever asks on has left what was approved before and never ran."""
-        shot = await turn.document.read()
-        here = {_call(p)[0] for p in open_calls(shot.exchange)}
-        ledger = turn.ports.ledger
-        left = {e.key.id for e in ledger.view().entries if e.state == "live"} - here
-        if left:
+        self._revoke_all_but({c.call.id for c in open_calls(shot.exchange) if not isinstance(c, Broken)})
+
+    def _revoke_all_but(self, kept: set[str]) -> None:
+        ledger = self.home.ledger(self.path)
+        if left := {e.key.id for e in ledger.view().entries if e.state == "live"} - kept:
             ledger.revoke(left)
-
-
-def _is_marked(call: Any) -> bool:
-    return isinstance(call, Proposal) and call.choice is not None
-
-
-def _call(call: Any) -> tuple[str, str]:
-    return (call.call.id, call.call.arguments) if isinstance(call, Proposal) else ("", "")
-
-
-class _Counting:
-    """The model, each request of which is counted as one."""
-
-    def __init__(self, model: engine.Model, tokens: Tokens) -> None:
-        self._model = model
-        self._tokens = tokens
-
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        self._tokens.next_request()
-        return self._model.stream(ask)
-
-
-class _Remembering:
-    """The tools, of which the chat remembers what was last on offer, to draw it without starting servers."""
-
-    def __init__(self, tools: engine.Tools, chat: Chat) -> None:
-        self._tools = tools
-        self._chat = chat
-
-    async def catalogue(self) -> Catalogue:
-        self._chat.catalogue = await self._tools.catalogue()
-        return self._chat.catalogue
-
-    async def call(self, tool: Tool, arguments: str) -> Result:
-        return await self._tools.call(tool, arguments)
-
-
-class _Quiet:
-    """A world in which nothing is told: for looks that change nothing."""
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        return together(work, limit_s)
-
-    def status(self, text: str) -> None:
-        pass
-
-    def happened(self, what: engine.Happening) -> None:
-        pass

@@ -7,29 +7,36 @@ found anew. Knows the buffer by a handle of Lua's, whose marks move with the tex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from parley.chat.edits import Edit, apply_edits
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.pump import Pump
+from parley.drivers.nvim.reread import reread
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError
 from parley.turn.choice import exchange_at
+
+Seen: TypeAlias = tuple[int, Snapshot]
+"""A text of a buffer with its changedtick."""
+UNSEEN: Seen = (-1, Snapshot("", 0))
 
 
 class BufferDocument:
     """The chat at one handle; `close` it when the turn is over."""
 
-    def __init__(self, editor: Editor, handle: int) -> None:
+    def __init__(self, editor: Editor, handle: int, seen: Seen) -> None:
         self._editor = editor
         self._handle = handle
-        self._tick = -1
-        self._shot = Snapshot("", 0)
+        self._tick, self._shot = seen
         self._pinned = False
         self._pump = Pump(editor, handle)
 
     async def read(self) -> Snapshot:
-        """The document as it is now; its text crosses the border only when it has changed."""
+        """The document as it is now; its text crosses the border only when it has changed.
+
+        Between two reads what was last seen is taken to be there: an edit found for anything else is refused.
+        """
         reply = checked(await self._editor.ask("read", self._handle, self._tick))
         shot = self._taken(reply)
         if not self._pinned and (row := answer_row(shot)) is not None:
@@ -39,17 +46,20 @@ class BufferDocument:
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
         await self._pump.settle()  # a turn that was stopped had no time for it
-        shot: Snapshot | None = await self.read()
+        shot: Snapshot | None = await self.read() if self._pump.wrote() else self._shot
         while shot is not None:
             edits = trimmed(shot.lines, change(shot))
-            if not edits:
+            if edits:
+                shot = await self._applied("apply", shot, edits)
+            elif (now := await self.read()) is shot:
                 return
-            shot = await self._applied("apply", shot, edits)
+            else:
+                shot = now
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Apply an edit and let `append` write at the line it names."""
         await self._pump.settle()
-        shot: Snapshot | None = await self.read()
+        shot: Snapshot | None = await self.read() if self._pump.wrote() else self._shot
         while shot is not None:
             edit, row = tip(shot)
             self._pump.reset("\r\n" if is_crlf(shot.text) else "\n")
@@ -64,9 +74,9 @@ class BufferDocument:
         await self._pump.settle()
 
     @property
-    def tick(self) -> int:
-        """The changedtick of the text that was last read or written."""
-        return self._tick
+    def seen(self) -> Seen:
+        """What was last read or written."""
+        return self._tick, self._shot
 
     async def move(self, row: int) -> None:
         """Take another line's exchange in hand."""
@@ -81,17 +91,20 @@ class BufferDocument:
         """None when the edits are in the buffer, else the text that it holds instead."""
         after = edited(shot, edits)
         wanted = wire(edits, "\r" if is_crlf(shot.text) else "")
-        reply = await self._editor.ask(how, self._handle, self._tick, wanted, answer_row(after), *more)
+        answer = None if self._pinned else answer_row(after)
+        reply = await self._editor.ask(how, self._handle, self._tick, wanted, answer, *more)
         if not checked(reply).get("applied"):
             return self._taken(reply)
         self._tick, self._shot = reply["tick"], moved(after, reply["anchor"])
-        self._pinned = self._pinned or answer_row(after) is not None
+        self._pinned = self._pinned or answer is not None
         return None
 
     def _taken(self, reply: dict[str, Any]) -> Snapshot:
         self._tick, self._pinned = reply["tick"], reply["pinned"]
         text = reply.get("text")
-        shot = moved(self._shot, reply["anchor"]) if text is None else Snapshot(text, reply["anchor"])
+        shot = (
+            moved(self._shot, reply["anchor"]) if text is None else reread(self._shot, text, reply["anchor"])
+        )
         if self._pinned and answer_row(shot) != reply["anchor"]:
             raise GoneError("the answer was removed")
         self._shot = shot
@@ -127,7 +140,7 @@ def edited(shot: Snapshot, edits: list[Edit]) -> Snapshot:
     end = "\r\n" if is_crlf(shot.text) else "\n"
     lines = apply_edits(shot.lines, edits)
     shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= shot.anchor)
-    return Snapshot(end.join([*lines, ""]), shot.anchor + shift)
+    return reread(shot, end.join([*lines, ""]), shot.anchor + shift)
 
 
 def is_crlf(text: str) -> bool:

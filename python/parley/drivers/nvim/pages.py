@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,25 +61,39 @@ def _tool(tool: Tool) -> list[str]:
     ]
 
 
-def log_page(chat: str, entries: Iterable[Entry]) -> list[str]:
-    """What was decided in a chat, in order."""
-    lines = [f"# Decisions in {chat}", ""]
-    rows = [
-        f"- `{entry.choice}` by {entry.rule}, {_STATES[entry.state]}: "
-        f"{shown(f'{entry.key.server}/{entry.key.tool}')} `{shown(entry.key.arguments)}` ({entry.key.id})"
-        for entry in entries
+def log_page(
+    chat: str, history: Iterable[tuple[float, str, Mapping[str, Any]]], entries: Iterable[Entry]
+) -> list[str]:
+    """What was decided, run and asked in a chat, in order, and which yeses still wait to be used."""
+    rows = [f"- {_time(at)} {kind}: {shown(_facts(facts))}" for at, kind, facts in history]
+    live = [
+        f"- `{e.choice}` by {e.rule}: {shown(f'{e.key.server}/{e.key.tool}')} `{shown(e.key.arguments)}`"
+        for e in entries
+        if e.state == "live"
     ]
-    return lines + (rows or ["Nothing was approved here yet."])
+    waiting = ["", "## Approved, not run yet", "", *live] if live else []
+    return [f"# Log of {chat}", "", *(rows or ["Nothing was decided or asked here yet."]), *waiting]
 
 
-_STATES = {"live": "waits to run", "used": "ran", "revoked": "taken back"}
+def _facts(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_fact(value)}" for name, value in facts.items() if value not in ("", None, {}))
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{count} {name}" for name, count in value.items() if count)
+    return str(value)
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def chats_in(folder: Path) -> list[dict[str, str]]:
     """The chats of a folder, newest first, each with its topic; those that ask nothing are left out."""
     dated = sorted(((path.stat().st_mtime, path) for path in folder.glob("*.md")), reverse=True)
     return [
-        {"path": str(path), "topic": topic, "when": time.strftime("%Y-%m-%d %H:%M", time.localtime(changed))}
+        {"path": str(path), "topic": topic, "when": _time(changed)[:-3]}
         for changed, path in dated
         if (topic := _topic_of(path))
     ]

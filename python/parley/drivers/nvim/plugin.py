@@ -95,14 +95,28 @@ class Plugin:
         for chat in self.chats.values():
             chat.gone(handle, why)
 
-    def _on_respond(self, buf: int, name: str, handle: int, regenerate: bool) -> None:
-        self._chat(buf, name).respond(handle, regenerate)
+    def _on_respond(self, buf: int, name: str, handle: int, cwd: str, regenerate: bool) -> None:
+        chat = self._chat(buf, name)
+        chat.folder = Path(cwd)
+        chat.respond(handle, regenerate)
 
-    def _on_choose(self, buf: int, name: str, handle: int, key: Any, rule: Any, reason: str) -> None:
+    def _on_made(self, buf: int, name: str) -> None:
+        from parley.drivers.ledger import MADE_HERE
+
+        self.home.ledger(self._chat(buf, name).path).confirm(MADE_HERE)
+
+    def _on_confirm(self, buf: int, name: str) -> None:
+        self._chat(buf, name).confirm()
+
+    def _on_choose(
+        self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str
+    ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
-        self._chat(buf, name).choose(handle, key, rule, reason)
+        chat = self._chat(buf, name)
+        chat.folder = Path(cwd)
+        chat.choose(handle, key, rule, reason)
 
     def _on_stop(self, buf: int, name: str) -> None:
         self._chat(buf, name).stop()
@@ -120,10 +134,10 @@ class Plugin:
             self.editor.tell("agent", buf, agent)
             self.editor.message(f"this chat talks to {agent} now")
 
-    def _on_details(self, buf: int, name: str, handle: int) -> None:
+    def _on_details(self, buf: int, name: str, handle: int, cwd: str) -> None:
         self._chat(buf, name).show_details(handle)
 
-    def _on_request(self, buf: int, name: str, handle: int) -> None:
+    def _on_request(self, buf: int, name: str, handle: int, cwd: str) -> None:
         def show(seen: engine.Look) -> None:
             ask = seen.next_ask()
             body = wire_format(self.home.provider(ask.provider), ask).body(ask)
@@ -135,8 +149,9 @@ class Plugin:
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).path
-        entries = self.home.ledger(path).view().entries
-        self.editor.tell("scratch", "log", log_page(path, entries), "markdown")
+        ledger = self.home.ledger(path)
+        lines = log_page(path, ledger.history(), ledger.view().entries)
+        self.editor.tell("scratch", "log", lines, "markdown")
 
     def _on_tools(self) -> None:
         async def show() -> None:

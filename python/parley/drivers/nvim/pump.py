@@ -37,6 +37,7 @@ class Pump:
         self._next = 0.0
         self._newline = "\n"
         self._fresh = True
+        self._wrote = True
 
     def reset(self, newline: str) -> None:
         """A new reply begins, on an empty line."""
@@ -56,6 +57,11 @@ class Pump:
             await self._flush()
         if self._failure:
             raise self._failure
+
+    def wrote(self) -> bool:
+        """Whether anything was written since this was last asked; at first it is unknown what is there."""
+        wrote, self._wrote = self._wrote, False
+        return wrote
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -78,6 +84,7 @@ class Pump:
         self._pending.clear()
         if not text:
             return
+        self._wrote = True
         sent = self._editor.loop.time()
         wanted = text.replace("\n", self._newline)
         reply = await self._editor.ask("append", self._handle, wanted, self._fresh, STARTS)

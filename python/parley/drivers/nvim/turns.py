@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from parley import engine
-from parley.chat import edits
 from parley.drivers.nvim.document import BufferDocument
 from parley.drivers.nvim.view import Sight
 from parley.drivers.world import together
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
-STOPPED = "by the user"
-
 
 class Turn:
     """A turn that runs at a handle; also the engine's world in it."""
@@ -33,17 +30,18 @@ class Turn:
     def __init__(self, chat: Chat, handle: int) -> None:
         self.chat = chat
         self.handle = handle
-        self.document = BufferDocument(chat.editor, handle)
+        self.document = BufferDocument(chat.editor, handle, chat.seen)
         self.ports = chat.ports(self.document, self)
         self._task: asyncio.Task[Any] | None = None
         self._why: str | None = None
         self._stopping = False
+        self.shown = False
+        """Whether what is drawn is what the turn has left."""
 
     async def run(self, work: Work) -> None:
         """Do the work, and whatever comes of it leave a valid file and tell the user."""
         self._task = asyncio.current_task()
         try:
-            await self.chat.editor.ask("watch", self.handle)
             self.chat.status("Analyzing request...", self.handle)
             end = await self._ended(work)
             await self._show(end)
@@ -80,12 +78,8 @@ class Turn:
 
     async def _stopped(self) -> engine.End:
         self.chat.status("", self.handle)
-        await self.document.settle()
-        shot = await self.document.read()
-        if shot.exchange.answers:
-            await engine.write_notice(self.document, "Stopped", STOPPED)
-            await self.document.change(_room_below)
-        return engine.End("stopped", f"stopped {STOPPED}")
+        await engine.stopped(self.document)
+        return engine.End("stopped", "stopped by the user")
 
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user goes on."""
@@ -93,9 +87,10 @@ class Turn:
         if end.kind != "waiting":
             chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
         shot = await self.document.read()
-        sight = Sight(shot.transcript, chat.catalogue, self.ports.ledger.view())
-        await chat.draw(shot, self.document.tick)
+        chat.seen = self.document.seen
+        sight = await chat.draw()
         await chat.editor.ask("finish", self.handle, _goes_on(end, shot, sight))
+        self.shown = True
 
     # --- The engine's world ---
 
@@ -117,11 +112,6 @@ class Turn:
         """Count tokens."""
         if isinstance(what, Usage):
             self.chat.used(what)
-
-
-def _room_below(shot: engine.Snapshot) -> list[edits.Edit]:
-    last = shot.at == len(shot.transcript.exchanges) - 1
-    return [edits.open_question(shot.lines, shot.exchange)] if last else []
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:

@@ -1,0 +1,69 @@
+"""What a chat learns of its turns by listening at their ports.
+
+Each class passes everything on; it knows what to remember, and nothing of what for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from parley import engine
+from parley.chat.transcript import Result
+from parley.drivers.nvim.tokens import Tokens
+from parley.drivers.world import together
+from parley.models.ask import Ask
+from parley.models.events import Event
+from parley.tools.catalogue import Catalogue, Tool
+
+T = TypeVar("T")
+
+
+class CountedModel:
+    """The model, each request of which is counted as one."""
+
+    def __init__(self, model: engine.Model, tokens: Tokens) -> None:
+        self._model = model
+        self._tokens = tokens
+
+    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        """What the model says."""
+        self._tokens.next_request()
+        return self._model.stream(ask)
+
+
+class RememberedTools:
+    """The tools, of which the chat remembers what was last on offer, to draw it without starting servers."""
+
+    def __init__(self, tools: engine.Tools, remember: Callable[[Catalogue], None]) -> None:
+        self._tools = tools
+        self._remember = remember
+
+    async def catalogue(self) -> Catalogue:
+        """The tools on offer."""
+        catalogue = await self._tools.catalogue()
+        self._remember(catalogue)
+        return catalogue
+
+    async def call(self, tool: Tool, arguments: str) -> Result:
+        """Run one call."""
+        return await self._tools.call(tool, arguments)
+
+
+class QuietWorld:
+    """A world in which nothing is told: for looks that change nothing."""
+
+    def now(self) -> float:
+        """Seconds on the system's monotonic clock."""
+        return time.monotonic()
+
+    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        """Do all at once."""
+        return together(work, limit_s)
+
+    def status(self, text: str) -> None:
+        """Nobody is told."""
+
+    def happened(self, what: engine.Happening) -> None:
+        """Nobody is told."""
