@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -205,34 +204,44 @@ def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile
     other.close()
 
 
-def _race(path: Path, ready: Any, go: Any, started: Any) -> None:
-    """One process: open the ledger with all others, then go for the one yes with all others."""
-    ready.wait()
-    ledger = LedgerFile(path)
-    chat = ledger.chat("/chat")
-    go.wait()
-    if chat.start(KEY):
-        with started.get_lock():
-            started.value += 1
-    ledger.close()
+RACER = """
+import sys, pathlib
+from parley.drivers.ledger import LedgerFile
+from parley.turn.approval import CallKey
+
+sys.stdin.readline()
+ledger = LedgerFile(pathlib.Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.readline()
+print(ledger.chat("/chat").start(CallKey(*sys.argv[2:])), flush=True)
+ledger.close()
+"""
+"""One process: opens the ledger when all others do, then goes for the one yes when all others do."""
 
 
 def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    count, path = 4, tmp_path / "ledger.db"
-    ready, go, started = spawn.Barrier(count), spawn.Barrier(count + 1), spawn.Value("i", 0)
-    racers = [spawn.Process(target=_race, args=(path, ready, go, started)) for _ in range(count)]
-    for racer in racers:
-        racer.start()
+    path = tmp_path / "ledger.db"
+    command = [sys.executable, "-c", RACER, str(path), *astuple(KEY)]
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    assert told(racers, "open") == ["open"] * 4
     ledger = LedgerFile(path)
     ledger.chat("/chat").enter([(KEY, "ya")], "key", "")
-    go.wait(30)
-    for racer in racers:
-        racer.join(30)
-    assert [racer.exitcode for racer in racers] == [0] * count
-    assert started.value == 1
+    assert sorted(told(racers, "go")) == ["False", "False", "False", "True"]
+    assert [racer.communicate(timeout=30) for racer in racers] == [("", None)] * 4
+    assert [racer.returncode for racer in racers] == [0] * 4
     assert states(ledger.chat("/chat")) == ["used"]
     ledger.close()
+
+
+def told(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
+    """What processes say when all of them hear a word."""
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write(word + "\n")
+        racer.stdin.flush()
+    return [racer.stdout.readline().strip() for racer in racers if racer.stdout]
 
 
 def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
@@ -63,6 +63,7 @@ def _normal(prose: str) -> Text | None:
 
 @settings(deadline=None, max_examples=200)
 @given(replies, st.integers(1, 7))
+@example([("text", "💬:\r\r\n💬:")], 1)
 def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> None:
     apart: Said = []
     for part in said:

@@ -81,10 +81,14 @@ class _Prose:
     def __init__(self) -> None:
         self.fresh = True
         self._held = ""
+        self._cr = ""
         self._begun = False
 
     def feed(self, piece: str) -> str:
-        text = grammar.fit(self._held + piece).replace("\r\n", "\n")
+        piece, self._cr = self._cr + piece, ""
+        if piece.endswith("\r"):  # half of a line end, perhaps; each is looked at once, however it was cut
+            piece, self._cr = piece[:-1], "\r"
+        text = self._held + grammar.fit(piece.replace("\r\n", "\n"))
         if not self._begun:
             text = _without_leading_blank_lines(text)
         ready = text.rstrip(_BLANKS)
