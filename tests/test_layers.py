@@ -21,7 +21,7 @@ BELOW: dict[str, set[str]] = {
     "settings": {"models", "tools", "turn"},
     "settings_reader": {"settings", "models", "tools", "turn"},
     "conduct": {"engine", "settings", "chat", "models", "tools", "turn"},
-    "config": {"settings", "settings_reader", "models"},
+    "config": {"settings", "settings_reader", "models", "tools"},
     "demo": {"tools"},
     "mock_server": {"errors"},
     "drivers": {
@@ -39,8 +39,8 @@ IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "select
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("drivers/wire.py",),
     "openai": ("drivers/wire.py",),
-    "mcp": ("drivers/hub.py", "drivers/watched.py", "mock_server.py"),
-    "mcp_types": ("drivers/hub.py", "mock_server.py"),
+    "mcp": ("drivers/connection.py", "drivers/guest.py", "mock_server.py"),
+    "mcp_types": ("drivers/connection.py", "drivers/guest.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),
     "greenlet": ("drivers/nvim/",),
     "sqlite3": ("drivers/ledger.py",),

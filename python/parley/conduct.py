@@ -18,10 +18,11 @@ from parley.models.prompted import MAX_TOKENS, PromptAsk
 from parley.models.template import Templates, builtin_templates, template_for
 from parley.settings import Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.servers import RESERVED
 from parley.turn.approval import Rules
 from parley.turn.limits import Limits
 
-MOCK_SERVER = "mock"
+MOCK_SERVER = RESERVED
 
 
 def agent_of(

@@ -1,4 +1,4 @@
-"""Where the shell's settings are: the TOML file, read into settings.
+"""Where the shell's settings are: the TOML file, read into settings, with the file of servers it may name.
 
 Setup tables from the editor go on top of it, key by key.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from parley.models.template import load_templates
 from parley.settings import Settings
 from parley.settings_reader import read_settings
+from parley.tools.mcp_files import ServersFile, read_servers
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
@@ -27,7 +28,8 @@ def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settin
     wanted = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
     settings, wrong = read_settings(merged(table, wanted) if isinstance(wanted, Mapping) else wanted)
     _, templates = load_templates(settings.prompt_tools.templates)
-    return settings, (*problems, *wrong, *templates)
+    more = _servers(settings.mcp.config_file)
+    return settings.with_servers(more.servers), (*problems, *wrong, *templates, *more.problems)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -37,6 +39,17 @@ def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         return {}, ()
     except (OSError, ValueError, RecursionError) as error:
         return {}, (f"parley: {path}: {error}",)
+
+
+def _servers(path: str | None) -> ServersFile:
+    """The servers of `mcp.config_file`."""
+    if not path:
+        return ServersFile()
+    try:
+        content = Path(path).expanduser().read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:
+        return ServersFile(problems=(f"parley: mcp.config_file: {path}: {error}",))
+    return read_servers(content, path)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ Knows no files and no editor, and nothing of how a table of a user's becomes the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, TypeAlias
 
 from parley.models.ask import ThinkingSettings
 from parley.tools.servers import ServerSettings
@@ -133,9 +133,10 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `mock` offers the built-in one as well."""
+    """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one as well."""
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
+    config_file: str | None = None
     mock: bool = False
 
 
@@ -190,6 +191,10 @@ class Settings:
     approval: Approval = field(default_factory=Approval)
     keys: Keys = field(default_factory=Keys)
     mcp: Mcp = field(default_factory=Mcp)
+
+    def with_servers(self, more: Mapping[str, ServerSettings]) -> Self:
+        """These settings with more servers; those that they have already stay what they are."""
+        return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
     def provider(self, name: str) -> Provider | None:
         """A provider of the user's, else one that is built in."""

@@ -12,12 +12,14 @@ import re
 import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.models.ask import ThinkingSettings
 from parley.settings import PROVIDERS, Agent, CallLimits, Settings
 from parley.tools.catalogue import nearest
+from parley.tools.results import visible
+from parley.tools.servers import RESERVED
 from parley.turn.approval import Pattern
 
 T = TypeVar("T")
@@ -30,9 +32,10 @@ def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     for number, agent in enumerate(settings.agents, 1):
         reader.check_agent(settings, agent, f"agents[{number}]")
     reader.check_patterns(settings)
+    settings = reader.without_reserved(settings)
     if settings.agent and settings.named_agent(settings.agent) is None:
         reader.wrong("agent", "the name of an agent", settings.agent, [a.name for a in settings.all_agents()])
-    return settings, tuple(reader.problems)
+    return settings, tuple(visible(problem).replace("\n", "\\n") for problem in reader.problems)
 
 
 _MINIMA = {
@@ -157,6 +160,14 @@ class _Reader:
             for number, pattern in enumerate(patterns, 1):
                 for key, text in pattern.args.items():
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)
+
+    def without_reserved(self, settings: Settings) -> Settings:
+        """Report a server that takes the name of the built-in one, and leave it out."""
+        servers = dict(settings.mcp.servers)
+        if servers.pop(RESERVED, None) is None:
+            return settings
+        self.problems.append(f"parley: mcp.servers.{RESERVED}: this name is reserved for the built-in server")
+        return replace(settings, mcp=replace(settings.mcp, servers=servers))
 
     def _check_expression(self, path: str, text: str) -> None:
         try:

@@ -278,3 +278,29 @@ def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Pat
 def test_a_setup_that_is_no_table_is_told(tmp_path: Path) -> None:
     settings, problems = load_settings(environ(tmp_path, None), "x")
     assert (settings, problems) == (Settings(), ('parley: setup: expected a table, got "x"',))
+
+
+def test_the_name_of_the_built_in_server_is_taken() -> None:
+    settings, problems = read_settings(
+        {"mcp": {"servers": {"mock": {"command": "x"}, "s": {"command": "c"}}}}
+    )
+    assert settings.mcp.servers == {"s": ServerSettings("s", "c")}
+    assert problems == ("parley: mcp.servers.mock: this name is reserved for the built-in server",)
+
+
+def test_a_file_of_servers_goes_below_the_settings(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text('{"mcpServers": {"s": {"command": "other"}, "t": {"command": "t"}, "u": {}}}')
+    setup = {"mcp": {"servers": {"s": {"command": "c"}}, "config_file": str(path)}}
+    settings, problems = load_settings({"HOME": str(tmp_path)}, setup)
+    assert settings.mcp.servers == {"t": ServerSettings("t", "t"), "s": ServerSettings("s", "c")}
+    assert problems == (f"parley: {path}: mcpServers.u: needs a command or a url",)
+
+
+@pytest.mark.parametrize("name", ["none.json", ".", "a\0b", "~nobody-of-this-name/x"])
+def test_a_file_of_servers_that_cannot_be_read_is_a_problem(tmp_path: Path, name: str) -> None:
+    path = name if name.startswith("~") else str(tmp_path / name)
+    settings, problems = load_settings({"HOME": str(tmp_path)}, {"mcp": {"config_file": path}})
+    assert settings == Settings(mcp=settings.mcp)
+    assert len(problems) == 1
+    assert problems[0].startswith("parley: mcp.config_file: ")

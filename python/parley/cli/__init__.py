@@ -14,7 +14,7 @@ from parley import __version__
 from parley.chat.transcript import CHOICES
 from parley.cli.inspect import check, log, messages, show
 from parley.cli.respond import respond
-from parley.cli.servers import convert, demo_server, tools
+from parley.cli.servers import convert, demo_server, tools, trust
 from parley.cli.terminal import complain
 from parley.errors import ParleyError
 
@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to", required=True, choices=["openai", "openai-responses", "anthropic"]
     )
     command("tools", tools).add_argument("--json", action="store_true")
+    command("trust", trust).add_argument("file")
     served = command("demo-server", demo_server)
     served.add_argument("--port", type=_port, default=0, help="0 takes a free one")
     served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")

@@ -32,11 +32,12 @@ def messages(arguments: argparse.Namespace) -> int:
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.drivers.files import TextDocument
     from parley.drivers.home import Home
-    from parley.drivers.ledger import LedgerFile
+    from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.wire import FORMATS, wire_format
     from parley.drivers.world import PlainWorld
 
-    home = Home(settings(), os.environ, LedgerFile(None))
+    trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
+    home = Home(settings(), os.environ, LedgerFile(None), trust=trust)
     text = read(arguments.file)
     agent = _agent_for(home.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import engine
-from parley.cli.terminal import complain, plain, say, settings
+from parley.cli.terminal import complain, plain, say, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
@@ -38,6 +38,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
     home = Home(settings(), os.environ)
     if arguments.agent and arguments.agent not in home.agents():
         raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
+    warn_of_project(home)
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), shown=told.text)
     transcript = (await document.read()).transcript

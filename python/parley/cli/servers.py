@@ -1,4 +1,4 @@
-"""`parley tools`, `convert` and `demo-server`."""
+"""`parley tools`, `trust`, `convert` and `demo-server`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import argparse
 import asyncio
 import json
 import os
+import shlex
+from pathlib import Path
 
-from parley.cli.terminal import plain, read, say, settings
+from parley.cli.terminal import complain, plain, read, say, settings, warn_of_project
 from parley.errors import ParleyError
+from parley.tools.results import visible
 
 COMPLETE = 0
 
@@ -34,6 +37,7 @@ async def _tools(arguments: argparse.Namespace) -> int:
     from parley.drivers.home import Home
 
     home = Home(settings(), os.environ)
+    warn_of_project(home)
     try:
         await home.hub.catalogue()
         status = home.hub.status()
@@ -46,6 +50,20 @@ async def _tools(arguments: argparse.Namespace) -> int:
         say(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
             say(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
+    return COMPLETE
+
+
+def trust(arguments: argparse.Namespace) -> int:
+    """Trust a project's file of MCP servers, with the content that it has now."""
+    from parley.drivers.ledger import LedgerFile, default_path
+    from parley.drivers.project import trust as record
+
+    file = record(LedgerFile(default_path(os.environ)), Path(arguments.file))
+    for problem in file.problems:
+        complain(problem)
+    for name, server in file.servers.items():
+        what = server.url or shlex.join((server.command or "", *server.args))
+        say(visible(f"{name}: {what}"))
     return COMPLETE
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley.config import load_settings
 from parley.errors import ParleyError
 from parley.settings import Settings
+
+if TYPE_CHECKING:
+    from parley.drivers.home import Home
 
 
 def say(text: str, end: str = "\n") -> None:
@@ -30,6 +34,14 @@ def settings() -> Settings:
     for problem in problems:
         complain(problem)
     return loaded
+
+
+def warn_of_project(home: Home) -> None:
+    """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
+    for path in home.untrusted():
+        complain(f"its servers are not used: look at {path}, then say: parley trust {shlex.quote(str(path))}")
+    for problem in home.problems():
+        complain(problem)
 
 
 def read(path: str) -> str:

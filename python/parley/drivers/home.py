@@ -17,6 +17,7 @@ from parley.chat.transcript import Transcript
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
+from parley.drivers.project import Project
 from parley.drivers.prompting import Prompting
 from parley.drivers.references import FileReferences
 from parley.drivers.turns import TurnPorts
@@ -35,18 +36,23 @@ class Home:
     """One for each process, closed at its end."""
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], ledger: LedgerFile | None = None
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        ledger: LedgerFile | None = None,
+        *,
+        trust: LedgerFile | None = None,
+        folder: Callable[[], Path] = Path.cwd,
     ) -> None:
-        self.settings = settings
+        """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust."""
+        self.settings = self._own = settings
         self.environ = environ
-        mock = ServerSettings(conduct.MOCK_SERVER, builtin=True)
-        self.hub = Hub(
-            {**settings.mcp.servers, mock.name: mock},
-            environ=environ,
-            max_bytes=settings.loop.result_max_bytes,
-        )
+        self.hub = Hub({}, environ=environ, max_bytes=settings.loop.result_max_bytes)
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
+        self._trust = trust
+        self._project = Project(folder, self._trust_file)
+        self._look_at_project()
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
         wanted = settings.prompt_tools
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
@@ -54,6 +60,32 @@ class Home:
         self._templates, _ = load_templates(wanted.templates)
         self._demo: DemoServer | None = None
         self._demo_lock = asyncio.Lock()
+
+    def untrusted(self) -> list[Path]:
+        """Files of servers in the working directory, as they are now, that the user has not trusted.
+
+        To be shown, and then given to `trust`. Looks anew: what was trusted elsewhere meanwhile is used now.
+        """
+        self._look_at_project()
+        return list(self._project.untrusted)
+
+    def trust(self, path: Path, shown: bytes | None = None) -> None:
+        """The user trusts what was `shown`, by default what `untrusted` saw last; its servers are used now.
+
+        Raises ParleyError if the file is another one by now.
+        """
+        self._project.trust(path, shown)
+        self._look_at_project()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the project's file of servers, a line each."""
+        return self._project.file.problems
+
+    def _look_at_project(self) -> None:
+        self._project.look(self._own.mcp.servers)
+        self.settings = self._own.with_servers(self._project.file.servers)
+        mock = ServerSettings(conduct.MOCK_SERVER, builtin=True)
+        self.hub.use({**self.settings.mcp.servers, mock.name: mock})
 
     def agents(self) -> list[str]:
         """The names of all agents."""
@@ -93,9 +125,15 @@ class Home:
 
     def ledger(self, chat: str) -> ChatLedger:
         """The decisions of the chat in the file of this path."""
+        return self._ledger_file().chat(chat)
+
+    def _ledger_file(self) -> LedgerFile:
         if self._ledger is None:
             self._ledger = LedgerFile(default_path(self.environ))
-        return self._ledger.chat(chat)
+        return self._ledger
+
+    def _trust_file(self) -> LedgerFile:
+        return self._trust or self._ledger_file()
 
     def ports(
         self, document: engine.Document, chat: str, world: engine.World, folder: Callable[[], Path] = Path.cwd
@@ -131,5 +169,6 @@ class Home:
         await asyncio.gather(self.hub.close(), self.wire.close(), return_exceptions=True)
         if demo:
             await demo.stop()
-        if self._ledger:
-            self._ledger.close()
+        for ledger in (self._ledger, self._trust):
+            if ledger:
+                ledger.close()

@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS written (
 CREATE TABLE IF NOT EXISTS confirmed (
     chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trusted (path BLOB PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
 );
@@ -113,6 +114,16 @@ class LedgerFile:
     def chat(self, path: str) -> ChatLedger:
         """The part of the ledger that speaks of one chat, by the path of its file."""
         return ChatLedger(self, path)
+
+    def trusts(self, path: str, digest: str) -> bool:
+        """Whether the user trusts the file at this path with the content of this digest."""
+        asked = "SELECT 1 FROM trusted WHERE path = ? AND digest = ?"
+        return bool(self.read(asked, (_stored(path), digest)))
+
+    def trust(self, path: str, digest: str) -> None:
+        """The user trusts this content of the file, and no other."""
+        with self.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?)", (_stored(path), digest))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,9 @@ from parley.tools.catalogue import Tool, canonical
 
 State = Literal["stopped", "starting", "ready", "failed"]
 
+RESERVED = "mock"
+"""The name of the built-in server, which no other can have."""
+
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 

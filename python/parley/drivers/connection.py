@@ -1,0 +1,160 @@
+"""How an MCP server is reached: in this process, over stdin and stdout of a program, over HTTP.
+
+Knows the SDK's transports and its client; what is said over them is another module's matter.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parley.drivers.guest import Guest
+from parley.drivers.owner import Watch
+from parley.drivers.reaper import Reaper
+from parley.drivers.tail import Tail
+from parley.drivers.watched import watched
+from parley.errors import ServerError
+from parley.tools.servers import ServerSettings
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.server import MCPServer
+
+_LISTEN_AGAIN_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Connector:
+    """Connects to servers; what `reaper` knows of ends with this process."""
+
+    def __init__(self, environ: Mapping[str, str], reaper: Reaper, max_bytes: int) -> None:
+        self._environ = environ
+        self._reaper = reaper
+        self._max_bytes = max_bytes
+
+    @asynccontextmanager
+    async def connect(self, settings: ServerSettings, tail: Tail, watch: Watch) -> AsyncIterator[Guest]:
+        """The server, started if it is a local one; it ends with this context."""
+        from mcp import Client
+        from mcp_types import Implementation, ToolListChangedNotification
+
+        async def hear(message: object) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                watch.tools_changed()
+
+        filled = settings.expanded(self._environ)
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(self._server(filled, tail, watch))
+            me = Implementation(name="parley", version=_version())
+            try:
+                client = await stack.enter_async_context(Client(server, message_handler=hear, client_info=me))
+            finally:
+                tail.detach()
+            listener = asyncio.get_running_loop().create_task(_listen(client, watch))
+            stack.push_async_callback(_ended, listener)
+            yield Guest(client, settings, watch, self._max_bytes)
+
+    @asynccontextmanager
+    async def _server(
+        self, settings: ServerSettings, tail: Tail, watch: Watch
+    ) -> AsyncIterator["Transport | MCPServer"]:
+        if settings.builtin:
+            from parley.mock_server import create_server
+
+            yield create_server(extra="--extra" in settings.args)
+        elif settings.url is not None:
+            async with _http(settings, tail) as transport:
+                yield transport
+        else:
+            try:
+                yield watched(self._stdio(settings, tail), watch.connection_lost)
+            finally:
+                self._reaper.prune()
+
+    def _stdio(self, settings: ServerSettings, tail: Tail) -> "Transport":
+        from mcp import StdioServerParameters, stdio_client
+
+        command, args = self._reaper.launch(self._found(settings), settings.args)
+        parameters = StdioServerParameters(
+            command=command, args=args, env=dict(settings.env), cwd=settings.cwd
+        )
+        return stdio_client(parameters, errlog=tail.open())
+
+    def _found(self, settings: ServerSettings) -> str:
+        """The command, if it can be run; the shell that starts it would tell only stderr."""
+        where = f"mcp.servers.{settings.name}"
+        if settings.cwd is not None and not Path(settings.cwd).is_dir():
+            raise ServerError(f"{where}.cwd: no such directory: {settings.cwd}")
+        command = settings.command
+        if not command:
+            raise ServerError(f"{where}: needs a command or a url")
+        path = settings.env.get("PATH", os.environ.get("PATH"))
+        place = Path(settings.cwd or ".", command) if "/" in command else command
+        if shutil.which(place, path=path) is None:
+            raise ServerError(f"{where}.command: not found or not executable: {command}")
+        return command
+
+
+@asynccontextmanager
+async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transport"]:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def note(response: httpx2.Response) -> None:
+        if response.is_error:  # the SDK does not say which status it was
+            tail.lines.append(
+                f"{response.request.method}: HTTP {response.status_code} {response.reason_phrase}"
+            )
+
+    tail.lines.clear()
+    client = httpx2.AsyncClient(
+        headers=dict(settings.headers),
+        timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
+        event_hooks={"response": [note]},
+    )
+    async with client:
+        yield streamable_http_client(settings.url or "", http_client=client)
+
+
+async def _listen(client: "Client", watch: Watch) -> None:
+    """Hears of changed tools from a server of revision 2026-07-28, which tells only those that subscribe."""
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+    from mcp.shared.exceptions import MCPError
+
+    offered = client.server_capabilities.tools
+    if offered is None or not offered.list_changed:
+        return
+    while True:
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    watch.tools_changed()
+        except SubscriptionLost:
+            await asyncio.sleep(_LISTEN_AGAIN_S)
+            watch.tools_changed()  # what changed meanwhile, nobody will say
+        except (ListenNotSupportedError, MCPError, TimeoutError):
+            return
+        else:
+            return
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled() and (error := task.exception()):
+        _log.warning("listening for changed tools failed: %s", error)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("parley-nvim")
+    except PackageNotFoundError:  # run from a checkout
+        return "0"

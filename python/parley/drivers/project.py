@@ -1,0 +1,80 @@
+"""The file of MCP servers that a project brings along: used once the user has trusted its exact content.
+
+Whoever can write that file could otherwise start programs here. It is read once for each look, so what was
+trusted and what is used are the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from parley.drivers.ledger import LedgerFile
+from parley.errors import ParleyError
+from parley.tools.mcp_files import PROJECT_FILE, ServersFile, below, digest, read_servers
+from parley.tools.servers import ServerSettings
+
+MOST_BYTES = 1_000_000
+
+
+class Project:
+    """The file in the working directory; `ledger` opens what trust is recorded in, when there is a file."""
+
+    def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:
+        self.untrusted: list[Path] = []
+        self.file = ServersFile()
+        self._folder = folder
+        self._ledger = ledger
+        self._shown: dict[Path, str] = {}
+
+    def look(self, own: Mapping[str, ServerSettings]) -> None:
+        """Read the file as it is now; `own` are the user's servers, which it cannot redefine."""
+        self.untrusted, self.file = [], ServersFile()
+        try:
+            path = self._folder() / PROJECT_FILE
+            if not path.exists():
+                return
+            content = _content(path)
+            if self._ledger().trusts(_real(path), digest(content)):
+                found = read_servers(content, PROJECT_FILE, str(path.parent))
+                self.file = below(found, own, PROJECT_FILE)
+            else:
+                self.untrusted = [path]
+                self._shown[path] = digest(content)
+        except (OSError, ParleyError) as error:
+            self.file = ServersFile(problems=(f"parley: {PROJECT_FILE}: {error}",))
+
+    def trust(self, path: Path, shown: bytes | None = None) -> None:
+        """The user trusts the content of a file, that of the last look if none is said to be `shown`.
+
+        Raises ParleyError if it has changed since.
+        """
+        trust(self._ledger(), path, self._shown.get(path) if shown is None else digest(shown))
+
+
+def trust(ledger: LedgerFile, path: Path, shown: str | None = None) -> ServersFile:
+    """Record trust in a file's content, which is what was `shown` by its digest; what the file says.
+
+    Raises ParleyError.
+    """
+    content = _content(path)
+    if shown is not None and digest(content) != shown:
+        raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
+    ledger.trust(_real(path), digest(content))
+    return read_servers(content, str(path), str(path.parent))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise ParleyError(f"{path} is no file")
+        if path.stat().st_size > MOST_BYTES:
+            raise ParleyError(f"{path} is too large for a list of servers")
+        return path.read_bytes()
+    except OSError as error:
+        raise ParleyError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
