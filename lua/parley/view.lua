@@ -26,7 +26,7 @@ local links = {
 }
 
 --- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
----@param found { problems: table[], proposals: table[], waiting: integer[][] }
+---@param found { problems: table[], proposals: table[], waiting: integer[][], folds: integer[][] }
 function M.draw(buf, tick, found)
   if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
     return false
@@ -38,6 +38,7 @@ function M.draw(buf, tick, found)
     api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
   end
   M.redraw(buf)
+  require("parley.folds").close(buf, found.folds)
   require("parley.keys").wait(buf, #found.waiting > 0)
   return true
 end

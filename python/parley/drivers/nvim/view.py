@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from parley.chat.calls import legible
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
-from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
+from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
 from parley.turn.approval import Approvals, LedgerView, Standing
@@ -72,7 +72,15 @@ def found(sight: Sight) -> dict[str, Any]:
         "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
         "proposals": [_proposal(sight, call, call is calls[-1]) for _, calls in waiting for call in calls],
         "problems": [_problem(problem) for problem in problems(sight)],
+        "folds": [(span.start, span.end) for span in _foldable(sight.transcript)],
     }
+
+
+def _foldable(transcript: Transcript) -> Iterator[Span]:
+    """Thinking, where there is text of it."""
+    for exchange in transcript.exchanges:
+        for answer in exchange.answers:
+            yield from (s.span for s in answer.segments if isinstance(s, Thinking) and s.text is not None)
 
 
 def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
