@@ -82,7 +82,7 @@ def yes(
 
 
 def view(*entries: Entry, wrote: tuple[Proposal, ...] = ()) -> LedgerView:
-    return LedgerView(entries, frozenset(map(written_key, wrote)))
+    return LedgerView(entries, tuple(map(written_key, wrote)))
 
 
 def step(transcript: Transcript, catalogue: Catalogue = TOOLS, **more: Any) -> Step:

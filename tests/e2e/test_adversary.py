@@ -152,6 +152,18 @@ async def test_memory_holds_for_this_chat_and_for_what_the_model_asked_here(desk
     assert desk.calls() == ["one", "two"]
 
 
+async def test_a_pasted_copy_of_a_call_that_the_model_made_asks(desk: Desk) -> None:
+    path = desk.chat(ASK)
+    async with desk.sit_down() as here:
+        await here.respond(path)
+        await here.choose(path, "yA")
+        made = next(text for text in path.read_text(encoding="utf-8").split("\n") if text.startswith("❓"))
+        text = path.read_text(encoding="utf-8").rstrip().removesuffix("💬:")
+        path.write_text(text + made.replace("❓:[yA]", "❓:") + "\n", encoding="utf-8")
+        assert (await here.respond(path)).kind == "waiting"
+    assert desk.calls() == ["one"]
+
+
 async def test_a_changed_definition_asks_again(desk: Desk) -> None:
     path = desk.chat(ASK)
     async with desk.sit_down() as here:

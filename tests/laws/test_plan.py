@@ -80,7 +80,7 @@ def views(draw: st.DrawFn, transcript: Transcript, catalogue: Catalogue) -> Ledg
             bound = replace(bound, **{off: "another"}) if off else bound
             entries.append(Entry(bound, draw(st.sampled_from(sorted(YES))), draw(BY), draw(STATES)))
     written = [p for p in proposals if draw(st.booleans())]
-    return LedgerView(tuple(entries), frozenset(map(written_key, written)))
+    return LedgerView(tuple(entries), tuple(map(written_key, written)))
 
 
 def _call(mark: str, index: int, call_id: str, name: str, arguments: str) -> str:

@@ -34,9 +34,10 @@ CREATE TABLE IF NOT EXISTS entries (
 );
 CREATE INDEX IF NOT EXISTS entries_of_chat ON entries (chat, call_id);
 CREATE TABLE IF NOT EXISTS written (
-    chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL, arguments BLOB NOT NULL,
-    PRIMARY KEY (chat, call_id, name, arguments)
-) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL,
+    arguments BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS written_in_chat ON written (chat, call_id);
 CREATE TABLE IF NOT EXISTS confirmed (
     chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
 ) WITHOUT ROWID;
@@ -45,6 +46,10 @@ CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
+"""
+_UNWRITE = """
+DELETE FROM written WHERE number = (
+    SELECT number FROM written WHERE chat = ? AND call_id = ? AND arguments = ? LIMIT 1)
 """
 MADE_HERE = "*"
 """What is confirmed of a chat that this machine made: anything that it asks for."""
@@ -196,7 +201,7 @@ class ChatLedger:
         )
         written = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
         entries = tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows)
-        return LedgerView(entries, frozenset((_read(i), _read(n), _read(a)) for i, n, a in written))
+        return LedgerView(entries, tuple((_read(i), _read(n), _read(a)) for i, n, a in written))
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str) -> None:
         """Record yeses; each revokes the live entries of its call."""
@@ -226,7 +231,8 @@ class ChatLedger:
         with self._file.transaction() as db:
             for call_id, arguments in calls:
                 self._revoke(db, call_id)
-                db.execute(_CLOSE, tuple(map(_stored, (self.chat, call_id, arguments))))
+                for close in (_CLOSE, _UNWRITE):
+                    db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
@@ -240,7 +246,7 @@ class ChatLedger:
         """Record proposals (id, name, arguments) that Parley wrote from a model's reply."""
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
-            db.executemany("INSERT OR IGNORE INTO written VALUES (?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)
 
     def may_want(self, wanted: str) -> bool:
         """Whether this chat may choose its agent so: it was confirmed, or the chat was made here."""

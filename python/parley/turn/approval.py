@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
@@ -47,10 +47,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What the ledger knows of one chat; `written` are the proposals that Parley itself put into it."""
+    """What the ledger knows of one chat; `written` are the proposals that Parley put into it, each time."""
 
     entries: tuple[Entry, ...] = ()
-    written: frozenset[tuple[str, str, str]] = frozenset()
+    written: Collection[tuple[str, str, str]] = ()
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -94,6 +94,12 @@ class Approvals:
             return "approved"
         used = sum(1 for e in self.view.entries if e.state == "used" and _same_call(e.key, proposal, tool))
         return "may have run" if used > self._settled[written_key(proposal)] else "undecided"
+
+    def is_own(self, proposal: Proposal) -> bool:
+        """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""
+        key = written_key(proposal)
+        shown = sum(1 for each in all_proposals(self.transcript) if written_key(each) == key)
+        return shown <= Counter(self.view.written)[key]
 
     def remembered(self) -> frozenset[tuple[str, str, str]]:
         """Server, tool and definition of each tool that a capital mark, set here by a person, remembers."""
@@ -218,7 +224,7 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
     or mailed asks, and so does one that may have run already.
     """
     tool = approvals.catalogue.get(proposal.call.name)
-    if tool is None or written_key(proposal) not in approvals.view.written:
+    if tool is None or not approvals.is_own(proposal):
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
         return None
