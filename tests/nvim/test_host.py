@@ -14,7 +14,11 @@ from nvim.harness import ROOT, Child, child, nvim_path
 
 MARKER = "\U0001f4ac:"
 HELLO = f"{MARKER} say: hello there\n"
-KEEP_PYTHON = f"vim.g.parley_python = {sys.executable!r}\n"
+LIGHT = (
+    "require('parley').setup({ agent = 'Light', agents = "
+    "{ { name = 'Light', provider = 'demo-openai', model = 'demo', tool_mode = 'off' } } })\n"
+)
+"""An agent whose host starts quickly: it imports the smaller SDK, and no servers."""
 
 
 def answered(nvim: Child) -> None:
@@ -65,12 +69,11 @@ def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) ->
         assert 'thinking.budget_tokens: expected an integer ≥ 1024, got "many"' in said
         assert "did you mean Demo?" in said
         assert "nonsense: there is no such setting" in said
-        nvim.command("ParleyRespond")
-        answered(nvim)
+        nvim.until(lambda: nvim.nvim.current.buffer.vars.get("parley_agent") == "Demo", "the default")
 
 
 def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_path: Path) -> None:
-    with child(tmp_path, env={"PARLEY_DEMO_PACE": "0.01"}) as nvim:
+    with child(tmp_path, init=LIGHT, env={"PARLEY_DEMO_PACE": "0.01"}) as nvim:
         nvim.edit("chat.md", f"{MARKER} write 2000 words\n")
         nvim.command("ParleyRespond")
         nvim.until(lambda: len(nvim.text()) > 100, "some text")
@@ -91,7 +94,7 @@ def test_a_python_that_is_not_there_is_told_of_with_what_to_do(tmp_path: Path) -
 
 
 def test_the_classic_way_works_with_the_same_plugin(tmp_path: Path) -> None:
-    init = f"vim.g.python3_host_prog = {sys.executable!r}\nvim.g.parley_host = 'python3'"
+    init = LIGHT + f"vim.g.python3_host_prog = {sys.executable!r}\nvim.g.parley_host = 'python3'"
     with child(tmp_path, init=init, rplugin=True) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
@@ -142,7 +145,7 @@ def test_the_first_question_installs_and_is_then_answered(
 ) -> None:
     root, bin_, env = installed
     log = uv(bin_)
-    with child(tmp_path, root=root, env=env) as nvim:
+    with child(tmp_path, init=LIGHT, root=root, env=env) as nvim:
         nvim.edit("chat.md", HELLO)
         nvim.keys(":<Esc>")
         assert not log.exists(), "opening a chat installs nothing"
