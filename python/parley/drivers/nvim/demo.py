@@ -16,7 +16,7 @@ import pynvim
 
 _ROOT = Path(__file__).parents[4]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
-_CHAT = f"---\ntopic: stock prices\nagent: Demo\n---\n\n💬: {_QUESTION}\n"
+_CHAT = f"---\ntopic: stock prices\n---\n\n💬: {_QUESTION}\n"
 _HINT = "<C-g><C-g> or :ParleyRespond asks; then yA on a proposal says yes to all, yo to one, yn to none"
 _PATIENCE_S = 60.0
 _LOOK_S = 0.02
@@ -34,7 +34,7 @@ def main() -> int:
         for name in ("STATE", "DATA", "CACHE", "CONFIG"):
             os.environ[f"XDG_{name}_HOME"] = f"{folder}/{name.lower()}"
         os.environ.setdefault("PARLEY_DEMO_PACE", "0.02")
-        lua = f"vim.g.parley_python = {sys.executable!r}"
+        lua = f"vim.g.parley_python = {sys.executable!r} require('parley').setup({{ agent = 'Demo' }})"
         command = [nvim, "--clean", "--cmd", f"set rtp^={_ROOT}", "--cmd", f"lua {lua}"]
         if sys.stdin.isatty() and sys.stdout.isatty():
             echo = f"autocmd VimEnter * ++once echo '{_HINT}'"
