@@ -1,5 +1,5 @@
 -- Commands, <Plug> maps and one autocommand; whatever they need is loaded when they are first used.
-if vim.g.loaded_parley or vim.fn.has("nvim-0.10") == 0 then
+if vim.g.loaded_parley or not vim.uv then -- Neovim before 0.10
   return
 end
 vim.g.loaded_parley = true

@@ -1,21 +1,22 @@
 --- The Python process: started when it is first needed, told things, never waited for.
 local M = {}
 
-local H = { channel = nil, settings = {}, queue = {}, agents = {}, stderr = {}, started = nil, ready = nil }
+local H = { channel = nil, queue = {}, agents = {}, stderr = {}, started = nil, ready = nil }
 
 M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 
-function M.setup(settings)
-  H.settings = H.plain(settings)
+--- The settings have changed.
+function M.setup()
   M.mention("setup", H.greeting())
   if package.loaded["parley.chat"] then
     require("parley.chat").settings_changed()
   end
 end
 
---- The settings as they were given to `setup`.
+--- The settings as they were given, as data.
+---@return table
 function M.settings()
-  return H.settings
+  return H.plain(require("parley").given)
 end
 
 --- Tell the host; it is started, and before that installed, if need be.
@@ -29,6 +30,9 @@ function M.notify(method, arguments)
     end
   elseif require("parley.install").is_busy() then
     table.insert(H.queue, { method, arguments })
+    if arguments.handle then
+      require("parley.status").show(arguments.buf, "Making the Python environment...", arguments.handle)
+    end
   elseif arguments.handle then
     require("parley.edit").close(arguments.handle)
   end
@@ -149,7 +153,8 @@ function H.begin(channel)
 end
 
 function H.greeting()
-  local settings = vim.tbl_isempty(H.settings) and vim.empty_dict() or H.settings
+  local settings = M.settings()
+  settings = next(settings) == nil and vim.empty_dict() or settings
   return { settings = settings, log = M.log() }
 end
 
@@ -159,6 +164,9 @@ function H.installed(ok)
   elseif not ok then
     for _, message in ipairs(H.queue) do
       require("parley.edit").close(message[2].handle)
+      if message[2].buf then
+        require("parley.status").show(message[2].buf, "")
+      end
     end
     H.queue = {}
   end

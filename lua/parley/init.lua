@@ -5,8 +5,15 @@ local M = {}
 --- Settings, as a table; see |parley-settings|. May be called again, and need not be called at all.
 ---@param settings? table
 function M.setup(settings)
-  require("parley.host").setup(settings or {})
+  M.given = settings or {}
+  -- Only a host that is there already has to hear of it; at start nothing else is loaded.
+  if package.loaded["parley.host"] then
+    require("parley.host").setup()
+  end
 end
+
+--- What `setup` was given; defaults and checks are the host's.
+M.given = {}
 
 --- Open a new chat in the folder of chats.
 ---@param topic? string
