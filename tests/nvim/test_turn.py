@@ -363,3 +363,19 @@ def test_thinking_is_folded_when_it_is_done_and_stays_as_the_user_has_it(nvim: C
     nvim.command("ParleyRespond")
     complete(nvim)
     assert nvim.nvim.funcs.foldclosed(5) == -1
+
+
+def test_a_key_that_comes_the_moment_it_is_there_counts(nvim: Child) -> None:
+    nvim.edit("quick.md", f"{MARKER} {STOCKS}\n")
+    nvim.lua("""
+        _G.wait = require('parley.keys').wait
+        require('parley.keys').wait = function(buf, waits)
+          _G.wait(buf, waits)
+          if waits then vim.schedule(function() require('parley').approve('ya') end) end
+        end
+    """)
+    nvim.command("ParleyRespond")
+    nvim.until_text("$911")
+    complete(nvim)
+    nvim.lua("require('parley.keys').wait = _G.wait")
+    assert "a turn is running" not in nvim.messages()

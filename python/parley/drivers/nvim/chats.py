@@ -46,6 +46,7 @@ class Chat:
         self.seen: Seen = UNSEEN
         """The text as it was last looked at."""
         self._turn: Turn | None = None
+        self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
 
     @property
@@ -177,18 +178,23 @@ class Chat:
     # --- How ---
 
     def _start(self, handle: int, work: Work) -> None:
-        if self._turn is not None:
+        if self._turn is not None and self._turn.ending and self._next is None:
+            self._next = handle, work  # what it left is drawn already, and the user is quick
+        elif self._turn is not None:
             self.editor.message("a turn is running in this chat; :ParleyStop ends it", "warn")
             self.editor.tell("close", handle)
-            return
-        self._turn = Turn(self, handle)
-        self.editor.spawn(self._running(self._turn, work))
+        else:
+            self._turn = Turn(self, handle)
+            self.editor.spawn(self._running(self._turn, work))
 
     async def _running(self, turn: Turn, work: Work) -> None:
         try:
             await turn.run(work)
         finally:
             self._turn = None
+            following, self._next = self._next, None
+            if following is not None:
+                self._start(*following)
         if not turn.shown:
             await self.refresh()
         wanted, self._to_confirm = self._to_confirm, ""

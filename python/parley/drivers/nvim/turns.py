@@ -35,6 +35,7 @@ class Turn:
         self._task: asyncio.Task[Any] | None = None
         self._why: str | None = None
         self._stopping = False
+        self.ending = False
         self.shown = False
         """Whether what is drawn is what the turn has left."""
 
@@ -83,7 +84,7 @@ class Turn:
 
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user goes on."""
-        chat = self.chat
+        chat, self.ending = self.chat, True
         if end.kind != "waiting":
             chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
         shot = await self.document.read()
