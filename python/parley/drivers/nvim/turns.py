@@ -49,8 +49,8 @@ class Turn:
         except GoneError as gone:
             self.chat.editor.message(f"stopped: {gone}")
         finally:
-            self.document.close()
             self.chat.status("", self.handle)
+            self.document.close()
 
     async def _ended(self, work: Work) -> engine.End:
         try:
