@@ -39,8 +39,8 @@ IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "select
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("drivers/wire.py",),
     "openai": ("drivers/wire.py",),
-    "mcp": ("drivers/connection.py", "drivers/guest.py", "mock_server.py"),
-    "mcp_types": ("drivers/connection.py", "drivers/guest.py", "mock_server.py"),
+    "mcp": ("drivers/asked.py", "drivers/connection.py", "drivers/guest.py", "mock_server.py"),
+    "mcp_types": ("drivers/asked.py", "drivers/connection.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),
     "greenlet": ("drivers/nvim/",),
     "sqlite3": ("drivers/ledger.py",),

@@ -1,6 +1,8 @@
 """A stdio MCP server of an older revision, of the standard library alone, that goes wrong when told to.
 
-`python fake_server.py [--die | --mute | --stubborn | --pages N]`; what it hears of interest goes to stderr.
+`python fake_server.py [--die | --mute | --stubborn | --more | --many | --odd | --pages N]`; what it hears of
+interest goes to stderr. `--more` adds tools that ask their client or are out of proportion, `--many` three
+hundred, `--odd` one of a long name and two of schemas that are none.
 """
 
 import json
@@ -10,7 +12,24 @@ import sys
 from typing import Any
 
 TOOLS = ["echo", "die", "hang", "junk", "flood", "grow", "break"]
+MORE = ["ask", "roots", "sample", "huge"]
+ASKED = {
+    "ask": (
+        "elicitation/create",
+        {
+            "message": "Which \x1b[31mcolour?",
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"colour": {"type": "string"}},
+                "required": ["colour"],
+            },
+        },
+    ),
+    "roots": ("roots/list", {}),
+    "sample": ("sampling/createMessage", {"messages": [], "maxTokens": 1}),
+}
 extra: list[str] = []
+calls: dict[str, object] = {}
 
 
 def main() -> None:
@@ -30,25 +49,77 @@ def main() -> None:
 
 def answer(message: dict[str, Any]) -> None:
     match message:
+        case {"id": str(asked), **reply} if "method" not in reply:
+            text = json.dumps(reply.get("result") or reply.get("error"), sort_keys=True)
+            send(calls.pop(asked), result={"content": [{"type": "text", "text": text}]})
         case {"method": "initialize", "id": number}:
+            log("offered " + json.dumps(message["params"]["capabilities"], sort_keys=True))
             send(number, result={
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
                 "serverInfo": {"name": "fake", "version": "1"},
             })  # fmt: skip
         case {"method": "tools/list", "id": number}:
+            log("listed")
             send(number, result=page(message.get("params", {}).get("cursor")))
         case {"method": "tools/call", "id": number, "params": {"name": name, "arguments": dict(given)}}:
             call(number, name, given)
+        case {"method": "resources/read", "id": number, "params": {"uri": uri}}:
+            read(number, uri)
+        case {"method": "prompts/list", "id": number}:
+            send(number, result={"prompts": PROMPTS})
+        case {"method": "prompts/get", "id": number, "params": dict(wanted)}:
+            prompt(number, wanted["name"], wanted.get("arguments") or {})
         case {"method": "notifications/cancelled", "params": {"requestId": number}}:
             log(f"cancelled {number}")
         case {"id": number}:
             send(number, error={"code": -32601, "message": "Method not found"})
 
 
+PROMPTS: list[dict[str, Any]] = [
+    {
+        "name": "greet",
+        "title": "A greeting",
+        "description": "Greets.",
+        "arguments": [{"name": "whom", "description": "Who is it?", "required": True}, {"name": "how"}],
+    },
+    {"name": "plain"},
+]
+
+
+def read(number: int, uri: str) -> None:
+    part: dict[str, Any] = {"uri": uri, "mimeType": "text/plain"}
+    match uri.partition("://")[0]:
+        case "note":
+            send(number, result={"contents": [part | {"text": "one\n\x1b[2Jtwo"}, part | {"text": "three"}]})
+        case "bytes":
+            send(number, result={"contents": [part | {"blob": "AAAA"}]})
+        case "hang":
+            log(f"hanging {number}")
+        case "die":
+            os._exit(1)
+        case _:
+            send(number, error={"code": -32002, "message": "no such resource"})
+
+
+def prompt(number: int, name: str, given: dict[str, str]) -> None:
+    if name != "greet":
+        send(number, error={"code": -32602, "message": f"no prompt {name}"})
+        return
+    said = [("user", f"Hello {given['whom']}\x07"), ("assistant", "Hi.\n\nAnd?"), ("user", "How are you?")]
+    send(number, result={
+        "messages": [{"role": role, "content": {"type": "text", "text": text}} for role, text in said]
+    })  # fmt: skip
+
+
 def page(cursor: str | None) -> dict[str, Any]:
     """All tools; with `--pages N` two to a page and, after N pages, the first cursor again."""
     names = [*TOOLS, *extra]
+    names += MORE if "--more" in sys.argv else []
+    names += [f"tool_{index}" for index in range(300)] if "--many" in sys.argv else []
+    if "--odd" in sys.argv:
+        odd = [{**tool("x.y." * 32), "inputSchema": {"type": "object", "properties": {"a": {"type": "no"}}}}]
+        return {"tools": [*map(tool, names), *odd, {**tool("none"), "inputSchema": "none"}, {"name": 7}, 5]}
     if "--pages" not in sys.argv:
         return {"tools": [tool(name) for name in names]}
     pages, number = int(sys.argv[-1]), int(cursor or 0)
@@ -75,11 +146,19 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             print('this is not JSON\n{"neither": "is this"}', flush=True)
         case "flood":
             sys.stderr.write("".join(f"noise {line}\n" for line in range(50_000)))
+        case "huge":
+            arguments = {"text": "ä" * (arguments["bytes"] // 2)}
+        case "ask" | "roots" | "sample":
+            asked = f"q{number}"
+            calls[asked] = number
+            method, params = ASKED[name]
+            print(json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}), flush=True)
+            return
         case "grow":
             extra.append("grown")
             note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
             print(json.dumps(note), flush=True)
-    text = json.dumps(arguments, sort_keys=True)
+    text = arguments["text"] if name == "huge" else json.dumps(arguments, sort_keys=True)
     send(number, result={"content": [{"type": "text", "text": text}]})
 
 

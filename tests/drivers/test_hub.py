@@ -4,66 +4,20 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 
+from drivers.hubs import EXTRA, MOCK, fake, heard, hub_of, only, served, tool_of, until
 from parley.drivers.hub import Hub
-from parley.mock_server import create_server, web_search
-from parley.tools.catalogue import Tool
+from parley.mock_server import web_search
 from parley.tools.results import Outcome
-from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.servers import ServerSettings
 
-FAKE = str(Path(__file__).with_name("fake_server.py"))
-MOCK = ServerSettings(name="mock", builtin=True)
-EXTRA = ServerSettings(name="mock", builtin=True, args=("--extra",))
 GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]})
-
-
-def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
-    server = ServerSettings(name=name, command=sys.executable, args=(FAKE, *args))
-    return replace(server, **settings)  # type: ignore[arg-type]
-
-
-@asynccontextmanager
-async def hub_of(*servers: ServerSettings, patience_s: float = 10.0) -> AsyncIterator[Hub]:
-    hub = Hub({server.name: server for server in servers}, patience_s=patience_s)
-    try:
-        yield hub
-    finally:
-        await hub.close()
-        running = {status.name for status in hub.status() if status.state not in ("stopped", "failed")}
-        assert not running
-
-
-async def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - other processes set no event
-            await asyncio.sleep(0.005)
-
-
-async def tool_of(hub: Hub, name: str) -> Tool:
-    tool = (await hub.catalogue()).get(name)
-    assert tool is not None, hub.status()
-    return tool
-
-
-def only(hub: Hub) -> ServerStatus:
-    (status,) = hub.status()
-    return status
-
-
-async def heard(hub: Hub, text: str) -> None:
-    """Waits until the server has written `text` to its stderr."""
-    await until(lambda: any(text in line for line in only(hub).stderr))
 
 
 def test_importing_the_hub_does_not_import_the_sdk() -> None:
@@ -148,34 +102,6 @@ async def test_the_mock_server_answers_over_stdio_and_hears_of_a_cancelled_call(
         await started.wait()
         call.cancel()
         await heard(hub, "slow: cancelled")
-
-
-@asynccontextmanager
-async def served(
-    seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
-) -> AsyncIterator[str]:
-    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's headers."""
-    app = (mcp or create_server(extra=True)).streamable_http_app()
-
-    async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
-        if scope["type"] == "http":
-            seen.append({key.decode(): value.decode() for key, value in scope["headers"]})
-        await app(scope, receive, send)
-
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        config = uvicorn.Config(
-            spy, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve([listener]))
-        await until(lambda: server.started)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        finally:
-            server.should_exit = True
-            await serving
 
 
 async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest.LogCaptureFixture) -> None:

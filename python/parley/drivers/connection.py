@@ -12,8 +12,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parley.drivers.asked import Answers
+from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
-from parley.drivers.owner import Watch
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
@@ -33,9 +34,10 @@ _log = logging.getLogger(__name__)
 class Connector:
     """Connects to servers; what `reaper` knows of ends with this process."""
 
-    def __init__(self, environ: Mapping[str, str], reaper: Reaper, max_bytes: int) -> None:
+    def __init__(self, environ: Mapping[str, str], reaper: Reaper, answers: Answers, max_bytes: int) -> None:
         self._environ = environ
         self._reaper = reaper
+        self._answers = answers
         self._max_bytes = max_bytes
 
     @asynccontextmanager
@@ -52,8 +54,11 @@ class Connector:
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(self._server(filled, tail, watch))
             me = Implementation(name="parley", version=_version())
+            answers = self._answers.callbacks(settings, watch.clock)
             try:
-                client = await stack.enter_async_context(Client(server, message_handler=hear, client_info=me))
+                client = await stack.enter_async_context(
+                    Client(server, message_handler=hear, client_info=me, **answers)
+                )
             finally:
                 tail.detach()
             listener = asyncio.get_running_loop().create_task(_listen(client, watch))

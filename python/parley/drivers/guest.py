@@ -3,22 +3,26 @@
 Knows the SDK's types, which stop here; not how the server is reached nor when it is started.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal
 
-from parley.drivers.owner import LostError, Progress, Watch
+from parley.drivers.contact import LostError, Progress, Watch
+from parley.errors import ServerError
 from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
+from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.results import Outcome, result_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
     from mcp import Client
+    from pydantic import BaseModel
 
 _CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
-_INVALID_PARAMS = -32602
+_ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
+"""What a server says that is well: wrong parameters, no such method, no such resource."""
 
 
 class Guest:
@@ -33,54 +37,86 @@ class Guest:
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools of all pages that the settings take; a definition that is none is left out."""
-        from mcp.shared.exceptions import MCPError
-
         found: dict[str, Tool] = {}
-        try:
-            async for definition in self._definitions():
-                with suppress(ValueError, TypeError, RecursionError):
-                    tool = from_mcp(
-                        definition,
-                        server=self._settings.name,
-                        identity=self._settings.identity,
-                        trusted=self._settings.trusted,
-                    )
-                    found[tool.name] = tool
-        except MCPError as error:
-            if error.code == _CONNECTION_CLOSED:
-                raise LostError(str(error)) from error
-            if error.code != _METHOD_NOT_FOUND:  # a server of prompts or resources alone has no tools
-                raise
+        async for definition in self._listed("tools"):
+            with suppress(ValueError, TypeError, RecursionError):
+                tool = from_mcp(
+                    definition,
+                    server=self._settings.name,
+                    identity=self._settings.identity,
+                    trusted=self._settings.trusted,
+                )
+                found[tool.name] = tool
         return tuple(tool for tool in found.values() if self._settings.takes(tool.name))
 
-    async def _definitions(self) -> AsyncIterator[dict[str, Any]]:
-        cursor: str | None = None
-        seen: set[str | None] = set()
-        while cursor not in seen:  # a server that repeats a cursor would have us list for ever
-            seen.add(cursor)
-            page = await self._client.list_tools(cursor=cursor, cache_mode="refresh")
-            for tool in page.tools:
-                yield tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+    async def prompts(self) -> tuple[Prompt, ...]:
+        """The prompts of all pages."""
+        return tuple([prompt_from_mcp(each, self._settings.name) async for each in self._listed("prompts")])
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
+        """The text of a prompt for these arguments."""
+        with self._errors():
+            result = await self._client.get_prompt(name, dict(arguments))
+        return prompt_text(map(_plain, result.messages), self._max_bytes)
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource, of all its parts. Raises ServerError where it holds none."""
+        with self._errors():
+            result = await self._client.read_resource(uri, cache_mode="refresh")
+        parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents]
+        text = result_text(parts, None, self._max_bytes)
+        if not any("text" in part["resource"] for part in parts):
+            raise ServerError(f"no text: {text}")
+        return text
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
         """The result as text, an error that the tool reports too; raises LostError if the connection ends."""
-        from mcp.shared.exceptions import MCPError
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if tell is not None:
                 tell(progress, total, message)
 
-        try:
+        with self._errors():
             result = await self._client.call_tool(name, arguments, progress_callback=report)
+        text = result_text(list(map(_plain, result.content)), result.structured_content, self._max_bytes)
+        return Outcome("error" if result.is_error else "ok", text)
+
+    async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:
+        """The definitions of all pages; none of a server that has nothing of this kind."""
+        from mcp.shared.exceptions import MCPError
+
+        fetch = self._client.list_tools if kind == "tools" else self._client.list_prompts
+        cursor: str | None = None
+        seen: set[str | None] = set()
+        while cursor not in seen:  # a server that repeats a cursor would have us list for ever
+            seen.add(cursor)
+            try:
+                page = await fetch(cursor=cursor, cache_mode="refresh")
+            except MCPError as error:
+                if error.code == _CONNECTION_CLOSED:
+                    raise LostError(str(error)) from error
+                if error.code == _METHOD_NOT_FOUND:
+                    return
+                raise
+            for definition in getattr(page, kind):
+                yield _plain(definition)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            yield
         except MCPError as error:
-            if error.code != _INVALID_PARAMS and self._settings.url is not None:
+            if error.code not in _ANSWERS and self._settings.url is not None:
                 self._watch.connection_lost()  # perhaps its session has expired: connect anew next time
             if error.code == _CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
             raise
-        content = [block.model_dump(by_alias=True, exclude_none=True) for block in result.content]
-        text = result_text(content, result.structured_content, self._max_bytes)
-        return Outcome("error" if result.is_error else "ok", text)
+
+
+def _plain(value: "BaseModel") -> dict[str, Any]:
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)

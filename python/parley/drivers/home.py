@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from parley import conduct, engine
 from parley.chat.transcript import Transcript
+from parley.drivers.asked import Asker
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
@@ -43,11 +44,14 @@ class Home:
         *,
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
+        asker: Asker | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust."""
         self.settings = self._own = settings
         self.environ = environ
-        self.hub = Hub({}, environ=environ, max_bytes=settings.loop.result_max_bytes)
+        self.hub = Hub(
+            {}, environ=environ, max_bytes=settings.loop.result_max_bytes, asker=asker, folder=folder
+        )
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
         self._trust = trust
@@ -144,7 +148,9 @@ class Home:
         turn = TurnPorts(
             self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings, self._prompting
         )
-        return engine.Ports(document, turn, turn, ledger, recorded, FileReferences(folder))
+        return engine.Ports(
+            document, turn, turn, ledger, recorded, FileReferences(folder, self.hub.read_resource)
+        )
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""

@@ -6,14 +6,19 @@ is done in a thread, when the first server is needed.
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from parley.drivers.asked import Answers, Asker
 from parley.drivers.connection import Connector
-from parley.drivers.owner import Owner, Progress
+from parley.drivers.contact import Progress
+from parley.drivers.owner import Owner
 from parley.drivers.reaper import Reaper
+from parley.errors import ServerError
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.prompts import Prompt
 from parley.tools.results import MAX_BYTES, Outcome
 from parley.tools.servers import ServerSettings, ServerStatus
 
@@ -25,6 +30,7 @@ class Hub:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
     `patience_s` is how long a slow server may hold up the catalogue: what comes later is in the next one.
+    `asker` is who fills in forms of servers, None if nobody does; `folder` says where the user works.
     """
 
     def __init__(
@@ -34,10 +40,14 @@ class Hub:
         environ: Mapping[str, str] | None = None,
         max_bytes: int = MAX_BYTES,
         patience_s: float = PATIENCE_S,
+        asker: Asker | None = None,
+        folder: Callable[[], Path] = Path.cwd,
     ) -> None:
         self._patience_s = patience_s
         self._reaper = Reaper()
-        self._connector = Connector(os.environ if environ is None else environ, self._reaper, max_bytes)
+        self._connector = Connector(
+            os.environ if environ is None else environ, self._reaper, Answers(asker, folder), max_bytes
+        )
         self._owners: dict[str, Owner] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
@@ -60,10 +70,7 @@ class Hub:
 
     async def catalogue(self) -> Catalogue:
         """The tools of all enabled servers; those that fail contribute nothing, `status` says why."""
-        if not self._closed:
-            wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
-            await asyncio.gather(*(owner.listed(self._patience_s) for owner in wanted))
-        tools = [tool for owner in self._owners.values() if owner.state == "ready" for tool in owner.tools]
+        tools = [tool for owner in await self._ready() for tool in owner.tools]
         if Catalogue.of(tools) != self._catalogue:
             self._catalogue = Catalogue.of(tools)
         return self._catalogue
@@ -75,10 +82,42 @@ class Hub:
 
         `progress` is told (progress, total or None, message or None) while the tool runs.
         """
-        owner = self._owners.get(tool.server)
-        if self._closed or owner is None or not owner.settings.enabled:
-            return Outcome("error", f"MCP server '{tool.server}' is not available")
+        try:
+            owner = self._available(tool.server)
+        except ServerError as error:
+            return Outcome("error", str(error))
         return await owner.call(tool, arguments, progress)
+
+    async def read_resource(self, server: str, uri: str) -> str:
+        """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""
+        what = f"Resource '{uri}' of MCP server '{server}'"
+        return await self._available(server).ask(what, lambda session: session.resource(uri))
+
+    async def prompts(self) -> tuple[Prompt, ...]:
+        """The prompts of all enabled servers, by server; those that fail contribute nothing."""
+        lists = (
+            owner.ask(f"MCP server '{owner.settings.name}'", lambda session: session.prompts())
+            for owner in await self._ready()
+        )
+        found = await asyncio.gather(*lists, return_exceptions=True)
+        return tuple(prompt for prompts in found if isinstance(prompts, tuple) for prompt in prompts)
+
+    async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
+        """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""
+        what = f"Prompt '{name}' of MCP server '{server}'"
+        return await self._available(server).ask(what, lambda session: session.prompt(name, arguments or {}))
+
+    async def _ready(self) -> list[Owner]:
+        if not self._closed:
+            wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
+            await asyncio.gather(*(owner.listed(self._patience_s) for owner in wanted))
+        return [owner for owner in self._owners.values() if owner.state == "ready"]
+
+    def _available(self, server: str) -> Owner:
+        owner = self._owners.get(server)
+        if self._closed or owner is None or not owner.settings.enabled:
+            raise ServerError(f"MCP server '{server}' is not available")
+        return owner
 
     def status(self) -> tuple[ServerStatus, ...]:
         """How each server is, in the order of the settings."""

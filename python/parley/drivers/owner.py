@@ -6,65 +6,20 @@ when to start, restart and give up; nothing of the SDK: a `Session` does the tal
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from typing import Any, Protocol
+from contextlib import AsyncExitStack, suppress
+from typing import Any, TypeVar
 
+from parley.drivers.contact import Connect, LostError, Progress, Session, Watch
 from parley.drivers.tail import Tail
 from parley.errors import ParleyError, ServerError
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State
 
-Progress = Callable[[float, float | None, str | None], None]
+T = TypeVar("T")
 
 _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
-
-
-class LostError(ServerError):
-    """The connection ended under a call."""
-
-
-class Session(Protocol):
-    """A connected server."""
-
-    protocol: str
-
-    async def tools(self) -> tuple[Tool, ...]:
-        """The tools it offers now."""
-
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
-        """The result of one call, `tell` hearing of its progress; raises LostError if the connection ends."""
-
-
-class Watch:
-    """What a session reports while nobody asks it: the tools changed, the connection ended."""
-
-    def __init__(self, settled: asyncio.Event) -> None:
-        self.event = asyncio.Event()
-        self._settled = settled
-        self.changed = False
-        self.lost = False
-        self.stopping = False
-
-    def tools_changed(self) -> None:
-        """The list of tools is out of date."""
-        self.changed = True
-        self._settled.clear()
-        self.event.set()
-
-    def connection_lost(self) -> None:
-        """The server is gone, or its session is."""
-        self.lost = True
-        self.event.set()
-
-    def stop(self) -> None:
-        """The server is wanted no more."""
-        self.stopping = True
-        self.event.set()
-
-
-Connect = Callable[[ServerSettings, Tail, Watch], AbstractAsyncContextManager[Session]]
 
 
 class Owner:
@@ -85,7 +40,7 @@ class Owner:
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._watch = Watch(self._settled)
-        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._failures = 0
         self._started_at = 0.0
 
@@ -119,16 +74,29 @@ class Owner:
 
     async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress | None) -> Outcome:
         """The result of `tool`, which must still be what it was when the call was approved."""
+
+        async def call(session: Session) -> Outcome:
+            if reason := self._changed(tool):
+                raise ServerError(f"{name} {reason}")
+            return await session.call(tool.name, arguments, progress)
+
+        name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
+        try:
+            return await self.ask(name, call)
+        except ServerError as error:
+            return Outcome("error", str(error))
+
+    async def ask(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
+        """What comes of `work` with the server, which is started if need be; `what` it is, for messages.
+
+        Raises ServerError for whatever goes wrong.
+        """
         self._start()
         await self._settled.wait()  # comes, at the latest when the start has taken too long
         session = self._session
         if session is None:
-            return Outcome("error", self._error or f"MCP server '{self.settings.name}' was stopped")
-        digest = next((other.digest for other in self.tools if other.name == tool.name), None)
-        if digest != tool.digest:
-            reason = "has changed its definition since" if digest else "is no longer offered"
-            return Outcome("error", f"Tool '{tool.name}' of MCP server '{self.settings.name}' {reason}")
-        task = asyncio.get_running_loop().create_task(self._ask(session, tool, arguments, progress))
+            raise ServerError(self._error or f"MCP server '{self.settings.name}' was stopped")
+        task = asyncio.get_running_loop().create_task(self._within_time(session, what, work))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return await task  # cancelled with whoever waits for it
@@ -239,24 +207,29 @@ class Owner:
         if calls:
             await asyncio.wait(calls)
 
-    async def _ask(
-        self, session: Session, tool: Tool, arguments: dict[str, Any], progress: Progress | None
-    ) -> Outcome:
-        name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
+    async def _within_time(self, session: Session, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
         seconds = self.settings.timeout_s
         try:
-            async with asyncio.timeout(seconds):
-                return await session.call(tool.name, arguments, progress)
-        except TimeoutError:
-            return Outcome("error", f"{name} gave no answer within {seconds:g} s")
-        except LostError:
-            return Outcome("error", self._ended())
-        except asyncio.CancelledError:
+            async with self._watch.clock.limit(seconds):
+                return await work(session)
+        except TimeoutError as error:
+            raise ServerError(f"{what} gave no answer within {seconds:g} s") from error
+        except LostError as error:
+            raise ServerError(self._ended()) from error
+        except ServerError:
+            raise
+        except asyncio.CancelledError as error:
             if self._session is session:
                 raise  # whoever waited has gone
-            return Outcome("error", self._ended())
-        except Exception as failure:  # noqa: BLE001 - a tool's failure is a result
-            return Outcome("error", f"{name} failed: {_cause(failure)}")
+            raise ServerError(self._ended()) from error
+        except Exception as failure:
+            raise ServerError(f"{what} failed: {_cause(failure)}") from failure
+
+    def _changed(self, tool: Tool) -> str:
+        digest = next((other.digest for other in self.tools if other.name == tool.name), None)
+        if digest == tool.digest:
+            return ""
+        return "has changed its definition since" if digest else "is no longer offered"
 
     def _ended(self) -> str:
         self._tail.drain()

@@ -1,35 +1,46 @@
-"""The texts that questions refer to: files of the working directory.
+"""The texts that questions refer to: files of the working directory, resources of MCP servers.
 
-Only what is inside the working directory is read, links resolved, nothing hidden, and only text, up to a
-bound: a question may have been written by somebody else.
+Of files only what is inside the working directory is read, links resolved, nothing hidden, and only text,
+up to a bound: a question may have been written by somebody else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from parley.chat.grammar import fit
 from parley.chat.references import Brought, Reference, Resource
-from parley.tools.results import size_text
+from parley.errors import ServerError
+from parley.tools.results import size_text, visible
 
 MOST_BYTES = 262_144
 MOST_FILES = 100
 
 
 class FileReferences:
-    """Implements the engine's references; `folder` says what the working directory is now."""
+    """Implements the engine's references; `folder` says what the working directory is now.
 
-    def __init__(self, folder: Callable[[], Path]) -> None:
+    `resource` reads a resource of a server, by its URI; it raises ServerError.
+    """
+
+    def __init__(self, folder: Callable[[], Path], resource: Callable[[str, str], Awaitable[str]]) -> None:
         self._folder = folder
+        self._resource = resource
 
     async def bring(self, reference: Reference) -> Sequence[Brought]:
         """The text of a file, or of all files of a glob; a line that says why where there is none."""
         if isinstance(reference, Resource):
-            what = f"{reference.server}:{reference.uri}"
-            return [_missing(what, "resources of servers cannot be read yet")]
+            return [await self._read(reference)]
         return await asyncio.to_thread(_files, self._folder().resolve(), reference.name)
+
+    async def _read(self, reference: Resource) -> Brought:
+        name = f"{reference.server}:{reference.uri}"
+        try:
+            return Brought(name, fit(await self._resource(reference.server, reference.uri)))
+        except ServerError as error:
+            return _missing(name, " ".join(visible(str(error)).split()))
 
 
 def _files(folder: Path, name: str) -> Sequence[Brought]:

@@ -24,7 +24,8 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 class ServerSettings:
     """One server: `builtin` (the mock server, in this process), or a command (stdio), or a url (HTTP).
 
-    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all.
+    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
+    know the working directory.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ServerSettings:
     timeout_s: float = 60.0
     start_timeout_s: float = 30.0
     trusted: bool = False
+    roots: bool = False
     builtin: bool = False
 
     @property

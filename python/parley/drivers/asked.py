@@ -1,0 +1,79 @@
+"""What MCP servers ask of us while they work: a form for the user, and the directory the user works in.
+
+What nobody here can answer is not offered to them, and refused if they ask all the same. That goes for
+sampling, too: no server makes our model talk. The same answers serve requests of older servers and what a
+server of revision 2026-07-28 requires before it goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from parley.drivers.contact import Clock
+from parley.tools.results import visible
+from parley.tools.schema import check_arguments
+from parley.tools.servers import ServerSettings
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientRequestContext
+    from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, ListRootsResult
+
+
+class Asker(Protocol):
+    """The user, as somebody who fills in forms."""
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answers to a server's form, by the names in its JSON schema; None if the user declines.
+
+        Cancelled when the server is gone. The schema's texts are the server's: show them as visible text.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Who answers: the user, if there is an `asker`; `folder` says what the working directory is."""
+
+    asker: Asker | None
+    folder: Callable[[], Path]
+
+    def callbacks(self, settings: ServerSettings, clock: Clock) -> dict[str, Any]:
+        """What the SDK's client is to call; what is left out is not offered to the server."""
+        found: dict[str, Any] = {}
+        if self.asker is not None:
+            found["elicitation_callback"] = _form(self.asker, settings.name, clock)
+        if settings.roots:
+            found["list_roots_callback"] = self._roots
+        return found
+
+    async def _roots(self, _: ClientRequestContext) -> ListRootsResult | ErrorData:
+        from mcp_types import ListRootsResult, Root
+
+        folder = self.folder().resolve()
+        return ListRootsResult.model_validate({"roots": [Root.model_validate(_root(folder))]})
+
+
+def _root(folder: Path) -> dict[str, str]:
+    return {"uri": folder.as_uri(), "name": folder.name}
+
+
+def _form(asker: Asker, server: str, clock: Clock) -> Callable[..., Any]:
+    async def elicit(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        from mcp_types import ElicitResult
+
+        if params.mode != "form":  # a page to visit, named by the server: nobody is sent there
+            return ElicitResult(action="decline")
+        schema = params.requested_schema
+        with clock.standing_still():
+            content = await asker.ask(server, visible(params.message), schema)
+        if content is None:
+            return ElicitResult(action="decline")
+        if check_arguments(json.dumps(content), schema):
+            return ElicitResult(action="cancel")  # no answer to what was asked
+        return ElicitResult(action="accept", content=content)
+
+    return elicit

@@ -1,0 +1,69 @@
+"""Prompts that servers offer: what each is called and wants to know, and the text that comes of it.
+
+A prompt is for the user to choose; its text is put into a question, where it can be read before it is asked.
+Works on messages as they are in JSON; knows no SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.tools.results import MAX_BYTES, cut, result_text
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """What a prompt wants to know."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt as its server defines it."""
+
+    server: str
+    name: str
+    title: str = ""
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What a person reads: the title, else the name."""
+        return self.title or self.name
+
+
+def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
+    """The value of a definition as `prompts/list` gives it."""
+    wanted = definition.get("arguments") or ()
+    return Prompt(
+        server,
+        definition["name"],
+        definition.get("title") or "",
+        definition.get("description") or "",
+        tuple(
+            PromptArgument(each["name"], each.get("description") or "", bool(each.get("required")))
+            for each in wanted
+        ),
+    )
+
+
+def prompt_text(messages: Iterable[Mapping[str, Any]], max_bytes: int = MAX_BYTES) -> str:
+    """The messages of a `prompts/get` result as the text of one question, made visible and bounded.
+
+    What the model is made to have said before is quoted.
+    """
+    parts = []
+    for message in messages:
+        text = result_text([message.get("content")], None, max_bytes).strip("\n")
+        parts.append(_quoted(text) if message.get("role") == "assistant" else text)
+    return cut("\n\n".join(parts), max_bytes)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
