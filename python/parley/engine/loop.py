@@ -36,6 +36,7 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
         seen = await look(ports, resolve)
         step = next_step(seen.situation)
         if not moved and isinstance(step, plan.Complete):
+            await open_question(ports.document)
             return End("answered", "already answered; :ParleyRespond! regenerates")
         if moved and isinstance(step, plan.AskModel | plan.RunTools):
             step = _in_time(ports, seen.conduct, started) or step
