@@ -157,8 +157,9 @@ class Home:
         return self.settings.provider(name) or Provider(name)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Begin in a thread what takes long: the SDK of this agent's provider."""
-        loop.run_in_executor(None, partial(warm, self.provider(agent.provider).kind))
+        """Begin in a thread what takes long: to import the SDKs that a turn of this agent needs."""
+        provider = self.provider(agent.provider)
+        loop.run_in_executor(None, partial(warm, provider.kind, provider.builtin))
 
     async def _demo_url(self) -> str:
         async with self._demo_lock:

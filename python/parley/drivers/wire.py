@@ -203,6 +203,7 @@ async def _payloads(response: Any) -> AsyncIterator[str]:
         yield payload
 
 
-def warm(kind: str) -> None:
-    """Import what requests of this kind need; for a thread."""
-    import_module(kind)
+def warm(kind: str, builtin: bool) -> None:
+    """Import what a turn with this kind of provider needs, the first first; for a thread."""
+    for name in (kind, *(["parley.demo.server"] if builtin else []), "mcp", "jsonschema"):
+        import_module(name)

@@ -91,10 +91,14 @@ def _null(_: str) -> None:
     """NaN and the infinities are no JSON, and no field that matters holds one."""
 
 
+_JSON = json.JSONDecoder(parse_constant=_null)
+"""Made once: a stream holds thousands of payloads."""
+
+
 def decode_payload(payload: str) -> Mapping[str, Any]:
     """A payload as the JSON object it must be; raises ModelError for anything else."""
     try:
-        value = json.loads(payload, parse_constant=_null)
+        value = _JSON.decode(payload)
     except (ValueError, RecursionError) as error:
         raise ModelError(
             "The provider sent an event that is not JSON.", reason="an unreadable event"
