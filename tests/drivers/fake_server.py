@@ -1,8 +1,8 @@
 """A stdio MCP server of an older revision, of the standard library alone, that goes wrong when told to.
 
-`python fake_server.py [--die | --mute | --stubborn | --more | --many | --odd | --pages N]`; what it hears of
-interest goes to stderr. `--more` adds tools that ask their client or are out of proportion, `--many` three
-hundred, `--odd` one of a long name and two of schemas that are none.
+`python fake_server.py [--die | --mute | --stubborn | --more | --many | --odd | --broken | --pages N]`; what
+it hears of interest goes to stderr. `--more` adds tools that ask their client or are out of proportion, `--many`
+three hundred, `--odd` one of a long name and one of a schema that is none, `--broken` no definition at all.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 TOOLS = ["echo", "die", "hang", "junk", "flood", "grow", "break"]
-MORE = ["ask", "roots", "sample", "huge"]
+MORE = ["ask", "roots", "sample", "huge", "spill"]
 ASKED = {
     "ask": (
         "elicitation/create",
@@ -117,9 +117,12 @@ def page(cursor: str | None) -> dict[str, Any]:
     names = [*TOOLS, *extra]
     names += MORE if "--more" in sys.argv else []
     names += [f"tool_{index}" for index in range(300)] if "--many" in sys.argv else []
+    if "--broken" in sys.argv:
+        return {"tools": [{**tool("none"), "inputSchema": "none"}, {"name": 7}, 5]}
     if "--odd" in sys.argv:
-        odd = [{**tool("x.y." * 32), "inputSchema": {"type": "object", "properties": {"a": {"type": "no"}}}}]
-        return {"tools": [*map(tool, names), *odd, {**tool("none"), "inputSchema": "none"}, {"name": 7}, 5]}
+        schema = {"type": "object", "properties": {"a": {"type": "no such type", "pattern": "("}}}
+        odd = [tool("x.y." * 32), {**tool("strange"), "inputSchema": schema}]
+        return {"tools": [*map(tool, names), *odd]}
     if "--pages" not in sys.argv:
         return {"tools": [tool(name) for name in names]}
     pages, number = int(sys.argv[-1]), int(cursor or 0)
@@ -146,8 +149,10 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             print('this is not JSON\n{"neither": "is this"}', flush=True)
         case "flood":
             sys.stderr.write("".join(f"noise {line}\n" for line in range(50_000)))
+        case "spill":
+            sys.stdout.buffer.write(b"junk\n" * 2_000 + b"\xff" * 1_000_000 + b"\n")
         case "huge":
-            arguments = {"text": "ä" * (arguments["bytes"] // 2)}
+            arguments = {"text": "x" * arguments["bytes"]}
         case "ask" | "roots" | "sample":
             asked = f"q{number}"
             calls[asked] = number

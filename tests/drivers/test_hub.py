@@ -15,6 +15,7 @@ from drivers.hubs import EXTRA, MOCK, fake, heard, hub_of, only, served, tool_of
 from parley.drivers.hub import Hub
 from parley.mock_server import web_search
 from parley.tools.results import Outcome
+from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
 
 GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]})
@@ -246,6 +247,53 @@ async def test_junk_on_stdout_and_a_flood_on_stderr_disturb_nothing() -> None:
             assert await hub.call(await tool_of(hub, name), {}) == Outcome("ok", "{}")
         await until(lambda: only(hub).stderr[-1:] == ("noise 49999",))
         assert len(only(hub).stderr) == 200
+
+
+async def test_a_flood_of_junk_on_stdout_is_passed_over() -> None:
+    async with hub_of(fake("--more")) as hub:
+        assert await hub.call(await tool_of(hub, "spill"), {}) == Outcome("ok", "{}")
+        assert only(hub).state == "ready"
+
+
+async def test_a_result_of_fifty_megabytes_is_cut() -> None:
+    async with hub_of(fake("--more", timeout_s=20)) as hub:
+        result = await hub.call(await tool_of(hub, "huge"), {"bytes": 50_000_000})
+        assert result == Outcome("ok", "x" * 102_400 + "… [truncated: 49897600 bytes omitted]")
+
+
+async def test_a_server_of_three_hundred_tools_is_listed_once_and_then_from_memory() -> None:
+    async with hub_of(fake("--many")) as hub:
+        first = await hub.catalogue()
+        assert len(first.tools) == 307
+        assert await hub.catalogue() is first
+        assert await hub.call(await tool_of(hub, "tool_299"), {"a": 1}) == Outcome("ok", '{"a": 1}')
+        await hub.close()
+        assert only(hub).stderr.count("listed") == 1  # of all that was ever asked
+
+
+async def test_a_name_of_dots_and_128_characters_is_called_by_what_a_provider_takes() -> None:
+    async with hub_of(fake("--odd")) as hub:
+        ((wire, tool),) = [pair for pair in (await hub.catalogue()).tools if len(pair[1].name) == 128]
+        assert len(wire) <= 64
+        assert set(wire) <= set("xy_0123456789abcdef")
+        assert await hub.call(tool, {"a": 1}) == Outcome("ok", '{"a": 1}')
+
+
+async def test_a_schema_that_is_none_keeps_nobody_from_calling() -> None:
+    async with hub_of(fake("--odd")) as hub:
+        strange = await tool_of(hub, "strange")
+        assert check_arguments('{"a": 1}', strange.input_schema) is None
+        assert await hub.call(strange, {"a": 1}) == Outcome("ok", '{"a": 1}')
+
+
+async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:
+    async with hub_of(fake("--broken"), MOCK) as hub:
+        assert (await hub.catalogue()).names() == ("web_search",)
+        failed = hub.status()[0]
+        assert failed.state == "failed"
+        assert failed.error.startswith("MCP server 'fake': ")
+        assert "tools.0.inputSchema" in failed.error
+        assert "\n" not in failed.error
 
 
 async def test_a_changed_list_of_tools_is_a_changed_catalogue() -> None:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parley.drivers import lines
 from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
@@ -87,7 +88,12 @@ class Connector:
 
         command, args = self._reaper.launch(self._found(settings), settings.args)
         parameters = StdioServerParameters(
-            command=command, args=args, env=dict(settings.env), cwd=settings.cwd
+            command=command,
+            args=args,
+            env=dict(settings.env),
+            cwd=settings.cwd,
+            encoding=lines.NAME,
+            encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=tail.open())
 

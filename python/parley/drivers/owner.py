@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
+_CAUSE_SHOWN = 300
 
 
 class Owner:
@@ -242,7 +243,8 @@ class Owner:
             return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
         if isinstance(cause, ParleyError):
             return str(cause)
-        return f"MCP server '{self.settings.name}': {cause or type(cause).__name__}{self._last_words()}"
+        told = " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__
+        return f"MCP server '{self.settings.name}': {told}{self._last_words()}"
 
     def _last_words(self) -> str:
         return f"; its last words: {self._tail.lines[-1]}" if self._tail.lines else ""

@@ -1,0 +1,29 @@
+"""Lines arrive whole, however they were cut, in linear time, and none fills the memory."""
+
+import codecs
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.drivers.lines import NAME, Lines
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
+def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: list[int]) -> None:
+    decoder, places = Lines("replace"), [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
+    pieces = [decoder.decode(text[a:b]) for a, b in pairwise(places)]
+    assert all(piece.endswith("\n") for piece in pieces if piece)
+    whole = "".join((*pieces, decoder.decode(b"", True)))
+    assert whole == b"\n".join(text.split(b"\n")).decode("utf-8", "replace")
+
+
+def test_a_line_that_would_fill_the_memory_is_dropped_and_the_next_one_is_not() -> None:
+    decoder = Lines("strict", most=10)
+    pieces = [decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")]
+    assert pieces == ["", "", "", "", "next one\n"]
+
+
+def test_it_is_an_encoding_that_writes_as_utf_8_does() -> None:
+    assert "grün\n".encode(NAME) == "grün\n".encode()
+    assert codecs.getincrementaldecoder(NAME) is Lines
