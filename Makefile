@@ -1,6 +1,7 @@
 # make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
 # make test    run all tests
 # make check   formatting, lint, types and tests: what has to pass before anything is merged
+# make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
 # make format  put Python and Lua into shape
 # make bench   measure, on this machine
 
@@ -8,6 +9,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 STYLUA := .tools/node_modules/.bin/stylua
 LUA := lua plugin build.lua
+GUESTS := .tools/guests
+NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
+  memory@2026.8.31 sequential-thinking@2026.8.31)
+PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
 .DEFAULT_GOAL := check
 
 # uv where there is one, since it is faster; else the standard library's venv and pip.
@@ -28,6 +33,20 @@ demo: .venv/.stamp
 
 test: .venv/.stamp
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+
+guests: $(GUESTS)/.stamp
+
+$(GUESTS)/.stamp: Makefile
+	@echo "installing MCP servers to test with into $(GUESTS) ..."
+	@npm install --silent --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
+	@if command -v uv >/dev/null; then \
+	  uv venv --quiet --allow-existing --python '>=3.11' $(GUESTS)/python && \
+	  uv pip install --quiet --python $(GUESTS)/python/bin/python $(PYPI_GUESTS); \
+	else \
+	  $(PYTHON) -m venv $(GUESTS)/python && \
+	  $(GUESTS)/python/bin/python -m pip install --quiet --disable-pip-version-check $(PYPI_GUESTS); \
+	fi
+	@touch $@
 
 lint: .venv/.stamp $(STYLUA)
 	@$(BIN)/ruff format --quiet --check python rplugin tests
@@ -53,4 +72,4 @@ $(STYLUA):
 clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
 
-.PHONY: demo test lint check format bench clean
+.PHONY: demo test guests lint check format bench clean

@@ -1,8 +1,8 @@
 """A stdio MCP server of an older revision, of the standard library alone, that goes wrong when told to.
 
 `python fake_server.py [--die | --mute | --stubborn | --more | --many | --odd | --broken | --pages N]`; what
-it hears of interest goes to stderr. `--more` adds tools that ask their client or are out of proportion, `--many`
-three hundred, `--odd` one of a long name and one of a schema that is none, `--broken` no definition at all.
+it hears of interest goes to stderr. `--more` adds tools that ask their client or are out of proportion,
+`--many` three hundred, `--odd` one of a long name and one of a schema that is none, `--broken` no definition.
 """
 
 import json

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_S = 5.0
 
 _log = logging.getLogger(__name__)
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
 
 
 class Connector:

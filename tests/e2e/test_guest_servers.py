@@ -1,0 +1,177 @@
+"""Servers that nobody here wrote: each is listed, approved and called, and its result is in the chat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivers.hubs import heard, tool_of, until
+from e2e.desk import Desk, Sitting, proposals, read
+from parley.drivers.hub import Hub
+from parley.settings import Mcp, Settings, Status
+from parley.tools.servers import ServerSettings
+
+GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
+NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"
+
+pytestmark = pytest.mark.skipif(
+    not (GUESTS / ".stamp").exists(), reason="the servers of others are not installed: make guests"
+)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A server, a call of one of its tools, and what its result holds; `~` is the test's folder."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    result: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    home: Path = NPM
+
+    def settings(self, folder: Path) -> ServerSettings:
+        args = tuple(each.replace("~", str(folder)) for each in self.args)
+        env = {name: value.replace("~", str(folder)) for name, value in self.env.items()}
+        return ServerSettings("guest", str(self.home / f"mcp-server-{self.server}"), args, env)
+
+
+THOUGHT = {"thought": "so", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+MEMORY = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}]}
+ZONES = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+LOCAL = [
+    Guest("everything", "get-sum", {"a": 20, "b": 22}, "42"),
+    Guest("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
+    Guest("memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}),
+    Guest("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
+    Guest("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), home=PYPI),
+    Guest("git", "git_status", {"repo_path": "~"}, "note.txt", home=PYPI),
+]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    (tmp_path / "note.txt").write_text("what the note says\n", encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    return Desk(tmp_path)
+
+
+def settings(server: ServerSettings) -> Settings:
+    return Settings(agent="Demo", mcp=Mcp({server.name: server}), status=Status(llm=False))
+
+
+async def ready(hub: Hub) -> None:
+    """Waits for the server, however slow the machine is."""
+    await hub.catalogue()
+    await until(lambda: hub.status()[0].state in ("ready", "failed"), 30)
+    assert hub.status()[0].state == "ready", hub.status()[0]
+
+
+async def played(sitting: Sitting, path: Path) -> str:
+    """The result of the one call that a chat asks for, after a yes."""
+    await ready(sitting.home.hub)
+    assert (await sitting.respond(path)).kind == "waiting"
+    assert len(proposals(path)) == 1
+    assert (await sitting.choose(path, "ya")).kind == "complete"
+    result = proposals(path)[0].result
+    assert result is not None
+    assert result.status == "ok"
+    return result.body
+
+
+@pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
+async def test_a_server_over_stdio_is_called_from_a_chat(desk: Desk, guest: Guest) -> None:
+    arguments = json.dumps(guest.arguments).replace("~", str(desk.folder))
+    path = desk.chat(f"💬: call {guest.tool} {arguments}\n")
+    async with desk.sit_down(settings(guest.settings(desk.folder))) as sitting:
+        assert guest.result in await played(sitting, path)
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[str]:
+    """The address of a server over Streamable HTTP."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        NPM / "mcp-server-everything",
+        "streamableHttp",
+        env={**os.environ, "PORT": str(port)},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(30):
+            while b"listening on port" not in await process.stderr.readline():
+                assert process.returncode is None
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+async def test_a_server_over_http_is_called_from_a_chat(desk: Desk) -> None:
+    path = desk.chat('💬: call echo {"message": "over the net"}\n')
+    async with served() as url, desk.sit_down(settings(ServerSettings("guest", url=url))) as sitting:
+        assert await played(sitting, path) == "Echo: over the net"
+
+
+async def test_a_resource_is_brought_into_the_question(desk: Desk) -> None:
+    path = desk.chat("💬: say: @@guest:demo://resource/static/document/features.md@@\n")
+    async with desk.sit_down(settings(LOCAL[0].settings(desk.folder))) as sitting:
+        await ready(sitting.home.hub)
+        assert (await sitting.respond(path)).kind == "complete"
+    question = read(path).exchanges[0].question
+    assert question is not None
+    assert "# Everything Server - Features" in question.text
+
+
+async def test_a_prompt_is_listed_and_filled_in(desk: Desk) -> None:
+    hub = Hub({"guest": LOCAL[0].settings(desk.folder)})
+    await ready(hub)
+    wanted = {prompt.name: [argument.name for argument in prompt.arguments] for prompt in await hub.prompts()}
+    assert wanted["args-prompt"] == ["city", "state"]
+    assert "Paris" in await hub.get_prompt("guest", "args-prompt", {"city": "Paris"})
+    await hub.close()
+
+
+class Red:
+    """A user who answers with a name, whatever is asked."""
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        return {"name": "Ada"}
+
+
+async def test_a_form_is_filled_in(desk: Desk) -> None:
+    hub = Hub({"guest": LOCAL[0].settings(desk.folder)}, asker=Red())
+    await ready(hub)
+
+    def asking() -> list[Any]:
+        return [tool for tool in hub.status()[0].tools if tool.name == "trigger-elicitation-request"]
+
+    await until(asking)  # offered once the server knows who it talks to
+    outcome = await hub.call(asking()[0], {})
+    assert outcome.status == "ok"
+    assert "Ada" in outcome.text
+    await hub.close()
+
+
+async def test_a_server_that_may_know_it_works_in_the_working_directory(desk: Desk) -> None:
+    server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"), roots=True)
+    hub = Hub({"guest": server}, folder=lambda: desk.folder)
+    await ready(hub)
+    await heard(hub, "Updated allowed directories from MCP roots")  # it asks after it is ready
+    tool = await tool_of(hub, "list_allowed_directories")
+    assert str(desk.folder) in (await hub.call(tool, {})).text
+    await hub.close()
