@@ -81,15 +81,10 @@ def kill(nvim: Child, who: str) -> None:
 
 
 def respond(nvim: Child) -> None:
-    """`:ParleyRespond`, and the end of what comes of it; again while the dead one's host still holds the chat."""
+    """`:ParleyRespond` and what comes of it; again while the host of a dead Neovim still holds the chat."""
     for _ in range(20):
-        before = nvim.lines()
         nvim.command("messages clear")
         nvim.command("ParleyRespond")
-        nvim.until(
-            lambda before=before: nvim.lines() != before or nvim.messages(),  # type: ignore[misc]
-            "what comes of it",
-        )
         nvim.until_idle()
         if "another Neovim" not in nvim.messages():
             return
