@@ -112,7 +112,7 @@ def _start() -> _Guard:
     writer = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)  # opened here: after our end nobody could open it
     try:
-        process = subprocess.Popen(  # noqa: S603 - a constant script
+        process = subprocess.Popen(
             [_SHELL, "-c", _REAPER, "parley-reaper", str(fifo)],
             stdin=reader,
             stdout=subprocess.DEVNULL,
