@@ -156,12 +156,12 @@ class Chat:
         if "text" in reply:
             self.seen = reply["tick"], reread(shot, reply["text"], 0)
         self._revoke_undone(self.seen[1])
-        self.editor.tell("agent", self.buf, self.home.agent_name(self.seen[1].transcript, self.chosen))
         await self.draw()
 
     async def draw(self) -> Sight:
         """Draw what is found in the text that was last looked at."""
         tick, shot = self.seen
+        self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
         sight = Sight(shot.transcript, self.catalogue, self.home.ledger(self.path).view())
         await self.editor.ask("draw", self.buf, tick, found(sight))
         return sight
