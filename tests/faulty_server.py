@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-Part = bytes | Literal["cut", "silence"]
-"""What a response's body is made of: bytes, an end without an end, or nothing for ever."""
+Part = bytes | Literal["cut", "reset", "silence"]
+"""What a response's body is made of: bytes, an end without an end, the same by force, nothing for ever."""
 
 STREAM = {"content-type": "text/event-stream"}
 
@@ -89,6 +91,10 @@ class FaultyServer:
             match part:
                 case "cut":
                     return False
+                case "reset":
+                    at_once = struct.pack("ii", 1, 0)
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                    return False
                 case "silence":
                     await reader.read(1)  # until the client goes away
                     self.hung_up.set()
@@ -128,8 +134,20 @@ def _chat(*pieces: str) -> list[bytes]:
     ]
 
 
-SAYS = {"anthropic": _anthropic, "chat": _chat}
+def _responses(*pieces: str) -> list[bytes]:
+    delta = {"type": "response.output_text.delta", "output_index": 0}
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    return [
+        event({"type": "response.created", "response": {}}),
+        event({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}),
+        *(event({**delta, "delta": piece}) for piece in pieces),
+        event({"type": "response.output_item.done", "output_index": 0, "item": {"type": "message"}}),
+        event({"type": "response.completed", "response": {"status": "completed", "usage": usage}}),
+    ]
+
+
+SAYS = {"anthropic": _anthropic, "chat": _chat, "responses": _responses}
 """Per wire format the parts of a stream that says these pieces."""
 
-BEGUN = {"anthropic": 3, "chat": 1}
+BEGUN = {"anthropic": 3, "chat": 1, "responses": 3}
 """How many parts of it there are up to the end of the first piece."""

@@ -4,128 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any, Literal
 
 import pytest
-import pytest_asyncio
 
 from chats import TOOLS
+from drivers.weather import FORMATS, HTML, KEY, QUESTION, Provided, Where, World, begun, check_told, refusal
 from fakes import LoggedTools, ScriptedModel, Turns
-from faulty_server import BEGUN, SAYS, STREAM, FaultyServer, Part, Response, event
+from faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 from parley.chat.reader import parse
-from parley.chat.transcript import Exchange, Note, Question, Text, Transcript
+from parley.chat.transcript import Note, Text
 from parley.drivers.wire import Wire
 from parley.engine import End
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
-from parley.models.events import Event, Finished, TextDelta
-from parley.settings import Provider
+from parley.models.events import Finished, TextDelta
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-KEY = "a-Secret-of-no-known-shape-0123456789"
-IDLE_S = 0.05
-"""Silence to the clients of the tests of silence; a busy machine must not seem silent to the others."""
-FORMATS = ["anthropic", "chat"]
-Where = Literal["before", "after"]
-
-
-@dataclass
-class World:
-    """A server, clients that talk to it, and what they told and waited meanwhile."""
-
-    server: FaultyServer
-    wires: dict[bool, Wire]
-    waits: list[float]
-    told: list[str] = field(default_factory=list)
-    is_hasty: bool = False
-
-    @property
-    def wire(self) -> Wire:
-        return self.wires[self.is_hasty]
-
-    def plan(self, *script: Response) -> None:
-        """Begin anew with these responses."""
-        self.server.plan(*script)
-        self.is_hasty = any("silence" in response.parts for response in script)
-
-    def provider(self, kind: str, **more: Any) -> Provider:
-        family: Any = "anthropic" if kind == "anthropic" else "openai"
-        url = self.server.url + ("" if kind == "anthropic" else "/v1")
-        settings = {"base_url": url, "api_key_env": "FAULTY_KEY", "api": "auto" if family == kind else "chat"}
-        return Provider("faulty", family, **(settings | more))
-
-    async def say(self, provider: Provider, **more: Any) -> list[Event]:
-        """What the model says to a question."""
-        self.told.clear()
-        self.waits.clear()
-        ask = Ask(QUESTION, 0, provider.name, "some-model", **more)
-        return [each async for each in self.wire.stream(provider, ask, self.told.append)]
-
-    async def fail(self, provider: Provider) -> ModelError:
-        """How the model fails."""
-        with pytest.raises(ModelError) as caught:
-            await self.say(provider)
-        return caught.value
-
-
-QUESTION = Transcript((Exchange(Question((Text("hi"),))),))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[World]:
-    waits = list[float]()
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    async def no_url() -> str:
-        raise AssertionError("nothing here is built in")
-
-    async with FaultyServer() as server:
-        wires = {
-            hasty: Wire({"FAULTY_KEY": f" {KEY}\n"}, no_url, idle_s=idle_s, sleep=sleep, luck=lambda: 0.0)
-            for hasty, idle_s in ((False, 20.0), (True, IDLE_S))
-        }
-        yield World(server, wires, waits)
-        await asyncio.gather(*(wire.close() for wire in wires.values()))
-
-
-def begun(kind: str, where: Where) -> list[Part]:
-    """A stream up to a fault."""
-    return list(SAYS[kind]("Half", " of it")[: BEGUN[kind]]) if where == "after" else []
-
-
-def refusal(status: int, **headers: str) -> Response:
-    body = f'{{"error":{{"type":"x","message":"it was {KEY}\\nthat failed"}}}}'
-    return Response([body.encode()], status, {"content-type": "application/json", **headers})
-
-
-HTML = (
-    "<!DOCTYPE html><html><head><style>body { color: red }</style><script>go()</script></head><body><h1>Bad"
-    " gateway</h1><p>" + "sorry " * 500 + KEY + "</p></body></html>"
-)
-
-
-def check_told(error: ModelError, *words: str) -> None:
-    """One bounded line that names the provider, the cause and what to do, and no key."""
-    line = str(error)
-    assert "\n" not in line
-    assert line.isprintable()
-    assert len(line) < 500
-    assert line.startswith(("faulty ", "The provider ", "No key"))
-    assert any(action in line for action in ("What to do: ", ":ParleyRespond"))
-    assert KEY not in line
-    assert KEY not in error.reason
-    assert 0 < len(error.reason) <= 100
-    for word in words:
-        assert word in line
-
 
 # --- Refused requests -------------------------------------------------------------------------------------
 
@@ -134,8 +32,8 @@ REFUSALS = {
     401: (False, "check FAULTY_KEY"),
     403: (False, "check FAULTY_KEY and the account"),
     404: (False, "check the agent's model 'some-model' and the base URL"),
-    408: (True, "see :ParleyRequest"),
-    409: (True, "see :ParleyRequest"),
+    408: (True, "try :ParleyRespond again"),
+    409: (True, "try :ParleyRespond again"),
     413: (False, "shorten the chat"),
     422: (False, "see :ParleyRequest"),
     429: (True, "wait, then :ParleyRespond"),
@@ -262,7 +160,7 @@ def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
         "no object": ([b"data: [1]\n\n"], False, "not a JSON object"),
         "too deep": ([b"data: " + b"[" * 100_000 + b"\n\n"], False, "not JSON"),
         "wrong types": (
-            [event({"type": "content_block_start", "index": "x", "choices": 7})],
+            [event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})],
             False,
             "cannot be read",
         ),
@@ -381,16 +279,6 @@ async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(world: Wo
 
 
 # --- Through the loop into the file -------------------------------------------------------------------------
-
-
-class Provided:
-    """The engine's model port, over the wire."""
-
-    def __init__(self, world: World, provider: Provider, turns: Turns) -> None:
-        self.world, self.provider, self.turns = world, provider, turns
-
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        return self.world.wire.stream(self.provider, ask, self.turns.world.status)
 
 
 NOTICES = {

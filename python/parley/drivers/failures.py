@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from parley.errors import ModelError
+from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings import Provider
 
 SHOWN = 300
@@ -18,8 +19,12 @@ LONGEST_WAIT_S = 60.0
 _LOOKED_AT = 20_000
 _WHAT_TO_DO: dict[int, str] = {
     401: "the key is not accepted: check {key}",
+    402: "no credit is left: check the account",
     403: "the key may not do this: check {key} and the account",
     404: "no such model or address: check the agent's model {model!r} and the base URL",
+    407: "the proxy wants a password: check HTTPS_PROXY",
+    408: "try :ParleyRespond again",
+    409: "try :ParleyRespond again",
     413: "the request is too large: shorten the chat or lower max_full_exchanges",
     429: "too many requests, or no credit left: wait, then :ParleyRespond",
     529: "the provider is overloaded: wait, then :ParleyRespond",
@@ -48,19 +53,23 @@ def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelErr
     if status is None:
         return broken_off(provider, error.__cause__ or error, secret)
     said = bounded(_message(error), secret)
-    hint = _WHAT_TO_DO.get(
-        status, "try :ParleyRespond again" if status >= 500 else "see :ParleyRequest for what was sent"
-    )
+    is_too_long = says_too_long(said)
+    hint = SHORTEN if is_too_long else _what_to_do(status)
     headers = error.response.headers
     key = provider.api_key_env or "the provider's key"
     return ModelError(
         f"{provider.name} answered {status}{f': {said}' if said else ''}. "
         f"What to do: {hint.format(key=bounded(key), model=model)}",
-        reason=f"{provider.name} answered {status}",
+        reason=TOO_LONG if is_too_long else f"{provider.name} answered {status}",
         status=status,
         retryable=_may_be_retried(status, headers),
         retry_after=_retry_after(headers),
     )
+
+
+def _what_to_do(status: int) -> str:
+    usual = "try :ParleyRespond again" if status >= 500 else "see :ParleyRequest for what was sent"
+    return _WHAT_TO_DO.get(status, usual)
 
 
 def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from parley.chat import edits
 from parley.chat.reply import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
@@ -10,6 +13,7 @@ from parley.engine.ports import End, Ports, closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.refusals import SHORTEN, TOO_LONG
 from parley.turn import status
 from parley.turn.approval import written_key
 
@@ -30,8 +34,8 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
         await write_notice(document, "Interrupted", error.reason)
         return End("interrupted", str(error))
     if trouble := reply.trouble():
-        await write_notice(document, "Interrupted", trouble)
-        return End("interrupted", f"The reply is not complete: {trouble}. :ParleyRespond asks again")
+        await write_notice(document, "Interrupted", trouble.cause)
+        return End("interrupted", f"The reply is not complete: {trouble.cause}. What to do: {trouble.action}")
     return None
 
 
@@ -47,11 +51,22 @@ def _what_for(ask: Ask) -> str:
     )
 
 
-_TROUBLE = {
-    "length": "the reply was cut at max_tokens",
-    "context": "the conversation is larger than the model's context window",
-    "refusal": "the model refused to answer",
-    "content_filter": "the provider's content filter cut the reply",
+class _Trouble(NamedTuple):
+    """Why a reply is no complete one, and what the user can do."""
+
+    cause: str
+    action: str
+
+
+_AGAIN = ":ParleyRespond asks again"
+_EMPTY = _Trouble("the model's reply was empty", _AGAIN)
+_TROUBLE: Mapping[str, _Trouble] = {
+    "length": _Trouble("the reply was cut at max_tokens", f"set max_tokens higher; {_AGAIN}"),
+    "context": _Trouble(TOO_LONG, SHORTEN),
+    "refusal": _Trouble("the model refused to answer", f"put the question another way; {_AGAIN}"),
+    "content_filter": _Trouble(
+        "the provider's content filter cut the reply", f"put the question another way; {_AGAIN}"
+    ),
 }
 
 
@@ -117,9 +132,9 @@ class _Reply:
         await self._append(self.writer.end())
         await self.ports.document.settle()
 
-    def trouble(self) -> str | None:
+    def trouble(self) -> _Trouble | None:
         """Why the reply is no complete one, None where it is."""
         reason = self.finished.reason if self.finished else "complete"
         if not self.said and not self.calls and reason not in _TROUBLE:
-            return "the model's reply was empty"
+            return _EMPTY
         return _TROUBLE.get(reason)
