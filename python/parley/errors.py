@@ -43,5 +43,12 @@ class GoneError(ParleyError):
     """The document or the running answer was taken away (wiped, undone, deleted): the turn just ends."""
 
 
+class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
+    """The user ended the turn."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped by the user")
+
+
 class BusyError(ParleyError):
     """Another process runs a turn in the same chat."""

@@ -20,7 +20,7 @@ from parley.errors import ModelError
 from parley.models import openai_chat
 from parley.models.ask import Ask
 from parley.models.attempts import PATIENCE, Attempts
-from parley.models.events import Event, Finished
+from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.prompted import PromptAsk, reading, worded
 from parley.models.template import Template
 from parley.session import Session
@@ -40,13 +40,19 @@ Please correct these issues in your response. Ensure:
 class TextModel(ScriptedModel):
     """A model that only writes text; a reply that is an error is a refusal."""
 
-    def __init__(self, *texts: str | ModelError, prompting: Prompting | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *texts: str | ModelError,
+        prompting: Prompting | None = None,
+        patience: int | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__()
         self.texts = list(texts)
         self.delays = list[float]()
         self.told = list[str]()
         self.prompting = prompting or Prompting(
-            Attempts(**settings), sleep=self._sleep, luck=lambda: 0.5, records=None
+            Attempts(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -144,11 +150,38 @@ async def test_a_plain_answer_is_asked_for_once() -> None:
     assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is $911.\n\n💬: \n"
 
 
-async def test_a_long_text_before_a_failed_call_stays_once() -> None:
-    long = "So. " * (PATIENCE // 4 + 1)
-    chat = turns(TextModel(f"{long}\n\n{NO_QUERY[7:]}", f"{long}\n\n{CALL}"))
+LONG = "So. " * (PATIENCE // 4 + 1)
+
+
+@pytest.mark.parametrize("patience", [PATIENCE, None])
+async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
+    chat = turns(TextModel(f"{LONG}\n\n{NO_QUERY[7:]}", f"I look.\n\n{CALL}", patience=patience))
     assert await chat.run() == End("waiting")
-    assert chat.text == PROPOSED.replace("❓:", f"{long.strip()}\n\n❓:")
+    assert chat.text == PROPOSED.replace("❓:", "I look.\n\n❓:")
+    shown = "".join(event.text for event in chat.world.happenings if isinstance(event, TextDelta))
+    assert ("So." in shown) == (patience is not None)
+
+
+async def test_of_long_failures_only_the_notice_stays() -> None:
+    chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
+    assert (await chat.run()).kind == "interrupted"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n"
+
+
+async def test_the_tokens_of_failed_tries_count() -> None:
+    class Counting(TextModel):
+        async def send(self, ask: Ask) -> AsyncIterator[Event]:
+            yield Usage(10, 1)
+            async for event in super().send(ask):
+                yield event
+
+    chat = turns(Counting(NO_JSON, NO_QUERY, CALL))
+    await chat.run()
+    assert [event for event in chat.world.happenings if isinstance(event, Usage)] == [
+        Usage(10, 1),
+        Usage(20, 2),
+        Usage(30, 3),
+    ]
 
 
 async def test_text_of_a_reply_that_broke_off_stays() -> None:
@@ -195,7 +228,8 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
     await chat.press("ya")
     assert await chat.run() == End("complete")
     assert [ask.mode for ask in model.asks if isinstance(ask, PromptAsk)] == ["auto", "json", "json"]
-    assert model.told == ["tiny has no tools of its own: they are described to it in words"]
+    told = [event.text for event in chat.world.happenings if isinstance(event, Aside)]
+    assert told == ["tiny has no tools of its own: they are described to it in words"]
 
 
 async def test_other_refusals_are_told() -> None:

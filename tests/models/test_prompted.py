@@ -23,7 +23,16 @@ from parley.chat.transcript import (
 from parley.models import anthropic, openai_chat
 from parley.models.ask import Ask
 from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Shown
-from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.events import (
+    Call,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Usage,
+    Withdrawn,
+)
 from parley.models.prompted import MAX_TOKENS, PromptAsk, TryFailed, reading, worded
 from parley.models.template import builtin_templates, load_templates, template_for
 from parley.models.tool_prompt import corrections, tool_prompt
@@ -268,15 +277,11 @@ def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
     assert Attempts(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
 
 
-def shown(*tries: list[Event] | None) -> list[Event]:
-    """What is shown of tries; None is the failure of the one before."""
-    showing, events = Shown(), list[Event]()
-    for each in tries:
-        if each is None:
-            showing.failed()
-        for event in each or []:
-            events += showing.feed(event)
-    return events
+def shown(*said: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
+    """What is shown of a try that says so much."""
+    showing = Shown(patience)
+    events = [shown for event in said for shown in showing.feed(event)]
+    return [*events, *showing.failed()] if fails else events
 
 
 LONG = TextDelta("a" * (PATIENCE + 1))
@@ -285,19 +290,21 @@ DONE = Finished("complete")
 
 
 def test_of_a_short_try_that_fails_nothing_is_shown() -> None:
-    assert shown([TextDelta("bad")], None, [TextDelta("good"), LOOK, DONE]) == [TextDelta("good"), LOOK, DONE]
+    assert shown(TextDelta("bad"), fails=True) == []
+    assert shown(TextDelta("good"), LOOK, DONE) == [TextDelta("good"), LOOK, DONE]
 
 
 def test_a_long_answer_is_seen_while_it_comes() -> None:
-    assert shown([TextDelta("a"), LONG]) == [TextDelta("a"), LONG]
+    assert shown(TextDelta("a"), LONG) == [TextDelta("a"), LONG]
 
 
-def test_what_was_shown_of_a_long_try_that_failed_stays_and_the_next_adds_its_calls() -> None:
-    assert shown([LONG], None, [ThinkingDelta("x"), TextDelta("again"), LOOK, DONE]) == [LONG, LOOK, DONE]
+def test_what_was_shown_of_a_long_try_that_failed_is_withdrawn() -> None:
+    assert shown(LONG, TextDelta("b"), fails=True) == [LONG, TextDelta("b"), Withdrawn()]
 
 
-def test_what_was_shown_of_a_long_try_that_failed_stays_and_the_next_adds_its_answer() -> None:
-    assert shown([LONG], None, [LONG, DONE]) == [LONG, TextDelta("\n\n"), LONG, DONE]
+def test_without_patience_nothing_is_ever_withdrawn() -> None:
+    assert shown(LONG, LONG, fails=True, patience=None) == []
+    assert shown(LONG, DONE, patience=None) == [LONG, DONE]
 
 
 # --- Templates --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.models.spoken import Failed, Found, Prose, ToolLimitReached, UserCancelled
+from parley.models.spoken import Failed, Found, Prose, ToolLimitReached
 from parley.models.tool_prompt import written
 from parley.models.xml_tools import XmlParser
 from spoken_corpus import TOOLS, cases, expected, read
@@ -95,15 +95,6 @@ def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogC
         "Tool limit reached after tool #1, stopping generation",
         "Collected 3 content blocks before tool limit",
     ]
-
-
-def test_a_user_who_cancels_is_something_else() -> None:
-    parser = XmlParser(TOOLS)
-    parser.feed("a")
-    parser.cancel()
-    with pytest.raises(UserCancelled, match="Streaming cancelled by user"):
-        parser.feed("b")
-    assert not issubclass(UserCancelled, ToolLimitReached)
 
 
 def test_prose_is_said_at_once_and_a_call_when_it_is_complete() -> None:

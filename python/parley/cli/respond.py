@@ -101,6 +101,8 @@ class _Told:
                 say(f"\n❓ {tool.server}/{tool.name} {proposal.call.arguments}")
             case engine.CallEnded(_, result):
                 say(f"🛠️ {result.body}\n")
+            case engine.Aside(text):
+                complain(text)
             case _:
                 pass
 

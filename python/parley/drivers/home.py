@@ -45,8 +45,12 @@ class Home:
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
         asker: Asker | None = None,
+        patience: int | None = None,
     ) -> None:
-        """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust."""
+        """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
+
+        `patience` is `Prompting`'s: only where what is shown can be taken back.
+        """
         self.settings = self._own = settings
         self.environ = environ
         self.hub = Hub(
@@ -60,7 +64,7 @@ class Home:
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
         wanted = settings.prompt_tools
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
-        self._prompting = Prompting(attempts, wanted.records)
+        self._prompting = Prompting(attempts, wanted.records, patience)
         self._templates, _ = load_templates(wanted.templates)
         self._demo: DemoServer | None = None
         self._demo_lock = asyncio.Lock()

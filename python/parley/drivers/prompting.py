@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.attempts import Attempts, Shown
-from parley.models.events import Call, Event, TextDelta
+from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.prompted import PromptAsk, TryFailed
 
 Send: TypeAlias = Callable[[Ask], AsyncIterator[Event]]
@@ -36,19 +36,23 @@ _REFUSALS = (
 class Prompting:
     """Asks models for replies with tool calls, whatever they know of tools. One for a process.
 
-    `records` is a file that gets a line of JSON for each reply that was corrected after failures.
+    `records` is a file that gets a line of JSON for each reply that was corrected after failures. `patience`
+    are the characters after which a reply is shown that may still fail; None where what was shown cannot be
+    taken back.
     """
 
     def __init__(
         self,
         attempts: Attempts | None = None,
         records: str | None = None,
+        patience: int | None = None,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
         self._attempts = attempts or Attempts()
         self._records = Path(records).expanduser() if records else None
+        self._patience = patience
         self._sleep = sleep
         self._luck = luck
         self._without_tools = set[tuple[str, str]]()
@@ -77,14 +81,14 @@ class Prompting:
         else:
             return
         self._without_tools.add((ask.provider, ask.model))
-        tell(f"{ask.model} has no tools of its own: they are described to it in words")
+        yield Aside(f"{ask.model} has no tools of its own: they are described to it in words")
         async for event in self._tries(send, replace(ask, mode="json"), tell):
             yield event
 
     async def _tries(self, send: Send, ask: PromptAsk, tell: Tell) -> AsyncIterator[Event]:
-        attempts, shown, failed = self._attempts, Shown(), list[TryFailed]()
+        attempts, failed, shown = self._attempts, list[TryFailed](), Shown(self._patience)
         while True:
-            said = list[Event]()
+            said, shown = list[Event](), Shown(self._patience, shown.spent)
             warmth = attempts.temperature(ask.temperature)
             try:
                 async for event in send(replace(ask, errors=attempts.errors, temperature=warmth)):
@@ -92,6 +96,8 @@ class Prompting:
                     for each in shown.feed(event):
                         yield each
             except TryFailed as failure:
+                for each in shown.failed():
+                    yield each
                 attempts = attempts.after(str(failure))
                 failed.append(failure)
                 if attempts.is_exhausted:
@@ -103,7 +109,6 @@ class Prompting:
             else:
                 self._record(ask, failed, said)
                 return
-            shown.failed()
             tell(f"The tool call failed, retry {len(failed)} of {attempts.max_retries}...")
             await self._sleep(attempts.delay_s(self._luck()))
 

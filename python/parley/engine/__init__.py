@@ -21,8 +21,10 @@ from parley.engine.ports import (
     Tools,
     World,
 )
+from parley.models.events import Aside
 
 __all__ = [
+    "Aside",
     "CallBegan",
     "CallEnded",
     "Change",

@@ -12,7 +12,17 @@ from parley.engine.notices import write_notice
 from parley.engine.ports import End, Ports, closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
-from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.events import (
+    Aside,
+    Call,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Usage,
+    Withdrawn,
+)
 from parley.models.refusals import SHORTEN, TOO_LONG
 from parley.turn import status
 from parley.turn.approval import written_key
@@ -22,8 +32,8 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
     """Stream one reply into the document; an End where the turn cannot go on from it."""
     document = ports.document
     ports.world.status(_what_for(ask))
-    await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
     reply = _Reply(ports, ask)
+    await reply.begin()
     try:
         async with closing(ports.model.stream(ask)) as events:
             async for event in events:
@@ -82,6 +92,10 @@ class _Reply:
         self.finished: Finished | None = None
         self._block = False
 
+    async def begin(self) -> None:
+        """Room for what comes."""
+        await self.ports.document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
+
     async def take(self, event: Event) -> None:
         """One event of the model."""
         self.ports.world.happened(event)
@@ -98,7 +112,9 @@ class _Reply:
                 self.calls.append(call)
             case Finished():
                 self.finished = event
-            case Usage():
+            case Withdrawn():
+                await self._withdraw()
+            case Usage() | Aside():
                 pass
 
     async def _append(self, text: str) -> None:
@@ -118,6 +134,13 @@ class _Reply:
         if made:
             await self.ports.document.settle()
             await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
+
+    async def _withdraw(self) -> None:
+        """Nothing of what was said so far stays."""
+        await self.ports.document.settle()
+        await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
+        self.writer, self.said, self._block = ReplyWriter(), False, False
+        await self.begin()
 
     async def end(self) -> None:
         """The reply is through: write what was held back, then its calls."""

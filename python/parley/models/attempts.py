@@ -1,6 +1,6 @@
 """Trying again: what each further try of a request is like, and what of a try may be shown while it runs.
 
-Pure values: nobody waits here. Knows nothing of what made a try fail beyond its words.
+Nobody waits here. Knows nothing of what made a try fail beyond its words.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 PATIENCE = 240
-"""Characters of a reply that are held back till it is known to be sound: a call comes within the first few
-lines or not at all, and a longer answer is to be seen while it comes."""
+"""Characters of a reply that are held back where a person looks on: a call comes within the first few lines
+or not at all, and a longer answer is to be seen while it comes."""
 
 USUAL_TEMPERATURE = 0.7
 """What models are run at when nobody says so, more or less: from there it is lowered."""
@@ -49,43 +49,39 @@ class Attempts:
 
 
 class Shown:
-    """What of a request's tries reaches the file: nothing of one that fails before `PATIENCE` is over.
+    """What of one try is shown while it runs: a short one when it is known to be sound, a longer one as it
+    comes, and then it is withdrawn should it fail.
 
-    What was shown of a longer one stays, and of the next only its calls are taken, or its answer if there
-    are none.
+    `patience` are the characters of a short one; None: none is ever withdrawn. Usage is told at once, on top
+    of what the tries before have `spent`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: int | None, spent: Usage | None = None) -> None:
+        self._patience = patience
+        self._before = self.spent = spent or Usage()
         self._held = list[Event]()
         self._length = 0
-        self._is_open = self._has_shown = False
+        self._is_open = False
 
     def feed(self, event: Event) -> Iterator[Event]:
         """What may be shown now."""
-        if self._is_open:
-            yield event
+        if isinstance(event, Usage):
+            self.spent = self._before + event
+            yield self.spent
             return
         self._held.append(event)
         if isinstance(event, TextDelta | ThinkingDelta):
             self._length += len(event.text)
-        is_long = self._length > PATIENCE and not self._has_shown
-        if is_long or isinstance(event, Finished):
+        is_long = self._patience is not None and self._length > self._patience
+        if self._is_open or is_long or isinstance(event, Finished):
             yield from self.rest()
 
     def rest(self) -> Iterator[Event]:
         """What is held back, since the reply ends here or is broken off."""
         held, self._held, self._is_open = self._held, [], True
-        yield from self._beside(held) if self._has_shown else held
+        yield from held
 
-    def failed(self) -> None:
-        """This try failed; the next begins."""
-        self._has_shown = self._has_shown or self._is_open
-        self._held, self._length, self._is_open = [], 0, False
-
-    def _beside(self, held: list[Event]) -> Iterator[Event]:
-        """What a later try adds to what was shown of an earlier one."""
-        if any(isinstance(event, Call) for event in held):
-            yield from (event for event in held if isinstance(event, Call | Usage | Finished))
-            return
-        yield TextDelta("\n\n")
-        yield from (event for event in held if not isinstance(event, ThinkingDelta | ThinkingEnd))
+    def failed(self) -> Iterator[Event]:
+        """The try failed."""
+        if self._is_open:
+            yield Withdrawn()

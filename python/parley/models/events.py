@@ -1,7 +1,7 @@
 """What a model says while it replies, whoever it is: the events that decoders make of a stream.
 
 A reply is text and thinking in the order of arrival, then its calls, then `Finished`; `Usage` may come at
-any time. Knows nothing of streams and providers.
+any time, and so may the other two. Knows nothing of streams and providers.
 """
 
 from __future__ import annotations
@@ -63,6 +63,16 @@ class Usage:
     cache_write: int = 0
     thinking: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        """Of both together."""
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.thinking + other.thinking,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -72,4 +82,16 @@ class Finished:
     detail: str = ""
 
 
-Event: TypeAlias = TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """All that the reply said so far is taken back: it failed, and another one comes in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Something the user is to know about the request; no part of the reply."""
+
+    text: str
+
+
+Event: TypeAlias = TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished | Withdrawn | Aside

@@ -73,6 +73,8 @@ class JsonExtractor:
         self._is_after_call = False
         self._code = ""
         """What closes the code block of the prose, "" outside of one."""
+        self._is_line_start = True
+        """Whether only blanks stand before what comes next: elsewhere no code block begins or ends."""
 
     def feed(self, piece: str) -> list[Item]:
         """What this piece settles; the rest is held back."""
@@ -107,7 +109,7 @@ class JsonExtractor:
         found = _TRIGGER.search(self._held)
         plain = found.start() if found else len(self._held)
         if plain:
-            self._items.append(Prose(self._take(plain)))
+            self._say(plain)
         elif self._ends(is_final=is_final):
             self._take(len(self._end))
             self._end = ""
@@ -117,15 +119,18 @@ class JsonExtractor:
             ticks = len(self._held) - len(self._held.lstrip("`"))
             if ticks:
                 self._end = ""  # another fence or code span begins: what ends now is that
-            self._items.append(Prose(self._fenced(self._take(max(ticks, 1)))))
+            self._say(max(ticks, 1))
         return True
 
-    def _fenced(self, said: str) -> str:
-        """Prose, with note taken of the code block that it begins or ends."""
-        if said.startswith("```"):
+    def _say(self, length: int) -> None:
+        """The next part is prose: take note of the code block that it begins or ends."""
+        said = self._take(length)
+        self._items.append(Prose(said))
+        if said.startswith("```") and self._is_line_start:
             ticks = said[: len(said) - len(said.lstrip("`"))]
             self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
-        return said
+        _, is_new_line, line = said.rpartition("\n")
+        self._is_line_start = not line.strip() and bool(is_new_line or self._is_line_start)
 
     def _ends(self, *, is_final: bool) -> bool:
         """Whether the wrap of the last call ends here, and no other fence begins."""
@@ -162,9 +167,11 @@ class JsonExtractor:
         raw = self._held[self._json_at : self._scanned]
         whole = scan.text if scan.state == "closed" else raw
         calls = calls_in(whole, self._known)
-        taken = self._take(self._scanned)
-        self._items += calls or [Prose(self._fenced(taken))]
-        if calls:
+        if not calls:
+            self._say(self._scanned)
+        else:
+            self._take(self._scanned)
+            self._items += calls
             self._end = self._wrap_end or self._end
             self._is_after_call = bool(self._end)
         self._scan, self._json_at = None, 0

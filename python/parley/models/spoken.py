@@ -74,13 +74,6 @@ class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: t
         self.items = items or []
 
 
-class UserCancelled(ParleyError):  # noqa: N818 - as above
-    """The user stopped the reply: nothing more of it is to be read."""
-
-    def __init__(self) -> None:
-        super().__init__("Streaming cancelled by user")
-
-
 def wrong_with(found: Found, catalogue: Catalogue) -> str | None:
     """What is wrong with a call, in words for the model; None: it may be proposed."""
     tool = catalogue.get(found.name)

@@ -18,7 +18,6 @@ from parley.models.spoken import (
     Thought,
     ThoughtEnd,
     ToolLimitReached,
-    UserCancelled,
     joined,
 )
 from parley.models.think_tags import ThinkTags
@@ -64,7 +63,7 @@ class XmlParser:
         self._items = list[Item]()
         self._held = ""
         self._step: Callable[[bool], bool] = self._prose
-        self._stopped: ToolLimitReached | UserCancelled | None = None
+        self._stopped: ToolLimitReached | None = None
         self._block = ""
         """The text of the tool block that has begun."""
         self._tool = self._param = ""
@@ -90,17 +89,13 @@ class XmlParser:
         items = self._settled(is_final=True)
         return [item for item in items if not (cut and isinstance(item, Failed))]
 
-    def cancel(self) -> None:
-        """The user wants no more of it: from now on `feed` raises UserCancelled."""
-        self._stopped = UserCancelled()
-
     def _settled(self, *, is_final: bool) -> list[Item]:
         if self._stopped:
             raise self._stopped
         while (self._held or is_final) and self._step(is_final):
             pass
         items, self._items = joined(self._items), []
-        if isinstance(self._stopped, ToolLimitReached):
+        if self._stopped:
             self._stopped.items = items
             raise self._stopped
         return items

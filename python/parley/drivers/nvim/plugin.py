@@ -66,10 +66,11 @@ class Plugin:
 
     def _on_setup(self, settings: dict[str, Any], log: str) -> None:
         from parley.drivers.home import Home
+        from parley.models.attempts import PATIENCE
 
         log_to(Path(log), os.environ)
         read, problems = load_settings(os.environ, settings)
-        before, self._home = self._home, Home(read, os.environ)
+        before, self._home = self._home, Home(read, os.environ, patience=PATIENCE)
         for chat in self.chats.values():
             chat.home = self._home
         if before is not None:

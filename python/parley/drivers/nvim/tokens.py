@@ -23,11 +23,11 @@ class Tokens:
 
     def next_request(self) -> None:
         """Another request begins; what was used stays used."""
-        self.before, self.last = _sum(self.before, self.last), Usage()
+        self.before, self.last = self.before + self.last, Usage()
 
     def table(self) -> dict[str, dict[str, int]]:
         """For `b:parley_usage`."""
-        return {"last": _table(self.last), "chat": _table(_sum(self.before, self.last))}
+        return {"last": _table(self.last), "chat": _table(self.before + self.last)}
 
 
 def _table(usage: Usage) -> dict[str, int]:
@@ -37,13 +37,3 @@ def _table(usage: Usage) -> dict[str, int]:
         "cached": usage.cache_read,
         "thinking": usage.thinking,
     }
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input + other.input,
-        one.output + other.output,
-        one.cache_read + other.cache_read,
-        one.cache_write + other.cache_write,
-        one.thinking + other.thinking,
-    )

@@ -14,8 +14,8 @@ from parley import engine
 from parley.drivers.nvim.document import BufferDocument
 from parley.drivers.nvim.view import Sight
 from parley.drivers.world import together
-from parley.errors import GoneError
-from parley.models.events import Usage
+from parley.errors import GoneError, UserCancelled
+from parley.models.events import Aside, Usage
 
 if TYPE_CHECKING:
     from parley.drivers.nvim.chats import Chat
@@ -33,8 +33,7 @@ class Turn:
         self.document = BufferDocument(chat.editor, handle, chat.seen)
         self.ports = chat.ports(self.document, self)
         self._task: asyncio.Task[Any] | None = None
-        self._why: str | None = None
-        self._stopping = False
+        self._why: UserCancelled | GoneError | None = None
         self.ending = False
         self.shown = False
         """Whether what is drawn is what the turn has left."""
@@ -44,43 +43,44 @@ class Turn:
         self._task = asyncio.current_task()
         try:
             self.chat.status("Analyzing request...", self.handle)
-            end = await self._ended(work)
-            await self._show(end)
+            await self._show(await self._end(work))
         except GoneError as gone:
             self.chat.editor.message(f"stopped: {gone}")
         finally:
             self.chat.status("", self.handle)
             self.document.close()
 
-    async def _ended(self, work: Work) -> engine.End:
+    async def _end(self, work: Work) -> engine.End:
+        try:
+            return await self._done(work)
+        except UserCancelled as cancelled:
+            self.chat.status("", self.handle)
+            await engine.stopped(self.document)
+            return engine.End("stopped", str(cancelled))
+
+    async def _done(self, work: Work) -> engine.End:
         try:
             return await work(self)
         except asyncio.CancelledError:
-            if not self._stopping or self._task is None:
+            if self._why is None or self._task is None:
                 raise
             self._task.uncancel()
-            if self._why is not None:
-                raise GoneError(self._why) from None
-        return await self._stopped()
+            raise self._why from None
 
     def stop(self) -> None:
         """The user ends it; a notice in the file will say so."""
-        self._cancel()
+        self._cancel(UserCancelled())
 
     def lose(self, why: str) -> None:
         """There is nothing to write to any more."""
-        self._why = why
-        self._cancel()
+        self._cancel(GoneError(why))
 
-    def _cancel(self) -> None:
-        if not self._stopping and self._task is not None:
-            self._stopping = True
+    def _cancel(self, why: UserCancelled | GoneError) -> None:
+        if self._task is None:
+            return
+        if self._why is None:
             self._task.cancel()
-
-    async def _stopped(self) -> engine.End:
-        self.chat.status("", self.handle)
-        await engine.stopped(self.document)
-        return engine.End("stopped", "stopped by the user")
+        self._why = why
 
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user goes on."""
@@ -110,9 +110,14 @@ class Turn:
         self.chat.status(text, self.handle)
 
     def happened(self, what: engine.Happening) -> None:
-        """Count tokens."""
-        if isinstance(what, Usage):
-            self.chat.used(what)
+        """Count tokens, and say what the user is to know."""
+        match what:
+            case Usage():
+                self.chat.used(what)
+            case Aside(text):
+                self.chat.editor.message(text)
+            case _:
+                pass
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:
