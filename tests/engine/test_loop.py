@@ -197,6 +197,20 @@ async def test_undoing_the_mark_takes_the_yes_back_for_good() -> None:
     assert turns.tools.log == []
 
 
+async def test_a_look_at_another_exchange_takes_no_yes_back_but_a_question_asked_there_does() -> None:
+    later = "\n💬: and hello?\n\n🤖:[Demo]\n\nHello.\n"
+    turns = Turns(ASKED, ScriptedModel(BOTH, says("Hello again.")), tools())
+    await turns.run()
+    await turns.press("yo", "google stock")
+    turns.edit(lambda text: text + later)
+    turns.document.anchor = 10**6
+    assert (await turns.run()).kind == "answered"
+    assert [e.state for e in turns.ledger.view().entries] == ["live"]
+    turns.ask("and now?")
+    assert await turns.run() == End("complete")
+    assert [e.state for e in turns.ledger.view().entries] == ["revoked"]
+
+
 async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
     turns = Turns(
         ASKED + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"), ScriptedModel(), tools()

@@ -183,12 +183,12 @@ def test_a_file_from_somebody_else_is_never_decided_without_asking(situation: Si
 def test_what_the_ledger_is_asked_to_take_back_is_live_and_no_call_that_is_to_run(
     situation: Situation,
 ) -> None:
-    undone = unclaimed(situation.transcript, situation.at, situation.view)
+    undone = unclaimed(situation.transcript, situation.view, situation.at)
     live = {e.key.id for e in situation.view.entries if e.state == "live"}
     assert undone <= live
     kept = tuple(e for e in situation.view.entries if e.state != "live" or e.key.id not in undone)
     after = replace(situation, view=replace(situation.view, entries=kept))
-    assert unclaimed(after.transcript, after.at, after.view) == frozenset()
+    assert unclaimed(after.transcript, after.view, after.at) == frozenset()
 
 
 def _carried_out(situation: Situation, text: str) -> str | None:

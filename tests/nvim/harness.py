@@ -178,7 +178,7 @@ class Child:
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
-            time.sleep(0.01)
+            time.sleep(0.02)  # a question costs the test itself a millisecond and more
 
     def until_open(self, seconds: float = 2.0) -> None:
         """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""

@@ -266,13 +266,13 @@ def test_nothing_but_an_undecided_proposal_is_decided_by_a_rule() -> None:
 )
 def test_a_yes_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(proposal: Proposal) -> None:
     transcript = chat(answer(proposal))
-    assert unclaimed(transcript, 0, view(yes(MARKED))) == {"call_1"}
+    assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
 
 
-def test_a_yes_is_claimed_by_its_marked_call_until_the_next_question_is_asked() -> None:
+def test_a_yes_is_claimed_by_its_marked_call_until_the_model_is_asked_on_without_it() -> None:
     known = view(yes(MARKED))
-    assert unclaimed(WAITING, 0, known) == frozenset()
+    assert unclaimed(WAITING, known) == frozenset()
     two = chat(answer(MARKED), answer())
-    assert unclaimed(two, 0, known) == frozenset()
-    assert unclaimed(two, 1, known) == {"call_1"}
-    assert unclaimed(WAITING, 0, view(yes(asked(2), state="used"))) == frozenset()
+    assert unclaimed(two, known) == frozenset()
+    assert unclaimed(two, known, since=1) == {"call_1"}
+    assert unclaimed(WAITING, view(yes(asked(2), state="used"))) == frozenset()

@@ -71,7 +71,7 @@ async def look(ports: Ports, resolve: Resolve) -> Look:
     conduct = resolve(snapshot.transcript)
     catalogue = conduct.tools(await ports.tools.catalogue()) if conduct.tools else Catalogue()
     view = ports.ledger.view()
-    if undone := unclaimed(snapshot.transcript, snapshot.at, view):
+    if undone := unclaimed(snapshot.transcript, view):
         ports.ledger.revoke(undone)
         view = ports.ledger.view()
     return Look(snapshot, conduct, catalogue, view)

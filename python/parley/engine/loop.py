@@ -14,6 +14,7 @@ from parley.engine.looks import Look, look
 from parley.engine.notices import open_question, write_notice
 from parley.engine.ports import Conduct, End, Ports, Resolve
 from parley.turn import plan, status
+from parley.turn.approval import unclaimed
 from parley.turn.plan import next_step
 
 
@@ -58,6 +59,8 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.Stop(reason):
             return await _stop(ports, reason)
         case plan.AskModel(tools_on):
+            if left := unclaimed(seen.snapshot.transcript, seen.view, seen.snapshot.at):
+                ports.ledger.revoke(left)  # the model is told that these calls have no result
             return await ask_model(ports, seen.ask(tools_on))
         case plan.StartAnswer():
             await _start_answer(ports, seen)

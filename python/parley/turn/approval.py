@@ -114,14 +114,15 @@ class Approvals:
         return frozenset(tools)
 
 
-def unclaimed(transcript: Transcript, at: int, view: LedgerView) -> frozenset[str]:
+def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
     """Calls with a live yes that the file no longer shows as approved and waiting: the yes is to be revoked.
 
-    The mark was undone or edited, the call was deleted, or the next question was asked without it.
+    The mark was undone or edited, or the call was deleted. Exchanges before the number `since` do not count:
+    the model has been asked on without the calls that wait there.
     """
     claimed = {
         (p.call.id, p.call.arguments)
-        for exchange in transcript.exchanges[at:]
+        for exchange in transcript.exchanges[since:]
         for answer in exchange.answers[-1:]
         for reply in rounds(answer)[-1:]
         for p in reply.proposals

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import engine
-from parley.chat.transcript import Broken, Choice, Proposal
+from parley.chat.transcript import Choice, Transcript
 from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
@@ -25,7 +25,7 @@ from parley.drivers.nvim.view import Sight, details, found
 from parley.models.events import Usage
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Rule
+from parley.turn.approval import Rule, unclaimed
 from parley.turn.choice import open_calls
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
@@ -75,7 +75,6 @@ class Chat:
                 return engine.End("nothing", refusal)
             if regenerate:
                 await engine.regenerate(turn.ports, self.home.agent_name(shot.transcript, self.chosen))
-            self._revoke_elsewhere(await turn.document.read())
             return await engine.run_turn(turn.ports, self.resolve)
 
         self._start(handle, work)
@@ -155,7 +154,7 @@ class Chat:
             return
         if "text" in reply:
             self.seen = reply["tick"], reread(shot, reply["text"], 0)
-        self._revoke_undone(self.seen[1])
+        self._revoke_undone(self.seen[1].transcript)
         await self.draw()
 
     async def draw(self) -> Sight:
@@ -229,16 +228,8 @@ class Chat:
         if waiting:
             await turn.document.move(waiting[-1][0].span.start)
 
-    def _revoke_undone(self, shot: engine.Snapshot) -> None:
+    def _revoke_undone(self, transcript: Transcript) -> None:
         """A yes whose mark is not in the file any more is taken back."""
-        calls = [call for e in shot.transcript.exchanges for call in open_calls(e)]
-        self._revoke_all_but({call.call.id for call in calls if isinstance(call, Proposal) and call.choice})
-
-    def _revoke_elsewhere(self, shot: engine.Snapshot) -> None:
-        """Whoever asks on has left what was approved before and never ran."""
-        self._revoke_all_but({c.call.id for c in open_calls(shot.exchange) if not isinstance(c, Broken)})
-
-    def _revoke_all_but(self, kept: set[str]) -> None:
         ledger = self.home.ledger(self.path)
-        if left := {e.key.id for e in ledger.view().entries if e.state == "live"} - kept:
-            ledger.revoke(left)
+        if undone := unclaimed(transcript, ledger.view()):
+            ledger.revoke(undone)

@@ -1,0 +1,200 @@
+"""Neovim or its host killed at any step of a turn: nothing is lost, no call runs twice, the file goes on.
+
+A step is something that the host asks of Neovim: to read, to write, to draw, to show. At the chosen one
+SIGKILL strikes. Each Neovim is the one that reopens what the one before it left, and then dies itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nvim.harness import Child, child
+from parley.chat.reader import parse
+from wires import WIRES
+
+SERVER = Path(__file__).parent.parent / "e2e" / "counting_server.py"
+SEEDS, POINTS = 2, 10
+STEPS = 70
+"""About as many as the turn has: the first deaths come before it does anything, the last after its end."""
+BOUND_S = 60.0
+MARKER = "\U0001f4ac: "
+
+STRIKE = """
+local left, who, before = ...
+_G.remote = _G.remote or require('parley.remote')
+_G.struck = false
+local function strike()
+  local host = vim.fn.jobpid(require('parley.host').state().channel)
+  _G.struck = true
+  vim.uv.kill(who == 'Neovim' and vim.fn.getpid() or host, 'sigkill')
+end
+package.loaded['parley.remote'] = function(...)
+  left = left - 1
+  if left == 0 and before then strike() end
+  local asked = { pcall(_G.remote, ...) }
+  if left == 0 and not before then strike() end
+  return unpack(asked, 2, table.maxn(asked))
+end
+"""
+
+
+@dataclass(frozen=True)
+class Death:
+    """Who is killed, at which step, and whether before or after the step is done."""
+
+    who: str
+    step: int
+    before: bool
+
+
+def deaths(seed: int) -> list[Death]:
+    """Random points, some in each part of the turn."""
+    chance, part = random.Random(seed), STEPS // POINTS
+    return [
+        Death(
+            "Neovim" if (number + seed) % 2 else "its host",
+            number * part + chance.randint(1, part),
+            chance.random() < 0.5,
+        )
+        for number in range(POINTS)
+    ]
+
+
+@contextmanager
+def editor(home: Path) -> Iterator[Child]:
+    """A new Neovim of this home, with a server that counts its calls."""
+    env = {"CALLS": str(home / "calls")}
+    server = {"command": sys.executable, "args": [str(SERVER)], "env": env}
+    setup = {"agent": "Demo-OpenAI", "mcp": {"servers": {"count": server}}, "status": {"llm": False}}
+    init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(setup))}))"
+    with suppress(EOFError, OSError), child(home, init=init, env={"PARLEY_DEMO_PACE": "0.001"}) as nvim:
+        yield nvim
+
+
+class Chat:
+    """A chat file of this home, and how often the server was called for it."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.name = name
+        self.path = home / "data" / "parley" / "chats" / f"{name}.md"
+        self.question = f'{MARKER}call note {{"text":"{name}"}}'
+        self._log = home / "calls"
+
+    def calls(self) -> int:
+        lines = self._log.read_text(encoding="utf-8").splitlines() if self._log.exists() else []
+        return sum(json.loads(line)["text"] == self.name for line in lines)
+
+
+def until(nvim: Child, condition: Callable[[], Any], what: str) -> None:
+    nvim.until(condition, what, BOUND_S)
+
+
+def waits(nvim: Child) -> bool:
+    """Whether a choice is waited for, and no turn runs."""
+    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)")
+    return here
+
+
+def is_complete(nvim: Child) -> bool:
+    """Whether the answer is complete, and no turn runs."""
+    return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.edit').busy(0)")
+
+
+def opened(nvim: Child, chat: Chat) -> None:
+    nvim.command(f"edit {chat.path}")
+    until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+
+
+def live(nvim: Child, chat: Chat, death: Death) -> None:
+    """A turn with a call that is approved, until the death; or until its end, and then the death."""
+    chat.path.parent.mkdir(parents=True, exist_ok=True)
+    chat.path.write_text(f"{chat.question}\n", encoding="utf-8")
+    opened(nvim, chat)
+    nvim.lua(STRIKE, death.step, death.who, death.before)
+
+    def struck() -> bool:
+        return bool(nvim.lua("return _G.struck"))
+
+    nvim.command("ParleyRespond")
+    until(nvim, lambda: struck() or waits(nvim), "the choice")
+    if not struck():
+        nvim.keys("ya")
+        until(nvim, lambda: struck() or is_complete(nvim), "the answer")
+    if not struck():
+        nvim.lua(STRIKE, 1, death.who, True)
+        nvim.lua("pcall(package.loaded['parley.remote'], 'status', 0, '')")
+    until(nvim, lambda: not nvim.lua("return require('parley.host').state().channel"), "the end of the host")
+    assert nvim.text().startswith(chat.question)
+    nvim.command("write")
+
+
+def respond(nvim: Child) -> None:
+    """`:ParleyRespond` and what comes of it; again while the host of a dead Neovim still holds the chat."""
+
+    def done() -> bool:
+        nvim.command("messages clear")
+        nvim.command("ParleyRespond")
+        until(nvim, lambda: waits(nvim) or not nvim.lua("return require('parley.edit').busy(0)"), "the turn")
+        nvim.flush()
+        return "another Neovim" not in nvim.messages()
+
+    until(nvim, done, "the turn of the chat")
+
+
+def problems(nvim: Child) -> list[str]:
+    said: list[str] = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
+    return said
+
+
+def go_on(nvim: Child, chat: Chat, death: Death) -> None:
+    """Open what was left, see that it is whole, and bring it to a complete answer."""
+    left, before = chat.path.read_text(encoding="utf-8"), chat.calls()
+    assert left.startswith(chat.question), death
+    assert not [p for p in parse(left).problems if p.severity == "error"], death
+    opened(nvim, chat)
+    assert f"{nvim.text()}\n" == left, death
+    respond(nvim)
+    assert chat.calls() <= 1, death
+    if not is_complete(nvim):
+        assert waits(nvim), f"{death}\n{nvim.report()}"
+        if before:
+            until(nvim, lambda: any("may have run already" in said for said in problems(nvim)), "the problem")
+        nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
+    until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
+    nvim.command("write")
+    assert chat.calls() <= 1, death
+
+
+def assert_sendable(chat: Chat) -> None:
+    """What the chat has come to can be sent to every provider, with another question."""
+    text = chat.path.read_text(encoding="utf-8")
+    assert text.count("\U0001f916:") == 1
+    transcript = parse(f"{text.rstrip()} and now?\n")
+    assert len(transcript.exchanges) == 2
+    for wire in WIRES:
+        assert wire.check(wire.body(wire.ask(transcript, 1))) == [], wire.name
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_killed_at_any_step_nothing_is_lost_no_call_runs_twice_and_the_file_goes_on(
+    tmp_path: Path, seed: int
+) -> None:
+    lives = [(Chat(tmp_path, f"life{number}"), death) for number, death in enumerate(deaths(seed))]
+    for before, now in pairwise([None, *lives, None]):
+        with editor(tmp_path) as nvim:
+            if before:
+                go_on(nvim, *before)
+                assert_sendable(before[0])
+            if now:
+                live(nvim, *now)
