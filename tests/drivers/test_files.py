@@ -50,6 +50,24 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (ASKED, "💬: next"),
+        ("💬: a\n\n🤖:[A]\n\nold\n\n💬: \n", "💬: "),
+        ("💬: a\n\n💬: b\n\n🤖:[A]\n\n🔒: [Interrupted: x]\n\n💬: \n", "💬: b"),
+        ("💬: a\n\n🤖:[A]\n\n🔒: [Stopped: x]\n\n💬: next\n", "💬: next"),
+        ("💬: a\n\n🤖:[A]\n\n🔒: mine\n\n💬: \n", "💬: "),
+    ],
+)
+def test_what_is_moved_on_is_the_last_exchange_or_an_unfinished_one_above_an_empty_question(
+    path: Path, text: str, line: str
+) -> None:
+    path.write_text(text, encoding="utf-8")
+    shot = asyncio.run(FileDocument(path).read())
+    assert shot.lines[shot.exchange.span.start] == line
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_is_not_named_stays_byte_for_byte(path: Path, layout: str) -> None:
     before, after = LAYOUTS[layout]

@@ -132,7 +132,7 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
     end = await chat.run()
     assert end.kind == "interrupted"
     assert "Missing required parameter 'query'" in end.message
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
     assert len(model.asks) == 4
     assert model.delays == [1.0, 2.0, 4.0]
 
@@ -140,7 +140,7 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
 async def test_without_retries_one_failure_is_the_end() -> None:
     chat = turns(TextModel(NO_JSON, max_retries=0))
     await chat.run()
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n\n💬: \n"
 
 
 async def test_a_plain_answer_is_asked_for_once() -> None:
@@ -194,7 +194,7 @@ async def test_text_of_a_reply_that_broke_off_stays() -> None:
 
     chat = turns(Breaking("It is"))
     await chat.run()
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is\n\n🔒: [Interrupted: the connection broke]\n"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is\n\n🔒: [Interrupted: the connection broke]\n\n💬: \n"
 
 
 async def test_a_wait_between_tries_can_be_cancelled() -> None:

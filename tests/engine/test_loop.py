@@ -18,7 +18,7 @@ from parley.chat.transcript import Note, Proposal, Result, Text, Thinking
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.engine import CallBegan, CallEnded, End, look, regenerate, run_turn
+from parley.engine import CallBegan, CallEnded, End, look, regenerate, run_turn, stopped
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.ask import Ask
@@ -257,7 +257,7 @@ async def test_an_interrupted_reply_keeps_its_text_once_and_is_replaced_when_ask
     turns = Turns(ASKED, ScriptedModel(half, says("All of it.")), tools())
     assert await turns.run() == End("interrupted", "demo broke off. :ParleyRespond asks again")
     assert turns.text == (
-        ASKED + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n"
+        ASKED + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n"
     )
     assert parse(turns.text).problems == ()
     assert await turns.run() == End("complete")
@@ -270,7 +270,7 @@ async def test_a_reply_interrupted_after_results_keeps_the_results() -> None:
     await turns.run()
     await turns.press("yA")
     assert (await turns.run()).kind == "interrupted"
-    assert turns.text.endswith("`$544`\n\nHalf\n\n🔒: [Interrupted: demo broke off]\n")
+    assert turns.text.endswith("`$544`\n\nHalf\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n")
     assert await turns.run() == End("complete")
     note = "🔒: [Resumed after: demo broke off]\n\n🔒:\n\n"
     assert turns.text == finished("[yA]").replace(DONE, note + DONE)
@@ -343,6 +343,27 @@ async def test_a_message_limit_ends_in_prose() -> None:
     assert [ask.tools_on for ask in model.asks] == [True, False]
 
 
+LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
+
+
+async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no_more() -> None:
+    model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT), calls(MICROSOFT), says("Enough."))
+    turns = Turns(ASKED, model, tools(), limits=Limits(per_message=1), rules=Rules(auto=(Pattern("demo/*"),)))
+    assert await turns.run() == End("stopped", f"Unable to complete task: {LIMIT_IGNORED}")
+    assert len(turns.tools.log) == 1
+    assert [ask.tools_on for ask in model.asks] == [True, False]
+    assert turns.text.endswith(
+        "[refused]\n\n`Tool call limit exceeded for this message`\n\n"
+        f"🔒: [Unable to complete task: {LIMIT_IGNORED}]\n\n💬: \n"
+    )
+    turns.document.anchor = 0
+    assert (await turns.run()).kind == "stopped"
+    assert len(model.asks) == 3
+    turns.document.anchor = 0
+    assert await turns.run() == End("complete")
+    assert turns.text.count("🔒: [Unable") == 0
+
+
 async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
     turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
 
@@ -359,7 +380,7 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
 
 @pytest.mark.parametrize("parallel", [True, False])
 async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bool) -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH), tools(), parallel=parallel, timeout_s=10)
+    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=parallel, timeout_s=10)
 
     def slow(arguments: str) -> Result:
         turns.world.time += 6
@@ -373,10 +394,52 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
     assert turns.world.limits == ([10.0] if parallel else [10.0, 4.0])
     first, second = parse(turns.text).exchanges[0].answers[0].proposals
     assert first.result == Result("ok", "$911")
-    assert second.result is None
-    turns.document.anchor = 0
-    assert await turns.run() == End("waiting")
+    assert second.result == Result("error", "The call was cancelled: it took longer than 10 seconds")
+    ended = [what.result.status for what in turns.world.happenings if isinstance(what, CallEnded)]
+    assert ended == ["ok", "error"]
+    assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 2
+
+
+async def test_of_calls_one_after_another_those_that_time_did_not_reach_run_when_asked_again() -> None:
+    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=False, timeout_s=10)
+
+    def slow(arguments: str) -> Result:
+        turns.world.time += 11 if not turns.tools.log[1:] else 0
+        return price(arguments)
+
+    turns.tools.results["web_search"] = slow
+    await turns.run()
+    await turns.press("ya")
+    assert (await turns.run()).kind == "stopped"
+    first, second = parse(turns.text).exchanges[0].answers[0].proposals
+    assert first.result == Result("error", "The call was cancelled: it took longer than 10 seconds")
+    assert second.result is None
+    assert await turns.run() == End("complete")
+    assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
+
+
+async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_be_asked_again() -> None:
+    class StoppedError(Exception):
+        """Stands for the cancelling of the turn's task."""
+
+    def stop(_: str) -> Result:
+        raise StoppedError
+
+    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), LoggedTools(TOOLS, {"web_search": stop}))
+    await turns.run()
+    await turns.press("ya")
+    with pytest.raises(StoppedError):
+        await turns.run()
+    await stopped(turns.ports)
+    first, second = parse(turns.text).exchanges[0].answers[0].proposals
+    assert first.result == Result("error", "The call was cancelled: the user stopped it")
+    assert second.result is None
+    assert turns.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
+    assert turns.world.statuses[-1] == "Stopped: by the user"
+    turns.tools.results["web_search"] = price
+    assert await turns.run() == End("complete")
+    assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
 
 
 async def test_the_user_may_take_all_the_time_in_the_world() -> None:

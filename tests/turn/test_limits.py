@@ -167,6 +167,27 @@ def test_a_tool_asked_for_where_there_is_none_ends_the_answer() -> None:
         "the model asked for a tool, and there is none"
     )
     assert step(chat(answer(*round_of(OK))), Catalogue()) == AskModel(tools_on=True)
+    resumed = Note(resumption(Notice("Unable to complete task", "the model asked for a tool")))
+    assert step(chat(answer(*unknown(1, "shell"), resumed)), Catalogue()) == AskModel(tools_on=True)
+
+
+@pytest.mark.parametrize("limits", [Limits(per_message=1), Limits(per_session=1)])
+def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Limits) -> None:
+    over = Result("refused", MESSAGE)
+    asks_on = [*round_of(OK), *round_of(over)]
+    assert step(chat(answer(*round_of(OK, over))), limits=limits) == AskModel(tools_on=False)
+    assert step(chat(answer(*asks_on)), limits=limits) == Stop(
+        "the model kept asking for tools after the limit of tool calls"
+    )
+    resumed = Note(resumption(Notice("Unable to complete task", "x")))
+    assert step(chat(answer(*asks_on, resumed)), limits=limits) == AskModel(tools_on=False)
+
+
+def test_calls_though_tools_were_never_on_end_the_answer() -> None:
+    over = Result("refused", MESSAGE)
+    assert step(chat(answer(*round_of(over))), limits=Limits(per_message=0)) == Stop(
+        "the model kept asking for tools after the limit of tool calls"
+    )
 
 
 def test_an_unknown_tool_is_told_the_names_and_the_nearest() -> None:

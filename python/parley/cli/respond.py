@@ -58,7 +58,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
-        await engine.stopped(document)
+        await engine.stopped(ports)
         raise
     finally:
         await home.close()
@@ -103,6 +103,8 @@ class _Told:
                 say(f"🛠️ {result.body}\n")
             case engine.Aside(text):
                 complain(text)
+            case engine.CallRefused(proposal, result):
+                say(f"\n❓ {proposal.call.name} {proposal.call.arguments}\n🛠️ {result.body}\n")
             case _:
                 pass
 

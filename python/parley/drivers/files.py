@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
-from parley.chat.reader import split_lines
+from parley.chat.reader import parse, split_lines
+from parley.chat.rounds import last_notice
+from parley.chat.transcript import Exchange, Question
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
 
@@ -88,7 +90,7 @@ class FileDocument(TextDocument):
             raise ParleyError(f"cannot read {path}: {error.strerror}") from error
         text = self._on_disk.decode("utf-8", "surrogateescape")
         super().__init__(text, 0, shown)
-        self.anchor = len(self.lines) if anchor is None else anchor
+        self.anchor = _in_hand(text) if anchor is None else anchor
         self._bom = "\ufeff" if text.startswith("\ufeff") else ""
         self._newline = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
 
@@ -104,6 +106,16 @@ class FileDocument(TextDocument):
         except OSError as error:
             raise ParleyError(f"cannot write {self.path}: {error.strerror}") from error
         self._on_disk = written
+
+
+def _in_hand(text: str) -> int:
+    """A line of the exchange to move on: the last one, or an unfinished one above an empty question."""
+    match parse(text).exchanges:
+        case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
+            last_notice(last) and not below.text.strip()
+        ):
+            return span.start
+    return len(split_lines(text))
 
 
 def write_atomically(path: Path, written: bytes) -> None:

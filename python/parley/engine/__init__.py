@@ -3,10 +3,11 @@
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.looks import Look, look
 from parley.engine.loop import run_turn
-from parley.engine.notices import stopped, write_notice
+from parley.engine.notices import stopped
 from parley.engine.ports import (
     CallBegan,
     CallEnded,
+    CallRefused,
     Change,
     Conduct,
     Document,
@@ -27,6 +28,7 @@ __all__ = [
     "Aside",
     "CallBegan",
     "CallEnded",
+    "CallRefused",
     "Change",
     "ChoiceMade",
     "Conduct",
@@ -47,5 +49,4 @@ __all__ = [
     "regenerate",
     "run_turn",
     "stopped",
-    "write_notice",
 ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from parley.chat import edits
 from parley.chat.reply import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
-from parley.engine.notices import write_notice
+from parley.engine.notices import end_unfinished
 from parley.engine.ports import End, Ports, closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
@@ -30,7 +30,6 @@ from parley.turn.approval import written_key
 
 async def ask_model(ports: Ports, ask: Ask) -> End | None:
     """Stream one reply into the document; an End where the turn cannot go on from it."""
-    document = ports.document
     ports.world.status(_what_for(ask))
     reply = _Reply(ports, ask)
     await reply.begin()
@@ -41,10 +40,10 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
         await reply.end()
     except ModelError as error:
         await reply.cut()
-        await write_notice(document, "Interrupted", error.reason)
+        await end_unfinished(ports, "Interrupted", error.reason)
         return End("interrupted", str(error))
     if trouble := reply.trouble():
-        await write_notice(document, "Interrupted", trouble.cause)
+        await end_unfinished(ports, "Interrupted", trouble.cause)
         return End("interrupted", f"The reply is not complete: {trouble.cause}. What to do: {trouble.action}")
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeVar
@@ -10,9 +11,9 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.looks import Look
-from parley.engine.ports import CallBegan, CallEnded, Ports, Snapshot, closing
+from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
 from parley.turn import plan, status
-from parley.turn.approval import Decision, call_key
+from parley.turn.approval import Decision, all_proposals, call_key
 
 T = TypeVar("T")
 
@@ -35,6 +36,30 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
         return [edits.put_result(shot.lines, call, result) for call, result in _found(shot, results)]
 
     await ports.document.change(change)
+
+
+async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
+    """Give calls that are not to run the results that say why."""
+    await settle(ports, results)
+    for proposal, result in results:
+        ports.world.happened(CallRefused(proposal, result))
+
+
+async def cut_off(ports: Ports, why: str) -> None:
+    """Give the calls that were sent, and cancelled before their results came, a result that says so.
+
+    They ran, if not to their end: the model is told, and the next request is a valid one.
+    """
+    shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
+    ran = (p for p in all_proposals(shot.transcript) if p.result and p.result.status != "refused")
+    answered = Counter((p.call.id, p.call.arguments) for p in ran)
+    used = (e.key for e in ports.ledger.view().entries if e.state == "used")
+    sent = Counter((key.id, key.arguments) for key in used) - answered
+    calls = [p for p in plan.waiting(shot.answer) if isinstance(p, Proposal)]
+    cut = [p for p in calls if sent[p.call.id, p.call.arguments] > 0]
+    await settle(ports, [(proposal, result) for proposal in cut])
+    for proposal in cut:
+        ports.world.happened(CallEnded(proposal, result))
 
 
 async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None:

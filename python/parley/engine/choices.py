@@ -9,7 +9,7 @@ from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.looks import look
-from parley.engine.ports import Ports, Resolve, Snapshot
+from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.turn import plan
 from parley.turn.approval import Approvals, Rule, call_key
 from parley.turn.choice import chosen
@@ -40,7 +40,7 @@ async def choose(
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule, f"{key} by {rule}")
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
-    declined = fit(f"{plan.DECLINED} {reason}".strip())
+    declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)
@@ -49,10 +49,12 @@ async def choose(
         if key in YES:
             return [edits.mark(shot.lines, call, key) for call in readable]
         marks = [edits.mark(shot.lines, call, key) for call in same]
-        return marks + [edits.put_result(shot.lines, c, Result("refused", declined)) for c in readable]
+        return marks + [edits.put_result(shot.lines, c, declined) for c in readable]
 
     if found.proposals:
         await ports.document.change(change)
+    for proposal in () if key in YES else proposals:
+        ports.world.happened(CallRefused(proposal, declined))
     return ChoiceMade(bool(found.proposals), found.message)
 
 

@@ -9,11 +9,11 @@ from parley.chat import edits
 from parley.chat.references import expansion, references
 from parley.chat.transcript import Question
 from parley.engine.asking import ask_model
-from parley.engine.calls import enter_decisions, mark, run_tools, settle
+from parley.engine.calls import cut_off, enter_decisions, mark, refuse, run_tools
 from parley.engine.looks import Look, look
-from parley.engine.notices import open_question, write_notice
+from parley.engine.notices import end_unfinished, open_question
 from parley.engine.ports import Conduct, End, Ports, Resolve
-from parley.turn import plan, status
+from parley.turn import plan
 from parley.turn.approval import unclaimed
 from parley.turn.plan import next_step
 
@@ -67,12 +67,13 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
         case plan.Settle(results):
-            await settle(ports, results)
+            await refuse(ports, results)
         case plan.Decide(decisions):
             enter_decisions(ports, seen, decisions)
             await mark(ports, [(d.proposal, "ya") for d in decisions])
         case plan.RunTools(proposals):
             if not await run_tools(ports, seen, proposals, started):
+                await cut_off(ports, _too_long(seen.conduct))
                 return await _stop(ports, _too_long(seen.conduct))
     return None
 
@@ -96,7 +97,5 @@ def _too_long(conduct: Conduct) -> str:
 
 
 async def _stop(ports: Ports, reason: str) -> End:
-    ports.world.status(status.stopped(reason))
-    await write_notice(ports.document, "Unable to complete task", reason)
-    await open_question(ports.document)
+    await end_unfinished(ports, "Unable to complete task", reason)
     return End("stopped", f"Unable to complete task: {reason}")

@@ -7,14 +7,18 @@ from contextlib import suppress
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.rounds import Notice, NoticeKind
-from parley.engine.ports import Document, Snapshot
+from parley.engine.calls import cut_off
+from parley.engine.ports import Document, Ports, Snapshot
 from parley.errors import GoneError
+from parley.turn import status
 
 
-async def write_notice(document: Document, kind: NoticeKind, reason: str) -> None:
-    """Say in the file why the answer in hand is not complete."""
+async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
+    """Say, in the file too, why the answer in hand is not complete; then it is the user's turn."""
     notice = Notice(kind, reason)
-    await document.change(lambda s: [edits.append_notice(s.lines, s.answer, notice)])
+    ports.world.status(status.stopped(reason))
+    await ports.document.change(lambda s: [edits.append_notice(s.lines, s.answer, notice)])
+    await open_question(ports.document)
 
 
 async def open_question(document: Document) -> None:
@@ -27,10 +31,10 @@ async def open_question(document: Document) -> None:
     await document.change(change)
 
 
-async def stopped(document: Document) -> None:
-    """Say in the file that the user ended the turn, where it had begun an answer."""
+async def stopped(ports: Ports) -> None:
+    """The user ended the turn: say so in the file, where an answer was begun, and to the calls that ran."""
     with suppress(GoneError):
-        await document.settle()
-        if (await document.read()).exchange.answers:
-            await write_notice(document, "Stopped", "by the user")
-            await open_question(document)
+        await ports.document.settle()
+        if (await ports.document.read()).exchange.answers:
+            await cut_off(ports, "the user stopped it")
+            await end_unfinished(ports, "Stopped", "by the user")

@@ -182,7 +182,15 @@ class CallEnded:
     result: Result
 
 
-Happening: TypeAlias = Event | CallBegan | CallEnded
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call is not run, and its result says why."""
+
+    proposal: Proposal
+    result: Result
+
+
+Happening: TypeAlias = Event | CallBegan | CallEnded | CallRefused
 
 
 class World(Protocol):
@@ -201,7 +209,7 @@ class World(Protocol):
         ...
 
     def happened(self, what: Happening) -> None:
-        """Take note of what the model said, or of a call that began or ended."""
+        """Take note of what the model said, or of a call that began, ended or was refused."""
         ...
 
 

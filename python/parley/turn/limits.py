@@ -31,7 +31,12 @@ class Limits:
 
 def calls_made(answers: tuple[Answer, ...]) -> int:
     """How many calls ran, whether they failed or not."""
-    return sum(1 for answer in answers for p in answer.proposals if p.result and p.result.status != "refused")
+    return sum(map(calls_in, answers))
+
+
+def calls_in(part: Answer | Round) -> int:
+    """How many calls of an answer, or of one reply in it, ran."""
+    return sum(1 for p in part.proposals if p.result and p.result.status != "refused")
 
 
 def session_calls(transcript: Transcript) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from parley.chat.rounds import Round, last_notice, rounds
+from parley.chat.rounds import Round, last_notice, rounds, since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
@@ -134,7 +134,7 @@ def next_step(situation: Situation) -> Step:
     if unanswered(reply):
         return _with_open_calls(situation, reply)
     if reply.proposals:
-        reason = lim.stop_reason(situation.limits, answer) or _nothing_left(situation, reply)
+        reason = lim.stop_reason(situation.limits, answer) or _nothing_left(situation, answer)
         return Stop(reason) if reason else _ask(situation)
     return Complete() if reply.spoken or reply.broken else _ask(situation)
 
@@ -159,9 +159,16 @@ def _ask(situation: Situation) -> AskModel:
     return AskModel(lim.tools_allowed(situation.limits, situation.transcript, situation.exchange))
 
 
-def _nothing_left(situation: Situation, reply: Round) -> str | None:
-    asks_in_vain = lim.unknown_names(reply) and not situation.catalogue.tools
-    return "the model asked for a tool, and there is none" if asks_in_vain else None
+def _nothing_left(situation: Situation, answer: Answer) -> str | None:
+    """Why the model is not asked again after calls that it had no tools for; None where it had."""
+    called = [r for r in rounds(since_resumption(answer)) if r.proposals]
+    if not called:
+        return None
+    if lim.unknown_names(called[-1]) and not situation.catalogue.tools:
+        return "the model asked for a tool, and there is none"
+    if not lim.calls_in(called[-1]) and not _ask(situation).tools_on:
+        return "the model kept asking for tools after the limit of tool calls"
+    return None
 
 
 def _with_open_calls(situation: Situation, reply: Round) -> Step:

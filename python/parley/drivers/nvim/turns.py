@@ -54,8 +54,7 @@ class Turn:
         try:
             return await self._done(work)
         except UserCancelled as cancelled:
-            self.chat.status("", self.handle)
-            await engine.stopped(self.document)
+            await engine.stopped(self.ports)
             return engine.End("stopped", str(cancelled))
 
     async def _done(self, work: Work) -> engine.End:
