@@ -21,7 +21,8 @@ from parley.engine import End
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
-from parley.models.events import Finished, TextDelta
+from parley.models.events import Call, Finished, TextDelta
+from parley.models.prompted import PromptAsk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -334,3 +335,19 @@ async def test_ten_turns_at_once_share_the_connections(world: World) -> None:
     provider = world.provider("chat")
     said = await asyncio.gather(*(world.say(provider) for _ in range(10)))
     assert all(TextDelta("Whole") in events for events in said)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("after", ["And now", "<tool:web_search><param:query>second"])
+async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
+    world: World, kind: str, after: str
+) -> None:
+    block = "Look.\n<tool:web_search><param:query>x</param:query></tool:web_search>\n"
+    said = SAYS[kind](block, after)[: BEGUN[kind] + 1]
+    world.server.plan(Response([*said, "silence"]))
+    ask = PromptAsk(QUESTION, 0, "faulty", "m", catalogue=TOOLS, mode="xml")
+    heard = [each async for each in world.wire.stream(world.provider(kind), ask, print)]
+    assert [each.call.arguments for each in heard if isinstance(each, Call)] == ['{"query": "x"}']
+    assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."
+    assert heard[-1] == Finished("tool_calls")
+    await asyncio.wait_for(world.server.hung_up.wait(), 30)

@@ -1,0 +1,40 @@
+"""A model that has no tools of its own, in a real Neovim: calls are read from what it writes."""
+
+from __future__ import annotations
+
+import json
+
+from nvim.harness import Child
+from nvim.test_turn import MARKER, STOCKS, complete, proposals
+
+TOLD = "demo-text has no tools of its own: they are described to it in words"
+
+
+def ask(nvim: Child, question: str) -> None:
+    nvim.command("normal! G")
+    nvim.lua("vim.api.nvim_buf_set_lines(0, -2, -1, true, { ... })", f"{MARKER} {question}")
+    nvim.keys("<C-g><C-g>")
+    nvim.until_waiting()
+    nvim.until_idle()
+
+
+def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_once(nvim: Child) -> None:
+    nvim.command("messages clear")
+    nvim.edit("text-only.md", f"{MARKER} \n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("ParleyAgent Demo-Text")
+    nvim.until(lambda: nvim.lua("return vim.b.parley_agent") == "Demo-Text", "the agent")
+    for asked in (1, 2):
+        ask(nvim, STOCKS)
+        assert len(proposals(nvim)) == 2 * asked
+        assert "  Web search · mock  query: google stock price" in nvim.screen()
+        nvim.keys("ya")
+        complete(nvim)
+        assert "(GOOGL) is at $911 and Microsoft (MSFT) is at $544" in nvim.text().rpartition("\U0001f6e0")[2]
+    calls = [json.loads(line.split("`")[1]) for line in proposals(nvim)]
+    assert [json.loads(call["function"]["arguments"]) for call in calls] == [
+        {"query": "google stock price"},
+        {"query": "microsoft stock price"},
+    ] * 2
+    assert '{"tool"' not in nvim.text()
+    assert nvim.messages().count(TOLD) == 1
