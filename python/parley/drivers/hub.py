@@ -51,7 +51,7 @@ class Hub:
         self._owners: dict[str, Owner] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
-        self._closed = False
+        self._closed = self._has_sdk = False
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
@@ -61,7 +61,7 @@ class Hub:
             old = before.get(name)
             kept = old is not None and old.settings == settings
             self._owners[name] = (
-                before.pop(name) if kept else Owner(settings, _import_sdk, self._connector.connect)
+                before.pop(name) if kept else Owner(settings, self._import_sdk, self._connector.connect)
             )
         for owner in before.values():
             if task := owner.stop():
@@ -109,6 +109,7 @@ class Hub:
 
     async def _ready(self) -> list[Owner]:
         if not self._closed:
+            await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
             wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
             await asyncio.gather(*(owner.listed(self._patience_s) for owner in wanted))
         return [owner for owner in self._owners.values() if owner.state == "ready"]
@@ -135,7 +136,8 @@ class Hub:
             if late:
                 await asyncio.wait(late, timeout=_CLOSE_S)
 
-
-async def _import_sdk() -> None:
-    for name in ("mcp", "jsonschema"):  # with tools come arguments, and jsonschema is to check them
-        await asyncio.get_running_loop().run_in_executor(None, import_module, name)
+    async def _import_sdk(self) -> None:
+        if not self._has_sdk:
+            for name in ("mcp", "jsonschema"):  # with tools come arguments, and jsonschema is to check them
+                await asyncio.get_running_loop().run_in_executor(None, import_module, name)
+        self._has_sdk = True
