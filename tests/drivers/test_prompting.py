@@ -165,7 +165,7 @@ async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
 async def test_of_long_failures_only_the_notice_stays() -> None:
     chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
     assert (await chat.run()).kind == "interrupted"
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
 
 
 async def test_the_tokens_of_failed_tries_count() -> None:
