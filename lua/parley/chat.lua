@@ -131,6 +131,7 @@ function M.host_ended()
     require("parley.status").show(buf, "")
     require("parley.view").clear(buf)
   end
+  require("parley.ask").withdraw()
   require("parley.edit").close_all()
 end
 

@@ -2,17 +2,17 @@
 local M = {}
 
 local api = vim.api
+local H = {}
 
 --- Show lines in a scratch buffer, in a window of its own; a page of the same name is shown anew.
 ---@param name string
 ---@param lines string[]
 ---@param filetype string
 function M.scratch(name, lines, filetype)
-  local full = "parley://" .. name
-  local buf = vim.fn.bufnr("^" .. vim.fn.escape(full, ".*[]~\\") .. "$")
+  local buf = H.page(name)
   if buf == -1 then
     buf = api.nvim_create_buf(false, true)
-    api.nvim_buf_set_name(buf, full)
+    api.nvim_buf_set_name(buf, "parley://" .. name)
     vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buf, desc = "Parley: close this page" })
   end
   vim.bo[buf].modifiable = true
@@ -27,6 +27,15 @@ function M.scratch(name, lines, filetype)
     api.nvim_win_set_buf(0, buf)
   end
   api.nvim_win_set_cursor(0, { 1, 0 })
+end
+
+--- Close a page.
+---@param name string
+function M.close(name)
+  local win = vim.fn.bufwinid(H.page(name))
+  if win ~= -1 then
+    pcall(api.nvim_win_close, win, true)
+  end
 end
 
 --- Show lines of Markdown in a float at the cursor; it goes when the cursor moves, `K` again enters it.
@@ -83,6 +92,11 @@ function M.pick_chat(chats)
       vim.cmd.edit(vim.fn.fnameescape(chat.path))
     end
   end)
+end
+
+--- The buffer of a page, -1 if it is not open.
+function H.page(name)
+  return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")
 end
 
 return M

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from drivers.hubs import MOCK, fake, heard, hub_of, only, served, tool_of
 from parley.chat.references import Brought, Resource
+from parley.drivers.asked import Left
 from parley.drivers.hub import Hub
 from parley.drivers.references import FileReferences
 from parley.errors import ServerError
@@ -25,13 +26,13 @@ from parley.tools.servers import ServerSettings
 class Form:
     """A user who gives one answer to every form, once `thought` is set."""
 
-    def __init__(self, answer: dict[str, Any] | None) -> None:
+    def __init__(self, answer: dict[str, Any] | Left) -> None:
         self.answer = answer
         self.asked: list[tuple[str, str, list[str]]] = []
         self.thinks, self.thought = asyncio.Event(), asyncio.Event()
         self.thought.set()
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         self.asked.append((server, message, list(schema["properties"])))
         self.thinks.set()
         await self.thought.wait()
@@ -126,7 +127,7 @@ async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
             "content": {"colour": "red"},
         }
         assert form.asked == [("fake", "Which \\x1b[31mcolour?", ["colour"])]
-        form.answer = None
+        form.answer = "decline"
         assert json.loads((await hub.call(ask, {})).text) == {"action": "decline"}
         form.answer = {"color": 7}
         assert json.loads((await hub.call(ask, {})).text) == {"action": "cancel"}
@@ -193,7 +194,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
         assert form.asked == [("web", "Which colour?", ["colour"])]
         assert (await hub.call(await tool_of(hub, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
         assert only(hub).protocol == "2026-07-28"
-        form.answer = None
+        form.answer = "decline"
         assert (await hub.call(await tool_of(hub, "paint"), {})).status == "error"
         await hub.close()
 

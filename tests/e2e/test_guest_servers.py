@@ -17,6 +17,7 @@ import pytest
 
 from drivers.hubs import heard, tool_of, until
 from e2e.desk import Desk, Sitting, proposals, read
+from parley.drivers.asked import Left
 from parley.drivers.hub import Hub
 from parley.settings import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
@@ -149,7 +150,7 @@ async def test_a_prompt_is_listed_and_filled_in(desk: Desk) -> None:
 class Red:
     """A user who answers with a name, whatever is asked."""
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         return {"name": "Ada"}
 
 

@@ -8,10 +8,10 @@ server of revision 2026-07-28 requires before it goes on.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.drivers.contact import Clock
 from parley.tools.results import visible
@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, ListRootsResult
 
 
+Left: TypeAlias = Literal["decline", "cancel"]
+"""How a form is left that is not filled in: the user says no, or goes away from it."""
+
+
 class Asker(Protocol):
     """The user, as somebody who fills in forms."""
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answers to a server's form, by the names in its JSON schema; None if the user declines.
+    def ask(
+        self, server: str, message: str, schema: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, dict[str, Any] | Left]:
+        """The answers to a server's form, by the names in its JSON schema, or how it was left.
 
-        Cancelled when the server is gone. The schema's texts are the server's: show them as visible text.
+        Cancelled when the server is gone, or the call for which it asked has ended. The schema's texts are
+        the server's: show them as visible text.
         """
         ...
 
@@ -69,9 +76,9 @@ def _form(asker: Asker, server: str, clock: Clock) -> Callable[..., Any]:
             return ElicitResult(action="decline")
         schema = params.requested_schema
         with clock.standing_still():
-            content = await asker.ask(server, visible(params.message), schema)
-        if content is None:
-            return ElicitResult(action="decline")
+            content = await clock.while_wanted(asker.ask(server, visible(params.message), schema))
+        if content is None or isinstance(content, str):
+            return ElicitResult(action=content or "cancel")
         if check_arguments(json.dumps(content), schema):
             return ElicitResult(action="cancel")  # no answer to what was asked
         return ElicitResult(action="accept", content=content)

@@ -4,9 +4,9 @@ A `Session` answers what the owner asks; through a `Watch` it reports what happe
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from parley.drivers.tail import Tail
 from parley.errors import ServerError
@@ -15,6 +15,7 @@ from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 
+T = TypeVar("T")
 Progress = Callable[[float, float | None, str | None], None]
 
 
@@ -50,16 +51,30 @@ class Clock:
         self._limits: set[asyncio.Timeout] = set()
         self._left: dict[asyncio.Timeout, float] = {}
         self._asking = 0
+        self._over = asyncio.Event()
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncIterator[None]:
         """Raises TimeoutError when this takes too long."""
         async with asyncio.timeout(seconds) as limit:
             self._limits.add(limit)
+            self._over.clear()
             try:
                 yield
             finally:
                 self._limits.discard(limit)
+                if not self._limits:
+                    self._over.set()
+
+    async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
+        """What the user says; None, and nobody is asked any more, once no request is left that wants it."""
+        answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            over.cancel()
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:

@@ -54,7 +54,12 @@ class Home:
         self.settings = self._own = settings
         self.environ = environ
         self.hub = Hub(
-            {}, environ=environ, max_bytes=settings.loop.result_max_bytes, asker=asker, folder=folder
+            {},
+            environ=environ,
+            max_bytes=settings.loop.result_max_bytes,
+            patience_s=settings.mcp.patience_s,
+            asker=asker,
+            folder=folder,
         )
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
@@ -76,6 +81,10 @@ class Home:
         """
         self._look_at_project()
         return list(self._project.untrusted)
+
+    def seen(self, path: Path) -> bytes:
+        """What the last look at an untrusted file saw: what the user is to be shown."""
+        return self._project.seen(path)
 
     def trust(self, path: Path, shown: bytes | None = None) -> None:
         """The user trusts what was `shown`, by default what `untrusted` saw last; its servers are used now.

@@ -26,7 +26,7 @@ class Project:
         self.file = ServersFile()
         self._folder = folder
         self._ledger = ledger
-        self._shown: dict[Path, str] = {}
+        self._seen: dict[Path, bytes] = {}
 
     def look(self, own: Mapping[str, ServerSettings]) -> None:
         """Read the file as it is now; `own` are the user's servers, which it cannot redefine."""
@@ -41,16 +41,21 @@ class Project:
                 self.file = below(found, own, PROJECT_FILE)
             else:
                 self.untrusted = [path]
-                self._shown[path] = digest(content)
+                self._seen[path] = content
         except (OSError, ParleyError) as error:
             self.file = ServersFile(problems=(f"parley: {PROJECT_FILE}: {error}",))
+
+    def seen(self, path: Path) -> bytes:
+        """What the last look saw in an untrusted file."""
+        return self._seen.get(path, b"")
 
     def trust(self, path: Path, shown: bytes | None = None) -> None:
         """The user trusts the content of a file, that of the last look if none is said to be `shown`.
 
         Raises ParleyError if it has changed since.
         """
-        trust(self._ledger(), path, self._shown.get(path) if shown is None else digest(shown))
+        content = self._seen.get(path) if shown is None else shown
+        trust(self._ledger(), path, None if content is None else digest(content))
 
 
 def trust(ledger: LedgerFile, path: Path, shown: str | None = None) -> ServersFile:

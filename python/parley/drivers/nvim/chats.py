@@ -20,6 +20,7 @@ from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.observed import CountedModel, QuietWorld, RememberedTools
 from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.tokens import Tokens
+from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
 from parley.models.events import Usage
@@ -34,9 +35,10 @@ UNSAVED = "save this chat first (:w): a choice is bound to its file"
 class Chat:
     """A chat buffer."""
 
-    def __init__(self, editor: Editor, home: Home, buf: int, name: str) -> None:
+    def __init__(self, editor: Editor, home: Home, trusting: Trusting, buf: int, name: str) -> None:
         self.editor = editor
         self.home = home
+        self.trusting = trusting
         self.buf = buf
         self.name = name
         self.folder = Path.cwd()
@@ -48,6 +50,8 @@ class Chat:
         self._turn: Turn | None = None
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
+        self._doing = ("", 0)
+        self._asked = ""
 
     @property
     def path(self) -> str:
@@ -70,6 +74,7 @@ class Chat:
         """Move the exchange at a handle on."""
 
         async def work(turn: Turn) -> engine.End:
+            await self.trusting.settle(self.home)
             shot = await turn.document.read()
             if (refusal := self._refusal(shot)) is not None:
                 return engine.End("nothing", refusal)
@@ -98,6 +103,7 @@ class Chat:
         async def work(turn: Turn) -> engine.End:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
+            await self.trusting.settle(self.home)
             if rule == "command":
                 await self._to_what_waits(turn)
             shot = await turn.document.read()
@@ -166,8 +172,19 @@ class Chat:
         return sight
 
     def status(self, text: str, handle: int) -> None:
-        """Show what is being done."""
-        self.editor.tell("status", self.buf, text, handle)
+        """Show what is being done; "" when nothing is."""
+        self._doing = text, handle
+        self.editor.tell("status", self.buf, text and (self._asked or text), handle)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._turn is not None
+
+    def waits_for(self, asked: str) -> None:
+        """The user is asked something; that goes before what is being done. "" when all is answered."""
+        self._asked = asked
+        self.status(*self._doing)
 
     def used(self, usage: Usage) -> None:
         """Take note of the tokens of the request that runs."""

@@ -6,17 +6,20 @@ Pure, but for the files of chats. Knows lines of text and Markdown; knows nothin
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from parley.chat.calls import legible
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.drivers.nvim.view import shown
 from parley.tools.catalogue import Tool
-from parley.tools.servers import ServerStatus
+from parley.tools.mcp_files import read_servers
+from parley.tools.servers import ServerSettings, ServerStatus
 from parley.turn.approval import Entry
 
 _HEAD = 8192
@@ -26,6 +29,33 @@ _TOPIC = 80
 def request_page(body: dict[str, Any]) -> list[str]:
     """A request's body as JSON."""
     return json.dumps(body, indent=2, ensure_ascii=False).split("\n")
+
+
+def project_page(path: Path, content: bytes) -> list[str]:
+    """What a project's file of servers would start, and the file itself; in both nothing hides."""
+    file = read_servers(content, path.name, str(path.parent))
+    lines = [f"# {shown(str(path))}", "", "This file came with the project. These are the servers in it:"]
+    for name, server in file.servers.items():
+        lines += ["", f"## {shown(name)}", "", *_reached(server)]
+    if file.problems:
+        lines += ["", *(f"- {shown(problem)}" for problem in file.problems)]
+    text = content.decode("utf-8", "replace").split("\n")
+    return [*lines, "", "## The file", "", "```json", *(legible(line) for line in text), "```"]
+
+
+def _reached(server: ServerSettings) -> list[str]:
+    if server.url is not None:
+        return [f"- connects to {shown(server.url)}", *_names("sends the headers", server.headers)]
+    words = shlex.join((server.command or "", *server.args))
+    return [
+        f"- starts the program {legible(words)}",
+        f"- in {shown(server.cwd or '.')}",
+        *_names("sets the variables", server.env),
+    ]
+
+
+def _names(what: str, table: Mapping[str, str]) -> list[str]:
+    return [f"- {what} {shown(', '.join(table))}"] if table else []
 
 
 def tools_page(servers: Iterable[ServerStatus]) -> list[str]:

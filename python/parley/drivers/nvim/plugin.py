@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,12 @@ from parley.chat.transcript import CHOICES
 from parley.config import load_settings
 from parley.drivers.nvim.chats import Chat
 from parley.drivers.nvim.editor import Editor
+from parley.drivers.nvim.forms import Forms
 from parley.drivers.nvim.health import report
 from parley.drivers.nvim.log import log_to
 from parley.drivers.nvim.pages import chats_in, log_page, request_page, tools_page
+from parley.drivers.nvim.questions import Questions
+from parley.drivers.nvim.trusting import Trusting
 from parley.errors import ParleyError
 
 if TYPE_CHECKING:
@@ -34,6 +39,10 @@ class Plugin:
     def __init__(self, nvim: pynvim.Nvim) -> None:
         self.editor = Editor(nvim)
         self.chats = dict[int, Chat]()
+        self.folder = Path.cwd()
+        """Where the user works, as it was last told; a project's file of servers is there."""
+        self.questions = Questions(self.editor)
+        self.trusting = Trusting(self.editor, self.questions, self._waiting)
         self._home: Home | None = None
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
@@ -58,9 +67,26 @@ class Plugin:
     def _chat(self, buf: int, name: str) -> Chat:
         chat = self.chats.get(buf)
         if chat is None:
-            chat = self.chats[buf] = Chat(self.editor, self.home, buf, name)
+            chat = self.chats[buf] = Chat(self.editor, self.home, self.trusting, buf, name)
         chat.name = name
         return chat
+
+    def _in(self, cwd: str) -> Path:
+        """The user works there now."""
+        self.folder = Path(cwd)
+        return self.folder
+
+    @contextmanager
+    def _waiting(self, asked: str) -> Iterator[None]:
+        """While the user is asked something, all chats that wait for the answer say so."""
+        waiting = [chat for chat in self.chats.values() if chat.is_busy]
+        for chat in waiting:
+            chat.waits_for(asked)
+        try:
+            yield
+        finally:
+            for chat in waiting:
+                chat.waits_for("")
 
     # --- Messages: what follows `_on_` is the name ---
 
@@ -70,7 +96,9 @@ class Plugin:
 
         log_to(Path(log), os.environ)
         read, problems = load_settings(os.environ, settings)
-        before, self._home = self._home, Home(read, os.environ, patience=PATIENCE)
+        asker = Forms(self.questions, self._waiting)
+        home = Home(read, os.environ, folder=lambda: self.folder, asker=asker, patience=PATIENCE)
+        before, self._home = self._home, home
         for chat in self.chats.values():
             chat.home = self._home
         if before is not None:
@@ -85,6 +113,8 @@ class Plugin:
     async def _attached(self, chat: Chat) -> None:
         await chat.refresh()
         self.home.warm(self.editor.loop, chat.agent)
+        if self.home.settings.mcp.start == "chat":
+            await self.home.hub.catalogue()
 
     def _on_detach(self, buf: int) -> None:
         self.chats.pop(buf, None)
@@ -98,7 +128,7 @@ class Plugin:
 
     def _on_respond(self, buf: int, name: str, handle: int, cwd: str, regenerate: bool) -> None:
         chat = self._chat(buf, name)
-        chat.folder = Path(cwd)
+        chat.folder = self._in(cwd)
         chat.respond(handle, regenerate)
 
     def _on_made(self, buf: int, name: str) -> None:
@@ -116,8 +146,11 @@ class Plugin:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
-        chat.folder = Path(cwd)
+        chat.folder = self._in(cwd)
         chat.choose(handle, key, rule, reason)
+
+    def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
+        self.questions.answered(id, value)
 
     def _on_stop(self, buf: int, name: str) -> None:
         self._chat(buf, name).stop()

@@ -1,0 +1,92 @@
+--- What the host asks the user with `vim.ui`: one question at a time; answered, dismissed or withdrawn.
+local M = {}
+
+local api = vim.api
+local H = { open = nil }
+
+--- Let the user pick one of some lines; its number goes to the host, nothing if none was picked.
+---@param id integer
+---@param prompt string
+---@param items string[]
+function M.select(id, prompt, items)
+  H.ask(id, function(done)
+    vim.ui.select(items, { prompt = prompt, kind = "parley" }, function(_, number)
+      done(number)
+    end)
+  end)
+end
+
+--- Let the user type a line.
+---@param id integer
+---@param prompt string
+---@param default string
+function M.input(id, prompt, default)
+  H.ask(id, function(done)
+    vim.ui.input({ prompt = prompt .. " ", default = default }, done)
+  end)
+end
+
+--- Nobody wants to know any more: what was asked goes from the screen.
+---@param id? integer by default whatever is asked
+function M.withdraw(id)
+  local open = H.open
+  if not open or (id and open.id ~= id) then
+    return
+  end
+  H.open = nil
+  if open.win and api.nvim_win_is_valid(open.win) then
+    pcall(api.nvim_win_close, open.win, true)
+  elseif open.shown and not open.win and H.is_prompting() then
+    api.nvim_input("<Esc>")
+  end
+end
+
+function H.ask(id, show)
+  local open = { id = id }
+  H.open = open
+  local function done(value)
+    if H.open == open then
+      H.open = nil
+      require("parley.host").mention("answered", { id = id, value = value })
+    end
+  end
+  H.when_free(function()
+    if H.open ~= open then
+      return
+    end
+    local before = api.nvim_list_wins()
+    vim.cmd.redraw() -- a page that belongs to it may just have been opened
+    open.shown = true
+    if not pcall(show, done) then
+      done(nil) -- interrupted
+    end
+    if H.open == open then -- another plugin's window, to be answered later
+      local win = api.nvim_get_current_win()
+      open.win = not vim.list_contains(before, win) and win or nil
+    end
+  end)
+end
+
+--- Do something once the user is not in the middle of typing: a prompt would take the keys.
+function H.when_free(act)
+  vim.schedule(function()
+    if api.nvim_get_mode().mode == "n" then
+      act()
+      return
+    end
+    api.nvim_create_autocmd("ModeChanged", {
+      pattern = "*:n*",
+      once = true,
+      callback = function()
+        H.when_free(act)
+      end,
+    })
+  end)
+end
+
+--- Whether the prompt on the screen is one of |input()| or of a numbered list.
+function H.is_prompting()
+  return vim.fn.getcmdtype():match("^[@-]$") ~= nil
+end
+
+return M

@@ -1,0 +1,98 @@
+"""The user as somebody who fills in forms of servers, field by field, in the editor's own prompts.
+
+Each step can be left: a form is declined before its first field, and cancelled by dismissing one. Knows
+prompts; what a field takes, `tools.forms` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+from parley.drivers.asked import Left
+from parley.drivers.nvim.questions import Questions
+from parley.tools.forms import Field, complaint, fields, one_line, read
+
+Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
+_LEAVE_OUT = "(leave this out)"
+_DONE = "Done"
+
+
+class _DismissedError(Exception):
+    """The user wants no more of this form."""
+
+
+class Forms:
+    """Implements the asker of the hub; `showing` shows a text as status as long as somebody is asked."""
+
+    def __init__(self, questions: Questions, showing: Showing) -> None:
+        self._questions = questions
+        self._showing = showing
+        self._one_at_a_time = asyncio.Lock()
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+        """The answers of the user, or how the form was left."""
+        async with self._one_at_a_time:
+            asked = f"{server} asks: {one_line(message)}"
+            with self._showing(asked):
+                return await self._fill_in(asked, fields(schema))
+
+    async def _fill_in(self, asked: str, wanted: tuple[Field, ...]) -> dict[str, Any] | Left:
+        first = await self._questions.select(asked, ["Answer" if wanted else "Accept", "Decline"])
+        if first != 0:
+            return "cancel" if first is None else "decline"
+        try:
+            answers = [(field.name, await self._answer(field)) for field in wanted]
+        except _DismissedError:
+            return "cancel"
+        return {name: value for name, value in answers if value is not None}
+
+    async def _answer(self, field: Field) -> Any:
+        """The value of a field; None for one that is left out."""
+        if field.several:
+            return await self._several(field)
+        return await (self._one(field) if field.options else self._typed(field))
+
+    async def _one(self, field: Field) -> Any:
+        options = [(v, f"{label} (default)" if v == field.default else label) for v, label in field.options]
+        options += [] if field.required else [(None, _LEAVE_OUT)]
+        return options[await self._picked(field.label, [label for _, label in options])][0]
+
+    async def _several(self, field: Field) -> Any:
+        chosen = [v for v, _ in field.options if v in (field.default or ())]
+        told = field.label
+        while True:
+            marked = [f"[{'x' if v in chosen else ' '}] {label}" for v, label in field.options]
+            number = await self._picked(told, [_DONE, *marked])
+            if number:
+                value = field.options[number - 1][0]
+                chosen = [v for v, _ in field.options if (v in chosen) != (v == value)]
+            elif why := complaint(field, chosen):
+                told = f"{field.label} - {one_line(why)}"
+            else:
+                return chosen
+
+    async def _typed(self, field: Field) -> Any:
+        told, typed = field.label, "" if field.default is None else str(field.default)
+        while True:
+            entered = await self._questions.input(
+                f"{told}{'' if field.required else ', may be empty'}:", typed
+            )
+            if entered is None:
+                raise _DismissedError
+            if not entered and not field.required:
+                return None
+            value, typed = read(field, entered), entered
+            why = complaint(field, value)
+            if why is None:
+                return value
+            told = f"{field.label} - {one_line(why)}"
+
+    async def _picked(self, prompt: str, items: list[str]) -> int:
+        number = await self._questions.select(prompt, items)
+        if number is None:
+            raise _DismissedError
+        return number

@@ -1,0 +1,52 @@
+"""What the user is asked while something runs: one question at a time, in the editor's own prompts.
+
+Knows ids and answers; what a question is about, others know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from parley.drivers.nvim.editor import Editor
+
+
+class Questions:
+    """The questions to the one user of an editor. Whoever waits for an answer may be cancelled: then the
+    question goes from the screen."""
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+        self._open: dict[int, asyncio.Future[Any]] = {}
+        self._last = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    async def select(self, prompt: str, items: Sequence[str]) -> int | None:
+        """The number, from 0, of the line that the user picks; None if none was."""
+        number = await self._answer("ask_select", prompt, list(items))
+        return number - 1 if isinstance(number, int) and 0 < number <= len(items) else None
+
+    async def input(self, prompt: str, default: str = "") -> str | None:
+        """What the user types; None if nothing was entered."""
+        typed = await self._answer("ask_input", prompt, default)
+        return typed if isinstance(typed, str) else None
+
+    def answered(self, number: int, value: Any) -> None:
+        """The editor tells what the user did; None is a question that was dismissed."""
+        answer = self._open.get(number)
+        if answer is not None and not answer.done():
+            answer.set_result(value)
+
+    async def _answer(self, how: str, *question: Any) -> Any:
+        async with self._one_at_a_time:
+            self._last += 1
+            number = self._last
+            answer = self._open[number] = asyncio.get_running_loop().create_future()
+            self._editor.tell(how, number, *question)
+            try:
+                return await answer
+            finally:
+                del self._open[number]
+                if answer.cancelled():
+                    self._editor.tell("withdraw", number)

@@ -1,0 +1,91 @@
+"""Forms that servers ask to be filled in: their fields, and what a typed line means in one.
+
+Works on the JSON schema of a form as MCP has it: a flat object of texts, numbers, truth values and choices.
+What is shown of it is made visible; knows nothing of how it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.tools.results import visible
+from parley.tools.schema import check_arguments
+
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One question of a form; with `options`, (value, label), it is answered by choosing, else by typing."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool = False
+    options: tuple[tuple[Any, str], ...] = ()
+    several: bool = False
+
+    @property
+    def label(self) -> str:
+        """What a person reads: title and description, else the name."""
+        about = self.schema.get("description")
+        title = one_line(self.schema.get("title") or self.name)
+        return f"{title} ({one_line(about)})" if about else title
+
+    @property
+    def default(self) -> Any:
+        """What the server suggests; None if nothing."""
+        return self.schema.get("default")
+
+
+def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
+    """The fields of a form, in its order."""
+    properties, required = schema.get("properties"), schema.get("required") or ()
+    found = properties.items() if isinstance(properties, Mapping) else ()
+    return tuple(_field(name, each, name in required) for name, each in found if isinstance(each, Mapping))
+
+
+def read(field: Field, typed: str) -> Any:
+    """The value that a line stands for: a number where one is wanted, else the text itself."""
+    if field.schema.get("type") not in ("integer", "number"):
+        return typed
+    try:
+        return json.loads(typed)
+    except ValueError:
+        return typed  # which the complaint will name
+
+
+def complaint(field: Field, value: Any) -> str | None:
+    """What is wrong with a value for a field; None if it fits."""
+    schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
+    return check_arguments(json.dumps({field.name: value}), schema)
+
+
+def one_line(text: object) -> str:
+    """A server's text on one line of bounded length, in which nothing hides."""
+    return " ".join(visible(str(text)[:_SHOWN]).split())
+
+
+def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
+    items = schema.get("items")
+    if schema.get("type") == "array" and isinstance(items, Mapping):
+        return Field(name, schema, required, tuple(_options(items)), several=True)
+    if schema.get("type") == "boolean":
+        return Field(name, schema, required, ((True, "yes"), (False, "no")))
+    return Field(name, schema, required, tuple(_options(schema)))
+
+
+def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """The choices in each of the spellings: titled ones, plain ones, plain ones with names beside them."""
+    titled = schema.get("oneOf") or schema.get("anyOf")
+    if isinstance(titled, list):
+        for each in titled:
+            if isinstance(each, Mapping) and "const" in each:
+                yield each["const"], one_line(each.get("title") or each["const"])
+        return
+    values, names = schema.get("enum"), schema.get("enumNames")
+    if isinstance(values, list):
+        labels = names if isinstance(names, list) and len(names) == len(values) else values
+        yield from zip(values, map(one_line, labels), strict=True)
