@@ -15,10 +15,11 @@ local commands = {
   Log = {},
   Outline = {},
   Find = {},
+  Export = { nargs = "?", bang = true, complete = "file" },
   Install = { bang = true },
 }
 for name, opts in pairs(commands) do
-  if opts.complete then
+  if opts.complete == true then
     opts.complete = function(lead, line)
       return require("parley.commands").complete(name, lead, line)
     end

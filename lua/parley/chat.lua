@@ -103,6 +103,14 @@ function M.ask(method, arguments)
   require("parley.host").notify(method, arguments)
 end
 
+--- Have the chat of the current buffer written as an HTML page.
+---@param path string "" means beside the chat's file
+---@param force boolean
+function M.export(path, force)
+  local given = path ~= "" and vim.fn.expand(path) or vim.fn.expand("%:p:r") .. ".html"
+  M.ask("export", { path = vim.fn.fnamemodify(given, ":p"), force = force })
+end
+
 --- Open a new chat.
 ---@param topic? string
 function M.new(topic)

@@ -76,6 +76,13 @@ function M.find()
   require("parley.host").notify("find", { dir = require("parley.chat").dir() })
 end
 
+--- Write this chat as one HTML page that needs nothing else.
+---@param path? string by default the chat's own, with the ending .html
+---@param opts? { force?: boolean } force: overwrite a file that is there
+function M.export(path, opts)
+  require("parley.chat").export(path or "", (opts or {}).force or false)
+end
+
 --- Make or update the Python environment.
 ---@param opts? { force?: boolean }
 function M.install(opts)

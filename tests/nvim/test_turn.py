@@ -379,3 +379,18 @@ def test_a_key_that_comes_the_moment_it_is_there_counts(nvim: Child) -> None:
     complete(nvim)
     nvim.lua("require('parley.keys').wait = _G.wait")
     assert "a turn is running" not in nvim.messages()
+
+
+def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_unasked(nvim: Child) -> None:
+    nvim.edit("export.md", f"{MARKER} a question\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.keys("A not yet written<Esc>")
+    page = nvim.home / "export.html"
+    nvim.command("ParleyExport")
+    nvim.until(lambda: f"written to {page}" in nvim.messages(), "the page")
+    assert "a question not yet written" in page.read_text(encoding="utf-8")
+    nvim.command("ParleyExport")
+    nvim.until(lambda: ":ParleyExport! overwrites it" in nvim.messages(), "the refusal")
+    nvim.keys("A at all<Esc>")
+    nvim.command(f"ParleyExport! {page}")
+    nvim.until(lambda: "not yet written at all" in page.read_text(encoding="utf-8"), "the new page")

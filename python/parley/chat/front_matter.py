@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parley.chat.transcript import Problem
+from parley.chat.transcript import Problem, Transcript
 
 _SHOWN = 60
 _SHORT = reprlib.Repr()
@@ -108,3 +108,10 @@ def _check(raw: str, key: Any, value: Any) -> Problem | None:
         got = _SHORT.repr(value)[:_SHOWN]
         return Problem(line, 0, "warning", f"front matter {name}: expected {wanted}, got {got}")
     return None
+
+
+def topic(transcript: Transcript) -> str:
+    """What a chat is about, on one line: its topic, else its first question; "" where there is neither."""
+    named = read_front_matter(transcript.front_matter).keys.get("topic", "")
+    asked = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
+    return " ".join((named or next(asked, "")).split())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from parley import __version__
 from parley.chat.transcript import CHOICES
-from parley.cli.inspect import check, log, messages, show
+from parley.cli.inspect import check, export, log, messages, show
 from parley.cli.respond import respond
 from parley.cli.servers import convert, demo_server, tools, trust
 from parley.cli.terminal import complain
@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("--provider", choices=WIRES)
     shown.add_argument("--tools", action="store_true", help="with tools: starts the servers")
     command("parse", show).add_argument("file")
+    command("export", export).add_argument("file")
     command("check", check).add_argument("files", nargs="+", metavar="file")
     looked = command("log", log)
     looked.add_argument("file")

@@ -1,4 +1,4 @@
-"""`parley messages`, `parse`, `check` and `log`: what is known of a chat, without moving it on."""
+"""`parley messages`, `parse`, `export`, `check` and `log`: what is known of a chat, without moving it on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from parley import engine
@@ -91,6 +92,14 @@ def _typed(transcript: Transcript, tree: dict[str, Any]) -> dict[str, Any]:
                 for segment, leaf in zip(answer.segments, twig["segments"], strict=True)
             ]
     return tree
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Print a chat as one HTML page that needs nothing else."""
+    from parley.export import html_page
+
+    say(html_page(parse(read(arguments.file)), Path(arguments.file).stem), end="")
+    return COMPLETE
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.observed import CountedModel, QuietWorld, RememberedTools
+from parley.drivers.nvim.pages import write_page
 from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.trusting import Trusting
@@ -149,6 +150,12 @@ class Chat:
             use(await engine.look(self.ports(document, QuietWorld()), self.resolve))
 
         self._beside(handle, work)
+
+    async def export(self, path: Path, force: bool) -> None:
+        """Write the chat as a page; over a file that is there only with `force`."""
+        await self.refresh()
+        await self.editor.loop.run_in_executor(None, write_page, self.seen[1].transcript, path, force)
+        self.editor.message(f"written to {path}")
 
     # --- What is shown ---
 

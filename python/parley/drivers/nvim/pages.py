@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.calls import legible
-from parley.chat.front_matter import read_front_matter
+from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.drivers.nvim.view import shown
+from parley.errors import ParleyError
+from parley.export import html_page
 from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings, ServerStatus
@@ -132,14 +134,18 @@ def chats_in(folder: Path) -> list[dict[str, str]]:
 def _topic_of(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(_HEAD).decode("utf-8", "replace")
-    return topic(parse(head))
+    return shown(topic(parse(head))[:_TOPIC])
 
 
-def topic(transcript: Transcript) -> str:
-    """What a chat is about: its front matter's topic, else its first question; "" where there is neither."""
-    named = read_front_matter(transcript.front_matter).keys.get("topic", "")
-    asked = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
-    return shown(" ".join((named or next(asked, "")).split())[:_TOPIC])
+def write_page(transcript: Transcript, path: Path, force: bool) -> None:
+    """Write a chat as one HTML page. Raises ParleyError."""
+    try:
+        with path.open("w" if force else "x", encoding="utf-8", errors="replace") as file:
+            file.write(html_page(transcript, path.stem))
+    except FileExistsError as error:
+        raise ParleyError(f"{path} is there already: :ParleyExport! overwrites it") from error
+    except OSError as error:
+        raise ParleyError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _count(n: int, what: str) -> str:

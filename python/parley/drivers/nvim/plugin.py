@@ -187,6 +187,9 @@ class Plugin:
         lines = log_page(path, ledger.history(), ledger.view().entries)
         self.editor.tell("scratch", "log", lines, "markdown")
 
+    def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
+        self.editor.spawn(self._chat(buf, name).export(Path(path), force))
+
     def _on_tools(self) -> None:
         async def show() -> None:
             self.editor.message("asking the MCP servers...")

@@ -1,0 +1,136 @@
+"""A chat as one HTML page that needs nothing else: no script, no picture, no address that is fetched.
+
+Knows the transcript and HTML; Markdown is `markdown-it-py`'s. What a model or a tool wrote stays text: its
+HTML is shown as it was written, and its pictures are links, since a page that fetched them would tell whoever
+named their address that it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from parley.chat.calls import legible
+from parley.chat.front_matter import topic
+from parley.chat.rounds import read_notice
+from parley.chat.transcript import (
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    Transcript,
+)
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+_STYLE = """
+:root { color-scheme: light dark; --dim: #767676; --line: #8884; --back: #8881; }
+body { font: 1rem/1.6 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; }
+section { border-left: 3px solid var(--line); margin: 1.5rem 0; padding-left: 1rem; }
+section.question { border-color: #3b82f6; }
+section.answer { border-color: #22a06b; }
+.who, .note { color: var(--dim); font-size: .85rem; }
+pre, code { font-family: ui-monospace, monospace; font-size: .9em; }
+pre { background: var(--back); border-radius: 4px; overflow-x: auto; padding: .6rem .8rem; }
+details { background: var(--back); border-radius: 4px; margin: .6rem 0; padding: .3rem .8rem; }
+details pre { background: none; padding: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+summary { cursor: pointer; }
+blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
+table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
+"""
+_NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'"
+_OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
+
+
+def html_page(transcript: Transcript, title: str) -> str:
+    """The page; `title` is for a chat without a topic. The user's notes are left out, as from a request."""
+    name, markdown = topic(transcript) or title, _markdown()
+    body = "\n".join(part for exchange in transcript.exchanges for part in _exchange(exchange, markdown))
+    return (
+        '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_IS_FETCHED}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{_text(name)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def _exchange(exchange: Exchange, markdown: MarkdownIt) -> Iterator[str]:
+    if exchange.question and exchange.question.text:
+        yield _section("question", "Question", _question(exchange.question, markdown))
+    for answer in exchange.answers:
+        who = f"Answer of {answer.agent}" if answer.agent else "Answer"
+        yield _section("answer", who, _answer(answer, markdown))
+
+
+def _section(kind: str, who: str, parts: Iterator[str]) -> str:
+    inside = "\n".join(parts)
+    return f'<section class="{kind}" dir="auto">\n<div class="who">{_text(who)}</div>\n{inside}\n</section>'
+
+
+def _question(question: Question, markdown: MarkdownIt) -> Iterator[str]:
+    for part in question.parts:
+        if isinstance(part, Text):
+            yield _rendered(markdown, part.text)
+
+
+def _answer(answer: Answer, markdown: MarkdownIt) -> Iterator[str]:
+    for segment in answer.segments:
+        if shown := _segment(segment, markdown):
+            yield shown
+
+
+def _segment(segment: Segment, markdown: MarkdownIt) -> str:
+    match segment:
+        case Text(text):
+            return _rendered(markdown, text)
+        case Thinking(text=text):
+            return _details("Thinking", text) if text else ""
+        case Proposal():
+            return _call(segment)
+        case Orphan(name, _, result):
+            return _details(f"Result of {name} without a call", result.body)
+        case Broken(text=text):
+            return _details("A line that cannot be read", text)
+        case Note(text):
+            return f'<p class="note">{_text(text)}</p>' if read_notice(segment) else ""
+
+
+def _call(proposal: Proposal) -> str:
+    result = proposal.result
+    arguments = _details(f"Tool call {proposal.call.name}", proposal.call.arguments)
+    return arguments + (f"\n{_result(proposal.call.name, result)}" if result else "")
+
+
+def _result(name: str, result: Result) -> str:
+    return _details(f"{name}: {_OUTCOMES[result.status]}", result.body)
+
+
+def _details(title: str, text: str) -> str:
+    lines = "\n".join(map(legible, text.split("\n")))
+    return f"<details>\n<summary>{_text(title)}</summary>\n<pre>{escape(lines)}</pre>\n</details>"
+
+
+def _rendered(markdown: MarkdownIt, text: str) -> str:
+    rendered: Any = markdown.render(text)
+    return str(rendered).rstrip("\n")
+
+
+def _text(text: str) -> str:
+    return escape(legible(text))
