@@ -19,6 +19,7 @@ from parley.cli.terminal import plain, read, say, settings
 from parley.errors import ParleyError
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.totals import totals, totals_table
 
 COMPLETE, FAILED = 0, 1
 
@@ -115,7 +116,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def log(arguments: argparse.Namespace) -> int:
-    """Print what was approved, run and asked in a chat, and by which rule."""
+    """Print what was approved, run and asked in a chat, by which rule, and what it adds up to."""
     from parley.drivers.ledger import LedgerFile, default_path
 
     history = LedgerFile(default_path(os.environ)).chat(arguments.file).history()
@@ -125,6 +126,11 @@ def log(arguments: argparse.Namespace) -> int:
             say(json.dumps({"at": at, "kind": kind, **facts}))
         else:
             say(f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items()))
+    added = totals(history)
+    if arguments.json:
+        say(json.dumps({"totals": added.table()}))
+    else:
+        say("\n".join(["", *totals_table(added)] if history else ["Nothing was decided or asked here yet."]))
     return COMPLETE
 
 

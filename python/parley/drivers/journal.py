@@ -10,10 +10,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
+from parley.chat.transcript import Result, ToolCall
 from parley.engine import CallBegan, CallEnded, Happening, World
-from parley.errors import ModelError
+from parley.engine.ports import closing
+from parley.errors import ModelError, ParleyError
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, Usage
+from parley.turn.approval import LedgerView
 
 T = TypeVar("T")
 
@@ -21,8 +24,12 @@ T = TypeVar("T")
 class Notes(Protocol):
     """Where records go."""
 
-    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Keep one."""
+    def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
+        """Keep one, of something that began at this time (seconds since 1970) or is now."""
+        ...
+
+    def view(self) -> LedgerView:
+        """The decisions, each with the rule it came from."""
         ...
 
 
@@ -32,7 +39,7 @@ class RecordedWorld:
     def __init__(self, world: World, notes: Notes) -> None:
         self._world = world
         self._notes = notes
-        self._began: dict[str, float] = {}
+        self._began: dict[str, _Began] = {}
         self._paused = 0.0
         self.status = world.status
 
@@ -51,37 +58,69 @@ class RecordedWorld:
     def happened(self, what: Happening) -> None:
         """Note a call when it has its result."""
         match what:
-            case CallBegan(proposal, _):
-                self._began[proposal.call.id] = time.monotonic()
+            case CallBegan(proposal, tool):
+                self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")
             case CallEnded(proposal, result):
-                facts = {"call": proposal.call.id, "tool": proposal.call.name, "outcome": result.status}
-                seconds = _since(self._began.pop(proposal.call.id, time.monotonic()))
-                self._notes.note("call", {**facts, "seconds": seconds, "bytes": len(result.body.encode())})
+                self._note_call(proposal.call, result)
             case _:
                 pass
         self._world.happened(what)
 
+    def _note_call(self, call: ToolCall, result: Result) -> None:
+        began = self._began.pop(call.id, None) or _Began(call.name)
+        facts = {
+            "call": call.id,
+            "tool": began.what,
+            "outcome": result.status,
+            "rule": self._rule(call),
+            "seconds": began.seconds(),
+            "bytes": len(result.body.encode()),
+        }
+        self._notes.note("call", facts, began.at)
 
-async def recorded(events: AsyncIterator[Event], ask: Ask, notes: Notes) -> AsyncIterator[Event]:
-    """The events of a request, noted when it is over, however it ends."""
-    began, usage, outcome = time.monotonic(), Usage(), "cut"
+    def _rule(self, call: ToolCall) -> str:
+        """What the yes came from that this call used up."""
+        same = (
+            e for e in self._notes.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
+        )
+        return next((e.rule for e in reversed(list(same)) if e.state == "used"), "")
+
+
+async def recorded(
+    events: AsyncIterator[Event], ask: Ask, notes: Notes, purpose: str = ""
+) -> AsyncIterator[Event]:
+    """The events of a request, noted when it is over, however it ends, and what it was for."""
+    began, usage, outcome = _Began(ask.provider), Usage(), "cut"
     try:
-        async for event in events:
-            match event:
-                case Usage():
-                    usage = event
-                case Finished(reason):
-                    outcome = reason
-                case _:
-                    pass
-            yield event
+        async with closing(events) as said:
+            async for event in said:
+                match event:
+                    case Usage():
+                        usage = event
+                    case Finished(reason):
+                        outcome = reason
+                    case _:
+                        pass
+                yield event
     except ModelError as error:
         outcome = error.reason
         raise
+    except ParleyError as error:
+        outcome = str(error)
+        raise
     finally:
-        facts = {"provider": ask.provider, "model": ask.model, "outcome": outcome}
-        notes.note("request", {**facts, "seconds": _since(began), "tokens": asdict(usage)})
+        facts = {"provider": began.what, "model": ask.model, "outcome": outcome, "seconds": began.seconds()}
+        facts |= {"tokens": asdict(usage)} | ({"for": purpose} if purpose else {})
+        notes.note("request", facts, began.at)
 
 
-def _since(began: float) -> float:
-    return round(time.monotonic() - began, 3)
+class _Began:
+    """Something that began now: when, and how long ago that is."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.at = time.time()
+        self._ticks = time.monotonic()
+
+    def seconds(self) -> float:
+        return round(time.monotonic() - self._ticks, 3)

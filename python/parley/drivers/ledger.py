@@ -259,20 +259,22 @@ class ChatLedger:
             row = (_stored(self.chat), _stored(wanted))
             db.execute("INSERT OR IGNORE INTO confirmed VALUES (?, ?)", row)
 
-    def note(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Keep a record of something that happened, for looking back."""
+    def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
+        """Keep a record of something that happened now, or began `at` some time, for looking back."""
         with self._file.transaction() as db:
-            self._note(db, kind, facts)
+            self._note(db, kind, facts, at)
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: when (seconds since 1970), what kind, the facts."""
         rows = self._file.read(
-            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY number", (_stored(self.chat),)
+            "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number", (_stored(self.chat),)
         )
         return [(at, kind, json.loads(facts)) for at, kind, facts in rows]
 
-    def _note(self, db: sqlite3.Connection, kind: str, facts: Mapping[str, Any]) -> None:
-        row = (_stored(self.chat), time.time(), kind, json.dumps(facts))
+    def _note(
+        self, db: sqlite3.Connection, kind: str, facts: Mapping[str, Any], at: float | None = None
+    ) -> None:
+        row = (_stored(self.chat), at or time.time(), kind, json.dumps(facts))
         db.execute("INSERT INTO log (chat, at, kind, facts) VALUES (?, ?, ?, ?)", row)
 
     def _bound(self, key: CallKey) -> tuple[bytes, ...]:

@@ -11,6 +11,7 @@ from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.prompting import Prompting
 from parley.drivers.wire import Wire
+from parley.engine.ports import closing
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.models.events import Event, TextDelta
@@ -19,6 +20,7 @@ from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
 from parley.turn import status
 from parley.turn.rate import RateWindow
+from parley.turn.totals import FOR_STATUS
 
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""
@@ -57,8 +59,9 @@ class TurnPorts:
         await self._wait_for_rate()
         self._asked = ask
         events = self._wire.stream(self._provider(ask.provider), ask, self._world.status)
-        async for event in recorded(events, ask, self._notes):
-            yield event
+        async with closing(recorded(events, ask, self._notes)) as said:
+            async for event in said:
+                yield event
 
     async def _wait_for_rate(self) -> None:
         loop = asyncio.get_running_loop()
@@ -104,7 +107,8 @@ class TurnPorts:
         said = list[str]()
         try:
             async with asyncio.timeout(status.SENTENCE_SECONDS):
-                async for event in self._wire.stream(self._provider(ask.provider), ask, lambda _: None):
+                events = self._wire.stream(self._provider(ask.provider), ask, lambda _: None)
+                async for event in recorded(events, ask, self._notes, FOR_STATUS):
                     if isinstance(event, TextDelta):
                         said.append(event.text)
         except (ParleyError, TimeoutError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings, ServerStatus
 from parley.turn.approval import Entry
+from parley.turn.totals import Record, totals, totals_table
 
 _HEAD = 8192
 _TOPIC = 80
@@ -93,10 +94,8 @@ def _tool(tool: Tool) -> list[str]:
     ]
 
 
-def log_page(
-    chat: str, history: Iterable[tuple[float, str, Mapping[str, Any]]], entries: Iterable[Entry]
-) -> list[str]:
-    """What was decided, run and asked in a chat, in order, and which yeses still wait to be used."""
+def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
+    """What was decided, run and asked in a chat, in order; which yeses wait to be used; the totals."""
     rows = [f"- {_time(at)} {kind}: {shown(_facts(facts))}" for at, kind, facts in history]
     live = [
         f"- `{e.choice}` by {e.rule}: {shown(f'{e.key.server}/{e.key.tool}')} `{shown(e.key.arguments)}`"
@@ -104,7 +103,10 @@ def log_page(
         if e.state == "live"
     ]
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
-    return [f"# Log of {chat}", "", *(rows or ["Nothing was decided or asked here yet."]), *waiting]
+    if not rows:
+        return [f"# Log of {chat}", "", "Nothing was decided or asked here yet.", *waiting]
+    added = map(shown, totals_table(totals(history)))
+    return [f"# Log of {chat}", "", *rows, *waiting, "", "## Totals", "", *added]
 
 
 def _facts(facts: Mapping[str, Any]) -> str:

@@ -1,0 +1,121 @@
+"""What the records of a chat add up to: requests and tokens, and for each tool how its calls went.
+
+Knows what the records say; nothing of where they are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias
+
+Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
+"""When (seconds since 1970), what kind, the facts."""
+
+FOR_STATUS = "status"
+"""What a request is `for` that only words a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTotals:
+    """The calls of one tool: how many ran, worked at the first try, failed, were refused; their time.
+
+    A call that follows a failed or refused one of the same tool, in the same answer, is a further try.
+    """
+
+    calls: int = 0
+    first_try: int = 0
+    errors: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+
+    def after(self, kind: str, facts: Mapping[str, Any], is_retry: bool) -> ToolTotals:
+        """With one more call."""
+        if kind != "call":
+            return replace(self, refused=self.refused + 1)
+        worked = facts["outcome"] == "ok"
+        return ToolTotals(
+            self.calls + 1,
+            self.first_try + (worked and not is_retry),
+            self.errors + (not worked),
+            self.refused,
+            self.seconds + facts["seconds"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A chat's requests, of which some only worded a status, their tokens and seconds, and its tools."""
+
+    requests: int = 0
+    for_status: int = 0
+    seconds: float = 0.0
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    tools: Mapping[str, ToolTotals] = field(default_factory=dict)
+
+    def table(self) -> dict[str, Any]:
+        """As plain JSON."""
+        tools = {name: _rounded(asdict(tool)) for name, tool in self.tools.items()}
+        return _rounded(
+            {
+                "requests": self.requests,
+                "for_status": self.for_status,
+                "seconds": self.seconds,
+                "tokens": dict(self.tokens),
+                "tools": tools,
+            }
+        )
+
+
+def _rounded(table: dict[str, Any]) -> dict[str, Any]:
+    return {**table, "seconds": round(table["seconds"], 3)}
+
+
+def totals(records: Iterable[Record]) -> Totals:
+    """What records, oldest first, add up to."""
+    found, tokens = Totals(), Counter[str]()
+    tools, failed = dict[str, ToolTotals](), set[str]()
+    for _, kind, facts in records:
+        match kind:
+            case "request":
+                tokens.update(facts["tokens"])
+                for_status = facts.get("for") == FOR_STATUS
+                found = replace(
+                    found,
+                    requests=found.requests + 1,
+                    for_status=found.for_status + for_status,
+                    seconds=found.seconds + facts["seconds"],
+                )
+                if facts["outcome"] == "complete" and not for_status:
+                    failed.clear()  # the answer is complete: what comes is asked anew
+            case "call" | "refused" | "declined":
+                name = facts["tool"]
+                tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)
+                if kind != "declined":
+                    (failed.discard if facts.get("outcome") == "ok" else failed.add)(name)
+    return replace(found, tokens={name: n for name, n in tokens.items() if n}, tools=tools)
+
+
+_HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")
+
+
+def totals_table(found: Totals) -> list[str]:
+    """Totals as lines of Markdown that can be read as they stand."""
+    tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found.tokens.items()) or "none"
+    beside = f" ({found.for_status} for the status)" if found.for_status else ""
+    lines = [f"Requests: {found.requests}{beside}, {found.seconds:.1f} s. Tokens: {tokens}."]
+    if not found.tools:
+        return lines
+    rows = [
+        (name, *map(str, (t.calls, t.first_try, t.errors, t.refused)), f"{t.seconds:.1f}")
+        for name, t in found.tools.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    return [*lines, "", *(_row(cells, widths) for cells in (_HEADS, rule, *rows))]
+
+
+def _row(cells: Iterable[str], widths: Iterable[int]) -> str:
+    first, *numbers = zip(cells, widths, strict=True)
+    return f"| {first[0]:<{first[1]}} | " + " | ".join(f"{cell:>{width}}" for cell, width in numbers) + " |"
