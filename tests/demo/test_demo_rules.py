@@ -157,6 +157,28 @@ def test_what_a_named_tool_returned_is_told() -> None:
     assert said.text == "add returned: 3\n\nwait failed: too long"
 
 
+def test_named_tools_are_called_one_after_another_if_so_asked() -> None:
+    question = 'one after another: call add {"a":1}, call fail {}, call add {"a":2}'
+    first = Done("add", '{"a": 1}', "3", False)
+    second = Done("fail", "{}", "it did not work", True)
+    assert reply(asked(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
+    assert reply(asked(question, "add", "fail", done=(first,))).calls == (Call("fail", "{}"),)
+    assert reply(asked(question, "add", "fail", done=(first, second))).calls == (Call("add", '{"a":2}'),)
+    said = reply(asked(question, "add", "fail", done=(first, second, first)))
+    assert said.calls == ()
+    assert said.text == "add returned: 3\n\nfail failed: it did not work\n\nadd returned: 3"
+
+
+def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> None:
+    question, done = "call add {} again and again", (Done("add", "{}", "3", False),) * 9
+    assert reply(asked(question, "add", done=done)).calls == (Call("add", "{}"),)
+    assert reply(asked(question, done=done[:1])).text == "add returned: 3"
+
+
+def test_a_model_gone_astray_calls_what_it_was_not_offered() -> None:
+    assert reply(asked("call nowhere {} no matter what")).calls == (Call("nowhere", "{}"),)
+
+
 @pytest.mark.parametrize("said", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"])
 def test_say_repeats_verbatim(said: str) -> None:
     assert reply(asked(f"say: {said}")).text == said

@@ -127,6 +127,7 @@ ERRORS: dict[str, tuple[list[list[Result]], bool]] = {
     "three in one round": ([[FAILED, FAILED, FAILED]], True),
     "two": ([[FAILED], [FAILED]], False),
     "ok error ok error": ([[OK], [FAILED], [OK], [FAILED]], False),
+    "error, ok, error, error": ([[FAILED], [OK], [FAILED], [FAILED]], False),
     "two, one that worked, two": ([[FAILED, FAILED], [OK], [FAILED, FAILED]], False),
     "three before one that worked": ([[FAILED], [FAILED], [FAILED], [OK]], False),
     "declined in between": ([[FAILED], [REFUSED], [FAILED], [FAILED]], True),
@@ -231,6 +232,16 @@ def test_the_order_of_checks(text: str, proposal: Proposal) -> None:
     free = rules if "denied" in text else Rules()
     ((_, body),) = refused(chat(answer(proposal)), catalogue=catalogue, limits=limits, rules=free)
     assert text.replace("'*'", "'*_*'") in body
+
+
+def test_a_blocked_word_is_refused_without_asking_and_leaves_tools_alone_that_only_hold_its_letters() -> None:
+    names = ["rm", "rm_file", "format", "confirm"]
+    catalogue = Catalogue.of([tool(name) for name in names])
+    calls = [asked(n, name=name) for n, name in enumerate(names, 1)]
+    assert refused(chat(answer(*calls)), catalogue=catalogue, limits=Limits(blocked=("rm",))) == [
+        ("call_1", "Tool rm is blocked by the pattern 'rm'"),
+        ("call_2", "Tool rm_file is blocked by the pattern 'rm'"),
+    ]
 
 
 def test_declined_comes_before_everything() -> None:

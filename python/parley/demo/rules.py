@@ -6,21 +6,20 @@ since the question; they know nothing of wire formats.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
 
 from parley.demo.conversation import Call, Conversation, Done, Reply, Stop, Usage, tokens
 from parley.demo.in_words import written
+from parley.demo.named import IN_TURN, due, named
 from parley.demo.stocks import companies, query_for, query_of, read_quote
 
 SUMMARY_MARK = "📝:"
 _SAY = re.compile(r"\s*(?:say|repeat)(?: after me)?(?::[ \n]?|[ \n])", re.IGNORECASE)
 _WRITE = re.compile(r"\bwrite (\d{1,6}) (?:words|tokens)\b", re.IGNORECASE)
-_CALL = re.compile(r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE)
 _THINK = re.compile(r"\bthink\b", re.IGNORECASE)
 _HIDDEN = re.compile(r"\bredacted\b", re.IGNORECASE)
-_IN_TURN = re.compile(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
 _GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening))\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b", re.IGNORECASE)
 _STATUS = re.compile(r"\bsingle, clear, natural sentence\b", re.IGNORECASE)
@@ -104,15 +103,15 @@ def _write(conversation: Conversation) -> Draft | None:
 
 def _named_tools(conversation: Conversation) -> Draft | None:
     """`call NAME {json}`, once or more: those tools are called, with just that argument text."""
-    calls = tuple(_calls_in(conversation.question))
+    calls = named(conversation.question)
     if not calls:
         return None
+    if now := due(conversation):
+        word = "Now I call" if conversation.done else "I call"
+        return Draft(f"{word} {_list([call.name for call in now])}.", now)
     if conversation.done:
         said = "\n\n".join(_told(done) for done in conversation.done)
         return Draft(said, summary="you had me call a tool, and I told you what it returned.")
-    offered = tuple(call for call in calls if call.name in conversation.tools)
-    if offered:
-        return Draft(f"I call {_list([call.name for call in offered])}.", offered)
     have = (
         f"I have: {', '.join(conversation.tools)}." if conversation.tools else "No tools were offered to me."
     )
@@ -175,31 +174,13 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _calls_in(question: str) -> Iterator[Call]:
-    for found in _CALL.finditer(question):
-        rest = question[found.end() :]
-        if rest.startswith(("{", "[")):
-            yield Call(found[1], _json_prefix(rest))
-        elif not rest.strip(" .!?`") or found[0].lower().startswith(("use the", "call the")):
-            yield Call(found[1], "{}")
-
-
-def _json_prefix(text: str) -> str:
-    """The JSON value a text starts with, as it stands; what is no JSON is taken to the end of its line."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return text.split("\n", 1)[0].rstrip()
-    return text[:end]
-
-
 def _search_tool(conversation: Conversation) -> str | None:
     exact = [name for name in conversation.tools if name == "web_search"]
     return next((name for name in [*exact, *conversation.tools] if "search" in name), None)
 
 
 def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draft:
-    in_turn = _IN_TURN.search(conversation.question) is not None or not conversation.parallel
+    in_turn = IN_TURN.search(conversation.question) is not None or not conversation.parallel
     now = missing[:1] if in_turn else missing
     calls = tuple(Call(tool, _compact({"query": query_for(company)})) for company in now)
     if conversation.done:

@@ -1,0 +1,54 @@
+"""Tools that a question names, as `call NAME {json}`: which of them the demo model calls in this reply.
+
+All at once, unless the question says `one after another`; once, unless it says `again and again`; and only
+tools that were offered, unless it says `no matter what`, as models do that have gone astray.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from parley.demo.conversation import Call, Conversation
+
+_CALL = re.compile(r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE)
+IN_TURN = re.compile(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
+_AGAIN = re.compile(r"\bagain and again\b", re.IGNORECASE)
+_ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)
+
+
+def named(question: str) -> tuple[Call, ...]:
+    """The calls that a question wants, in its order."""
+    return tuple(_calls_in(question))
+
+
+def due(conversation: Conversation) -> tuple[Call, ...]:
+    """The calls that are to be made now; () where it is time to say what came of them."""
+    question, made = conversation.question, len(conversation.done)
+    calls = named(question)
+    if _AGAIN.search(question):
+        wanted = calls
+    elif IN_TURN.search(question):
+        wanted = calls[made : made + 1]
+    else:
+        wanted = () if made else calls
+    if _ASTRAY.search(question):
+        return wanted
+    return tuple(call for call in wanted if call.name in conversation.tools)
+
+
+def _calls_in(question: str) -> Iterator[Call]:
+    for found in _CALL.finditer(question):
+        rest = question[found.end() :]
+        if rest.startswith(("{", "[")):
+            yield Call(found[1], _json_prefix(rest))
+        elif not rest.strip(" .!?`") or found[0].lower().startswith(("use the", "call the")):
+            yield Call(found[1], "{}")
+
+
+def _json_prefix(text: str) -> str:
+    """The JSON value a text starts with, as it stands; what is no JSON is taken to the end of its line."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return text.split("\n", 1)[0].rstrip()
+    return text[:end]

@@ -1,0 +1,312 @@
+"""How turns go on and end, in a real Neovim: the demo model with a real MCP server, and every kind of stop.
+
+The demo server refuses a request that is not valid by a strict check, which would leave a notice: so a turn
+that goes on after a stop has sent a valid one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nvim.harness import Child, child
+from parley.chat.reader import parse
+from parley.chat.transcript import Answer, Result, Text
+
+SEARCH = 'call extra__web_search {"query":"google"}'
+EXTRA = {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}
+BASE: dict[str, Any] = {
+    "mcp": {"servers": {"extra": EXTRA}},
+    "approval": {"auto": ["extra/*"]},
+    "safety": {"rate_limit_per_minute": 100000},
+    "status": {"llm": False},
+}
+RECORD = """
+_G.said = {}
+vim.api.nvim_create_autocmd('User', { pattern = 'ParleyStatus', callback = function(e)
+  table.insert(_G.said, e.data.text)
+end })
+"""
+_number = count(1)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("stops"), init=RECORD) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def nvim(one: Child) -> Child:
+    one.keys("<C-\\><C-n>")
+    one.lua("vim.cmd('silent! %bwipeout!') vim.cmd('messages clear') _G.said = {}")
+    return one
+
+
+def set_up(nvim: Child, **settings: Any) -> None:
+    """Settings on top of those that all tests here have, with the server ready."""
+    wanted = BASE | settings
+    if nvim.lua("local same = vim.deep_equal(_G.settings, ...) _G.settings = ... return same", wanted):
+        return
+    nvim.lua("require('parley').setup(...)", wanted)
+    nvim.command("ParleyTools")
+    nvim.until(lambda: "### write_note" in nvim.text(), "the server")
+    nvim.command("bwipeout")
+
+
+def ask(nvim: Child, question: str) -> Path:
+    path = nvim.edit(f"stops-{next(_number)}.md", f"💬: {question}\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("ParleyRespond")
+    return path
+
+
+def ended(nvim: Child) -> Answer:
+    """The answer, once there is room for the next question."""
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the end of the turn")
+    nvim.until_idle()
+    assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+    transcript = parse(nvim.text() + "\n")
+    assert transcript.problems == ()
+    return transcript.exchanges[-2].answers[-1]
+
+
+def results(answer: Answer) -> list[str]:
+    return [p.result.status if p.result else "none" for p in answer.proposals]
+
+
+def last_text(answer: Answer) -> str:
+    last = answer.segments[-1]
+    assert isinstance(last, Text), last
+    return last.text
+
+
+def statuses(nvim: Child) -> list[str]:
+    said: list[str] = nvim.lua("return _G.said")
+    return said
+
+
+def next_question(nvim: Child) -> None:
+    """A further question in the room below is answered: nothing of the file is refused."""
+    nvim.keys("G$asay: fine<Esc>")
+    nvim.command("ParleyRespond")
+    nvim.until_text("🤖:[Demo]\n\nfine\n\n💬: ")
+    nvim.until_idle()
+    assert "Interrupted" not in nvim.text()
+
+
+@dataclass(frozen=True)
+class Done:
+    """A turn that comes to an answer: the calls' results, and what the answer says."""
+
+    question: str
+    results: list[str]
+    says: list[str]
+    settings: dict[str, Any] = field(default_factory=dict)
+    status: str = "Formulating response..."
+
+
+THREE = [SEARCH, SEARCH, SEARCH]
+ANSWERED: dict[str, Done] = {
+    "a single call": Done(SEARCH, ["ok"], ["GOOGL"]),
+    "recovery after an error": Done(
+        f"one after another: call fail {{}}, {SEARCH}",
+        ["error", "ok"],
+        ["fail failed", "it did not work", "GOOGL"],
+        status="Tool Fail failed, trying alternative approach...",
+    ),
+    "error, ok, error, error": Done(
+        f"one after another: call fail {{}}, {SEARCH}, call fail {{}}, call fail {{}}",
+        ["error", "ok", "error", "error"],
+        ["fail failed"],
+    ),
+    "no tools": Done("call fail {}", [], ["No tools were offered"], {"tool_mode": "off"}),
+    "a limit of 0": Done("call fail {}", [], ["No tools were offered"], {"max_tool_calls": 0}),
+    "five calls with room for three": Done(
+        f"{SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}",
+        ["ok", "ok", "ok", "refused", "refused"],
+        ["Tool call limit exceeded for this message"],
+        {"max_tool_calls": {"per_message": 3}},
+    ),
+    "a plain number is one per message": Done(
+        f"again and again {SEARCH}", ["ok", "ok"], ["GOOGL"], {"max_tool_calls": 2}
+    ),
+    "seven calls in one reply": Done(
+        ", ".join([SEARCH] * 7),
+        ["ok"] * 5 + ["refused"] * 2,
+        ["Too many tool calls (7) - max allowed: 5"],
+    ),
+    "one failure beside others": Done(
+        f'call fail {{}}, {SEARCH}, call slow {{"seconds": 0.1}}',
+        ["error", "ok", "ok"],
+        ["fail failed", "GOOGL", "waited 0.1 s"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERED)
+def test_a_turn_comes_to_an_answer(nvim: Child, what: str) -> None:
+    turn = ANSWERED[what]
+    set_up(nvim, **turn.settings)
+    ask(nvim, turn.question)
+    answer = ended(nvim)
+    assert results(answer) == turn.results
+    assert [said for said in turn.says if said not in last_text(answer)] == [], nvim.text()
+    assert turn.status in statuses(nvim)
+    assert statuses(nvim)[-1] == ""
+    assert "🔒" not in nvim.text()
+
+
+def test_four_calls_in_sequence_after_one_key(nvim: Child) -> None:
+    set_up(nvim, approval={})
+    queries = ["google", "microsoft", "apple", "amazon"]
+    calls = [f'call extra__web_search {{"query":"{query}"}}' for query in queries]
+    ask(nvim, f"one after another: {', '.join(calls)}")
+    nvim.until_waiting()
+    nvim.until_idle()
+    nvim.keys("yA")
+    answer = ended(nvim)
+    assert [p.choice for p in answer.proposals] == ["yA", "ya", "ya", "ya"]
+    assert results(answer) == ["ok"] * 4
+    assert [p.call.index for p in answer.proposals] == [0, 0, 0, 0]
+    assert last_text(answer).count("extra__web_search returned") == 4
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A turn that a limit ends: the calls' results, the reason; and what a further respond comes to."""
+
+    question: str
+    results: list[str]
+    reason: str
+    then: list[str]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+REFUSED_ONE = ["ok", "refused"]
+STOPS: dict[str, Stopped] = {
+    "ten rounds": Stopped(
+        f"again and again {SEARCH}",
+        ["ok"] * 10,
+        "reached the maximum of 10 rounds of tool calls",
+        ["ok"] * 20,
+    ),
+    "three errors in a row": Stopped(
+        "again and again call fail {}", ["error"] * 3, "3 tool calls failed in a row", ["error"] * 6
+    ),
+    "an unknown tool, twice": Stopped(
+        "again and again, no matter what, call nowhere {}",
+        ["refused"] * 2,
+        "the model asked twice for a tool that does not exist: nowhere",
+        ["refused"] * 4,
+    ),
+    "no tool left": Stopped(
+        "no matter what, again and again, call nowhere {}",
+        ["refused"],
+        "the model asked for a tool, and there is none",
+        ["refused"] * 2,
+        {"tool_mode": "off"},
+    ),
+    "calls though tools are off": Stopped(
+        f"again and again, no matter what, {SEARCH}",
+        ["ok", "refused"],
+        "the model kept asking for tools after the limit of tool calls",
+        ["ok", "refused", "refused"],
+        {"max_tool_calls": 1},
+    ),
+}
+
+
+def assert_stopped(nvim: Child, reason: str) -> None:
+    """All that a stop leaves: the notice, the room below it, the status, the message."""
+    assert nvim.text().endswith(f"\n\n🔒: [Unable to complete task: {reason}]\n\n💬: ")
+    assert nvim.text().count("🔒: [Unable") == 1
+    assert statuses(nvim)[-2:] == [f"Stopped: {reason}", ""]
+    assert f"Unable to complete task: {reason}" in nvim.messages().replace("\n", " ")
+
+
+@pytest.mark.parametrize("what", STOPS)
+def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what: str) -> None:
+    turn = STOPS[what]
+    set_up(nvim, **turn.settings)
+    ask(nvim, turn.question)
+    assert results(ended(nvim)) == turn.results
+    assert_stopped(nvim, turn.reason)
+    nvim.lua("_G.said = {}")
+    nvim.command("1")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: statuses(nvim)[-1:] == [""], "the end of the second turn")
+    assert results(ended(nvim)) == turn.then
+    assert_stopped(nvim, turn.reason)
+    next_question(nvim)
+
+
+def heard(nvim: Child, words: str) -> None:
+    """The server wrote these words to its stderr."""
+    nvim.command("ParleyTools")
+    nvim.until(lambda: words in page(nvim), f"{words!r} of the server")
+    nvim.command("bwipeout")
+
+
+def page(nvim: Child) -> str:
+    nvim.command("ParleyTools")
+    return nvim.text()
+
+
+def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
+    set_up(nvim, loop={"timeout_s": 6})
+    ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
+    slow, search = ended(nvim).proposals
+    reason = "it took longer than 6 seconds"
+    assert slow.result == Result("error", f"The call was cancelled: {reason}")
+    assert search.result is not None
+    assert search.result.status == "ok"
+    assert_stopped(nvim, reason)
+    heard(nvim, "slow: cancelled")
+    nvim.command("1")
+    nvim.command("ParleyRespond")
+    nvim.until_text("slow failed: The call was cancelled")
+    assert results(ended(nvim)) == ["error", "ok"]
+    next_question(nvim)
+
+
+def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_sibling_alone(nvim: Child) -> None:
+    set_up(nvim)
+    ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
+    nvim.until_text("GOOGL")
+    nvim.until(lambda: any("Progress" in s or "step" in s for s in statuses(nvim)), "the call's progress")
+    nvim.command("ParleyStop")
+    assert results(ended(nvim)) == ["error", "ok"]
+    assert "`The call was cancelled: the user stopped it`" in nvim.text()
+    assert nvim.text().endswith("\n\n🔒: [Stopped: by the user]\n\n💬: ")
+    assert statuses(nvim)[-2:] == ["Stopped: by the user", ""]
+    heard(nvim, "slow: cancelled")
+    nvim.command("1")
+    nvim.command("ParleyRespond")
+    nvim.until_text("slow failed: The call was cancelled")
+    ended(nvim)
+    next_question(nvim)
+
+
+def test_calls_of_the_session_count_in_another_neovim(tmp_path: Path) -> None:
+    init = "require('parley').setup({ max_tool_calls = { per_session = 2 },"
+    init += " approval = { auto = { 'mock/*' } } })"
+    search = 'call web_search {"query":"google"}'
+    with child(tmp_path, init=init) as first:
+        path = ask(first, f"{search}, {search}, {search}")
+        assert results(ended(first)) == ["ok", "ok", "refused"]
+        assert "`Tool call limit exceeded for this session`" in first.text()
+        first.command("write")
+    with child(tmp_path, init=init) as second:
+        second.command(f"edit {path}")
+        second.until(lambda: second.lua("return require('parley.chat').is_attached(0)"), "the chat")
+        second.keys(f"G$a{search}<Esc>")
+        second.command("ParleyRespond")
+        second.until_text("No tools were offered to me.")
+        assert results(ended(second)) == []
