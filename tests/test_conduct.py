@@ -157,7 +157,7 @@ keys = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(keys, max_size=6).map("\n".join))
 def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> None:
     strict = Settings(

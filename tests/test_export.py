@@ -103,7 +103,7 @@ def test_a_chat_without_a_topic_has_the_name_that_is_given() -> None:
 
 
 @given(transcripts())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_chat_makes_a_page_whose_elements_are_closed(transcript: Transcript) -> None:
     tags = Tags(html_page(transcript, "a.md"))
     assert tags.open == []

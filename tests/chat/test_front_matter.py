@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter
@@ -139,7 +139,6 @@ def check(read: FrontMatter) -> None:
     assert set(read.keys) <= set(KEYS)
 
 
-@settings(deadline=None)
 @given(
     st.text(max_size=40)
     | st.lists(st.sampled_from([*KEYS, ":", " ", "\n", "- ", "[", "{", "1"])).map("".join)

@@ -679,7 +679,7 @@ FORGED = "\n".join(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
@@ -711,7 +711,7 @@ async def _hostile(first: str, result: Result, last: str) -> None:
     assert len(turns.ledger.view().entries) == 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(any_text, st.integers(1, 9))
 def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(said: str, size: int) -> None:
     pieces = [said[i : i + size] for i in range(0, len(said), size)]

@@ -41,7 +41,7 @@ from parley.turn.plan import (
 )
 from strategies import files
 
-moderate = settings(deadline=None, max_examples=100)
+moderate = settings(max_examples=100)
 
 TOOLS = [
     Tool("demo", "web_search", input_schema={"type": "object"}),

@@ -33,7 +33,7 @@ def answer_of(said: Said, size: int) -> Answer:
     return answer
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(replies, st.integers(1, 7))
 def test_every_cutting_writes_the_same(said: Said, size: int) -> None:
     assert "".join(write(said, size)) == "".join(write(said, 10_000))
@@ -61,7 +61,7 @@ def _normal(prose: str) -> Text | None:
     return Text(text) if text.strip(" \t\r") else None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(replies, st.integers(1, 7))
 @example([("text", "💬:\r\r\n💬:")], 1)
 def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> None:
@@ -72,7 +72,6 @@ def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> 
     assert list(answer_of(apart, size).segments) == _expected(apart)
 
 
-@settings(deadline=None)
 @given(replies, st.integers(1, 5))
 def test_a_reply_cut_anywhere_leaves_one_answer(said: Said, size: int) -> None:
     written = write(said, size)[:-1]

@@ -12,7 +12,7 @@ from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from strategies import answers_with_orphans, any_text, files, transcripts
 
-loaded = settings(max_examples=200, deadline=None)
+loaded = settings(max_examples=200)
 
 
 @loaded
@@ -81,7 +81,7 @@ def test_what_may_grow_into_structure_is_held_back(text: str) -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @given(transcript=transcripts())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
     text = render(transcript)
     if "\r" not in text:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.models.json_tools import JsonExtractor
@@ -90,7 +90,6 @@ def replies(draw: st.DrawFn) -> tuple[str, str, list[dict[str, Any]]]:
 
 
 @given(reply=replies(), cuts=st.lists(st.integers(0, 400), max_size=6))
-@settings(deadline=None)
 def test_all_calls_are_found_and_all_prose_is_kept_wherever_a_reply_is_cut(
     reply: tuple[str, str, list[dict[str, Any]]], cuts: list[int]
 ) -> None:
@@ -105,7 +104,6 @@ def test_all_calls_are_found_and_all_prose_is_kept_wherever_a_reply_is_cut(
 @given(
     text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "tool", "x", "```json\n", '{"tool":', "“"]), max_size=25)
 )
-@settings(deadline=None)
 def test_any_text_says_the_same_in_pieces_and_whole(text: list[str]) -> None:
     whole = read("json_tools", ["".join(text)])
     assert read("json_tools", text) == whole
@@ -115,7 +113,6 @@ def test_any_text_says_the_same_in_pieces_and_whole(text: list[str]) -> None:
 @given(
     text=st.lists(st.sampled_from([*'{}[]":,`<\n ', "x", "```json\n", '{"name":', "“", "args"]), max_size=25)
 )
-@settings(deadline=None)
 def test_text_without_any_call_is_left_as_it_is(text: list[str]) -> None:
     whole = "".join(text)
     assert read("json_tools", text) == ([["prose", whole]] if whole else [])

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.models.spoken import Failed, Found, Prose, ToolLimitReached
@@ -50,7 +50,6 @@ PIECES = st.lists(st.sampled_from([*TAGS, *HALVES]), max_size=12)
 
 
 @given(pieces=PIECES, kind=st.sampled_from(["xml_tools.single", "xml_tools.unlimited"]))
-@settings(deadline=None)
 def test_any_text_says_the_same_in_pieces_and_whole(pieces: list[str], kind: str) -> None:
     whole = read(kind, ["".join(pieces)])
     assert read(kind, pieces) == whole

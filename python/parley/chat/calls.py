@@ -91,13 +91,16 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+
+
 def strict_json(text: str) -> Any:
     """JSON text as a value; refuses what readers differ on: a key that stands twice, NaN, too deep nesting.
 
     Raises ValueError with a reason of one line.
     """
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        return _STRICT.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
