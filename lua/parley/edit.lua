@@ -279,13 +279,13 @@ function M.close_all()
   end
 end
 
---- The tip is where the lowest of the edits ends.
+--- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it.
 function H.tip_below(handle, edits)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
   for i = 2, #edits do
     row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
   end
-  if #edits > 0 then
+  if #edits > 0 and row > (M.row(handle, "tip") or -1) then
     M.set_tip(handle, math.max(row, 0), 0)
   end
 end
