@@ -22,7 +22,7 @@ from parley.chat.writer import join_blocks, question_blocks
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.drivers.world import PlainWorld
+from parley.drivers.world import Listeners
 from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
 from parley.settings import Settings
@@ -96,8 +96,8 @@ class Session:
             queue.put_nowait(None)
 
     async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
-        world = PlainWorld(happened=lambda what: _tell(queue, what))
-        ports = self.home.ports(self._document, "", world)
+        audience = Listeners(happened=lambda what: _tell(queue, what))
+        ports = self.home.ports(self._document, "", audience)
         resolve = self.home.resolve(self._agent)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)

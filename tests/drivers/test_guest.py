@@ -151,8 +151,9 @@ async def test_a_server_that_may_know_it_is_told_the_working_directory(tmp_path:
 async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
     form = Form({"colour": "red"})
     form.thought.clear()
-    async with hub_of(fake("--more", timeout_s=0.3), asker=form) as hub:
-        ask, hang = await tool_of(hub, "ask"), await tool_of(hub, "hang")
+    other = fake("--more", name="other", timeout_s=0.3)
+    async with hub_of(fake("--more", timeout_s=0.3), other, asker=form) as hub:
+        ask, hang = await tool_of(hub, "fake__ask"), await tool_of(hub, "other__hang")
         asking = asyncio.create_task(hub.call(ask, {}))
         await form.thinks.wait()
         assert (await hub.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed

@@ -15,7 +15,7 @@ from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.drivers.files import FileDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.drivers.world import PlainWorld
+from parley.drivers.world import Listeners
 from parley.settings import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 from parley.turn.plan import waiting
@@ -66,7 +66,7 @@ class Sitting:
         self.home = home
 
     def ports(self, path: Path) -> engine.Ports:
-        return self.home.ports(FileDocument(path), str(path), PlainWorld())
+        return self.home.ports(FileDocument(path), str(path), Listeners())
 
     async def respond(self, path: Path) -> engine.End:
         """`:ParleyRespond` on the last exchange."""

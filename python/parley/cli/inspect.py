@@ -36,14 +36,14 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.drivers.home import Home
     from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.wire import FORMATS, wire_format
-    from parley.drivers.world import PlainWorld
+    from parley.drivers.world import Listeners
 
     trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
     home = Home(settings(), os.environ, LedgerFile(None), trust=trust)
     text = read(arguments.file)
     agent = _agent_for(home.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)
-    ports = home.ports(document, arguments.file, PlainWorld())
+    ports = home.ports(document, arguments.file, Listeners())
     resolve = home.resolve(agent)
     try:
         if not arguments.tools:

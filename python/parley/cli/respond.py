@@ -33,7 +33,7 @@ def respond(arguments: argparse.Namespace) -> int:
 async def _respond(arguments: argparse.Namespace) -> int:
     from parley.drivers.files import FileDocument
     from parley.drivers.home import Home
-    from parley.drivers.world import PlainWorld
+    from parley.drivers.world import Listeners
 
     home = Home(settings(), os.environ)
     if arguments.agent and arguments.agent not in home.agents():
@@ -51,7 +51,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         )
     if arguments.agent == home.agent_name(transcript, None):
         home.confirm(transcript, arguments.file)
-    ports = home.ports(document, arguments.file, PlainWorld(told.status, told.happened))
+    ports = home.ports(document, arguments.file, Listeners(told.status, told.happened))
     resolve = home.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))

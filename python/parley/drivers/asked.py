@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from parley.drivers.contact import Clock
+from parley.drivers.clock import Clock
 from parley.tools.results import visible
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings

@@ -4,10 +4,11 @@ A `Session` answers what the owner asks; through a `Watch` it reports what happe
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
+from parley.drivers.clock import Clock
 from parley.drivers.tail import Tail
 from parley.errors import ServerError
 from parley.tools.catalogue import Tool
@@ -15,7 +16,6 @@ from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 
-T = TypeVar("T")
 Progress = Callable[[float, float | None, str | None], None]
 
 
@@ -42,56 +42,6 @@ class Session(Protocol):
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt for these arguments."""
-
-
-class Clock:
-    """The time that requests to a server may take; it stands still while the user is asked."""
-
-    def __init__(self) -> None:
-        self._limits: set[asyncio.Timeout] = set()
-        self._left: dict[asyncio.Timeout, float] = {}
-        self._asking = 0
-        self._over = asyncio.Event()
-
-    @asynccontextmanager
-    async def limit(self, seconds: float) -> AsyncIterator[None]:
-        """Raises TimeoutError when this takes too long."""
-        async with asyncio.timeout(seconds) as limit:
-            self._limits.add(limit)
-            self._over.clear()
-            try:
-                yield
-            finally:
-                self._limits.discard(limit)
-                if not self._limits:
-                    self._over.set()
-
-    async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
-        """What the user says; None, and nobody is asked any more, once no request is left that wants it."""
-        answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
-        try:
-            await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)
-            return answer.result() if answer.done() else None
-        finally:
-            answer.cancel()
-            over.cancel()
-
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """While the user thinks; once the last of them has answered, what was left of the time is left."""
-        now = asyncio.get_running_loop().time
-        self._asking += 1
-        for limit in self._limits:
-            if (when := limit.when()) is not None:
-                self._left[limit] = when - now()
-                limit.reschedule(None)
-        try:
-            yield
-        finally:
-            self._asking -= 1
-            left, self._left = (self._left, {}) if not self._asking else ({}, self._left)
-            for limit in self._limits & left.keys():
-                limit.reschedule(now() + left[limit])
 
 
 class Watch:

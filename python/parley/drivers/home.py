@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from parley import conduct, engine
 from parley.chat.transcript import Transcript
 from parley.drivers.asked import Asker
+from parley.drivers.clock import Clock
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
@@ -153,16 +154,28 @@ class Home:
         return self._trust or self._ledger_file()
 
     def ports(
-        self, document: engine.Document, chat: str, world: engine.World, folder: Callable[[], Path] = Path.cwd
+        self,
+        document: engine.Document,
+        chat: str,
+        audience: engine.Audience,
+        folder: Callable[[], Path] = Path.cwd,
     ) -> engine.Ports:
         """The world of a turn in the chat whose file has this path; `folder` is where its user works."""
-        ledger = self.ledger(chat)
-        recorded = RecordedWorld(world, ledger)
+        ledger, clock = self.ledger(chat), Clock()
+        world = RecordedWorld(audience, ledger, clock)
         turn = TurnPorts(
-            self.wire, self.hub, self.provider, recorded, ledger, self._rate, self.settings, self._prompting
+            self.wire,
+            self.hub,
+            self.provider,
+            world,
+            clock,
+            ledger,
+            self._rate,
+            self.settings,
+            self._prompting,
         )
         return engine.Ports(
-            document, turn, turn, ledger, recorded, FileReferences(folder, self.hub.read_resource)
+            document, turn, turn, ledger, world, FileReferences(folder, self.hub.read_resource)
         )
 
     def provider(self, name: str) -> Provider:

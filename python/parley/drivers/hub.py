@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.drivers.asked import Answers, Asker
+from parley.drivers.clock import Clock
 from parley.drivers.connection import Connector
 from parley.drivers.contact import Progress
 from parley.drivers.owner import Owner
@@ -76,17 +77,23 @@ class Hub:
         return self._catalogue
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], *, progress: Progress | None = None
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        *,
+        progress: Progress | None = None,
+        clock: Clock | None = None,
     ) -> Outcome:
         """The result of a call, an error for whatever goes wrong; cancelling it cancels it at the server.
 
-        `progress` is told (progress, total or None, message or None) while the tool runs.
+        `progress` is told (progress, total or None, message or None) while the tool runs; `clock` stands
+        still while the server has the user asked.
         """
         try:
             owner = self._available(tool.server)
         except ServerError as error:
             return Outcome("error", str(error))
-        return await owner.call(tool, arguments, progress)
+        return await owner.call(tool, arguments, progress, clock or Clock())
 
     async def read_resource(self, server: str, uri: str) -> str:
         """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""

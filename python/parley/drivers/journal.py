@@ -1,6 +1,6 @@
 """Keeps a record of each request and each call: when, how long, how it ended, what it used.
 
-Stands between the loop and a driver's own world, and passes everything on.
+Stands between the loop and who is told what happens, and passes everything on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Result, ToolCall
-from parley.engine import CallBegan, CallEnded, Happening, World
+from parley.drivers.clock import Clock
+from parley.drivers.world import together
+from parley.engine import Audience, CallBegan, CallEnded, Happening
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
 from parley.models.ask import Ask
@@ -34,26 +36,29 @@ class Notes(Protocol):
 
 
 class RecordedWorld:
-    """A world whose calls are noted."""
+    """The engine's world for one turn, on the turn's clock; its calls are noted."""
 
-    def __init__(self, world: World, notes: Notes) -> None:
-        self._world = world
+    def __init__(self, audience: Audience, notes: Notes, clock: Clock) -> None:
+        self._audience = audience
         self._notes = notes
+        self._clock = clock
         self._began: dict[str, _Began] = {}
-        self._paused = 0.0
-        self.status = world.status
+        self.doing = ""
+        """The last status."""
 
     def now(self) -> float:
-        """The world's clock, which stands still while a rate limit is waited for."""
-        return self._world.now() - self._paused
-
-    def paused(self, seconds: float) -> None:
-        """Take time out of the turn."""
-        self._paused += seconds
+        """Seconds on the turn's clock."""
+        return self._clock.now()
 
     def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """As the world does it."""
-        return self._world.together(work, limit_s)
+        """Do all at once."""
+        return together(work, limit_s, self._clock)
+
+    def status(self, text: str) -> None:
+        """Show what is being done."""
+        if text != self.doing:
+            self._audience.status(text)
+        self.doing = text
 
     def happened(self, what: Happening) -> None:
         """Note a call when it has its result."""
@@ -64,7 +69,7 @@ class RecordedWorld:
                 self._note_call(proposal.call, result)
             case _:
                 pass
-        self._world.happened(what)
+        self._audience.happened(what)
 
     def _note_call(self, call: ToolCall, result: Result) -> None:
         began = self._began.pop(call.id, None) or _Began(call.name)

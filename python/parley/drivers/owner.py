@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
+from parley.drivers.clock import Clock
 from parley.drivers.contact import Connect, LostError, Progress, Session, Watch
 from parley.drivers.tail import Tail
 from parley.errors import ParleyError, ServerError
@@ -73,13 +74,19 @@ class Owner:
             async with asyncio.timeout(max(left, 0)):
                 await self._settled.wait()
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress | None) -> Outcome:
-        """The result of `tool`, which must still be what it was when the call was approved."""
+    async def call(
+        self, tool: Tool, arguments: dict[str, Any], progress: Progress | None, clock: Clock
+    ) -> Outcome:
+        """The result of `tool`, which must still be what it was when the call was approved.
+
+        The clock, the caller's, stands still while the server has the user asked.
+        """
 
         async def call(session: Session) -> Outcome:
             if reason := self._changed(tool):
                 raise ServerError(f"{name} {reason}")
-            return await session.call(tool.name, arguments, progress)
+            with self._watch.clock.followed_by(clock):
+                return await session.call(tool.name, arguments, progress)
 
         name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
         try:

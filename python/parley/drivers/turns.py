@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
+from parley.drivers.clock import Clock
 from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.prompting import Prompting
@@ -35,6 +36,7 @@ class TurnPorts:
         hub: Hub,
         provider: Callable[[str], Provider],
         world: RecordedWorld,
+        clock: Clock,
         notes: Notes,
         rate: RateWindow,
         settings: Settings,
@@ -44,6 +46,7 @@ class TurnPorts:
         self._hub = hub
         self._provider = provider
         self._world = world
+        self._clock = clock
         self._notes = notes
         self._rate = rate
         self._status = settings.status
@@ -58,19 +61,19 @@ class TurnPorts:
         """The reply to one request, once the rate limit allows it."""
         await self._wait_for_rate()
         self._asked = ask
-        events = self._wire.stream(self._provider(ask.provider), ask, self._world.status)
+        events = self._wire.stream(self._provider(ask.provider), ask, self._world.status, self._clock)
         async with closing(recorded(events, ask, self._notes)) as said:
             async for event in said:
                 yield event
 
     async def _wait_for_rate(self) -> None:
-        loop = asyncio.get_running_loop()
-        while (seconds := self._rate.wait(loop.time())) > 0:
-            self._world.status(status.rate_limited(seconds))
-            pause = min(seconds, 1.0)
-            await asyncio.sleep(pause)
-            self._world.paused(pause)
+        loop, doing = asyncio.get_running_loop(), self._world.doing
+        with self._clock.standing_still():
+            while (seconds := self._rate.wait(loop.time())) > 0:
+                self._world.status(status.rate_limited(seconds))
+                await asyncio.sleep(min(seconds, 1.0))
         self._rate.take(loop.time())
+        self._world.status(doing)
 
     async def catalogue(self) -> Catalogue:
         """The tools of all servers."""
@@ -84,7 +87,7 @@ class TurnPorts:
             return Result("error", f"Invalid arguments: {error}")
         words = asyncio.ensure_future(self._describe(tool, arguments))
         try:
-            outcome = await self._hub.call(tool, decoded, progress=self._show_progress)
+            outcome = await self._hub.call(tool, decoded, progress=self._show_progress, clock=self._clock)
         finally:
             words.cancel()
         return Result(outcome.status, outcome.text)

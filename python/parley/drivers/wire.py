@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from parley.drivers.clock import Clock
 from parley.drivers.failures import LONGEST_WAIT_S, broken_off, failure, in_stream, no_sdk, no_stream
 from parley.drivers.keys import key_of
 from parley.engine.ports import closing
@@ -34,6 +35,7 @@ CONNECT_S = 10.0
 RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
+_RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -90,11 +92,14 @@ class Wire:
         self._luck = luck
         self._clients: dict[Provider, tuple[Any, str]] = {}
 
-    async def stream(self, provider: Provider, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
+    async def stream(
+        self, provider: Provider, ask: Ask, tell: Tell, clock: Clock | None = None
+    ) -> AsyncIterator[Event]:
         """What the model says. As long as it said nothing, a passing failure is tried again.
 
         The SDKs' own retries are off: they end where the response begins, and wait for as long as they
-        are told to. Thinking that the provider no longer takes back is dropped, once.
+        are told to. Thinking that the provider no longer takes back is dropped, once. The clock stands still
+        while a rate limit of the provider is waited for.
         """
         tries, said = 0, False
         while True:
@@ -110,11 +115,11 @@ class Wire:
                     ask = replace(ask, keep_thinking=False)
                     continue
                 tries += 1
-                await self._wait(error, tries, tell)
+                await self._wait(error, tries, tell, clock or Clock())
             else:
                 return
 
-    async def _wait(self, error: ModelError, tries: int, tell: Tell) -> None:
+    async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: Clock) -> None:
         """Wait until a failed request may be sent again; raises the error where it should not be."""
         wait = error.retry_after
         if wait is None:
@@ -122,7 +127,8 @@ class Wire:
         if not error.retryable or tries > RETRIES or wait > LONGEST_WAIT_S:
             raise error
         tell(f"{error.reason}: retry {tries} of {RETRIES}...")
-        await self._sleep(wait)
+        with clock.standing_still() if error.status == _RATE_LIMITED else nullcontext():
+            await self._sleep(wait)
 
     async def _events(self, provider: Provider, ask: Ask) -> AsyncIterator[Event]:
         form = wire_format(provider, ask)

@@ -1,32 +1,37 @@
-"""Time and tasks as asyncio has them, for every driver."""
+"""Tasks as asyncio has them, and who is told what happens, for drivers without a screen of their own."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
+from parley.drivers.clock import Clock
 from parley.engine import Happening
 
 T = TypeVar("T")
 
 
-async def together(work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+async def together(
+    work: Sequence[Callable[[], Awaitable[T]]], limit_s: float, clock: Clock
+) -> AsyncIterator[T]:
     """Do all at once and yield what comes of each as it comes; what is left after `limit_s` is cancelled."""
 
     async def run(one: Callable[[], Awaitable[T]]) -> T:
         return await one()
 
     tasks = [asyncio.ensure_future(run(one)) for one in work]
-    pending, loop = set(tasks), asyncio.get_running_loop()
-    end = loop.time() + limit_s
+    pending, end = set(tasks), clock.now() + limit_s
     try:
         while pending:
-            left = max(end - loop.time(), 0.0)
-            done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            with suppress(TimeoutError):
+                async with clock.limit(end - clock.now()):
+                    await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            done = {task for task in pending if task.done()}
             if not done:
                 return
+            pending -= done
             for task in done:
                 yield task.result()
     finally:
@@ -35,8 +40,8 @@ async def together(work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class PlainWorld:
-    """The engine's world for drivers without a screen: what happens is told to two functions."""
+class Listeners:
+    """Implements the engine's audience: what happens is told to two functions."""
 
     def __init__(
         self,
@@ -45,11 +50,3 @@ class PlainWorld:
     ) -> None:
         self.status = status
         self.happened = happened
-
-    def now(self) -> float:
-        """Seconds on the system's monotonic clock."""
-        return time.monotonic()
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once."""
-        return together(work, limit_s)

@@ -193,16 +193,8 @@ class CallRefused:
 Happening: TypeAlias = Event | CallBegan | CallEnded | CallRefused
 
 
-class World(Protocol):
-    """Time, tasks, and where the user is told what happens."""
-
-    def now(self) -> float:
-        """Seconds on a clock that never goes back."""
-        ...
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once, yield what comes of each as it comes; after `limit_s` seconds cancel the rest."""
-        ...
+class Audience(Protocol):
+    """Who is told what happens."""
 
     def status(self, text: str) -> None:
         """Show what is being done; "" when nothing is."""
@@ -210,6 +202,18 @@ class World(Protocol):
 
     def happened(self, what: Happening) -> None:
         """Take note of what the model said, or of a call that began, ended or was refused."""
+        ...
+
+
+class World(Audience, Protocol):
+    """Time and tasks, and an audience."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        """Do all at once, yield what comes of each as it comes; after `limit_s` seconds cancel the rest."""
         ...
 
 

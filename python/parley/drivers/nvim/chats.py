@@ -17,13 +17,14 @@ from parley.chat.transcript import Choice, Transcript
 from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.observed import CountedModel, QuietWorld, RememberedTools
+from parley.drivers.nvim.observed import CountedModel, RememberedTools
 from parley.drivers.nvim.pages import write_page
 from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
+from parley.drivers.world import Listeners
 from parley.models.events import Usage
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
@@ -138,7 +139,7 @@ class Chat:
             if call is None:
                 self.editor.message("this tool call cannot be read", "warn")
                 return
-            seen = await engine.look(self.ports(document, QuietWorld()), self.resolve)
+            seen = await engine.look(self.ports(document, Listeners()), self.resolve)
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name)))
 
         self._beside(handle, work)
@@ -147,7 +148,7 @@ class Chat:
         """Look at the exchange at a handle and use what is seen."""
 
         async def work(document: BufferDocument) -> None:
-            use(await engine.look(self.ports(document, QuietWorld()), self.resolve))
+            use(await engine.look(self.ports(document, Listeners()), self.resolve))
 
         self._beside(handle, work)
 
@@ -234,9 +235,9 @@ class Chat:
 
         self.editor.spawn(run())
 
-    def ports(self, document: BufferDocument, world: engine.World) -> engine.Ports:
+    def ports(self, document: BufferDocument, audience: engine.Audience) -> engine.Ports:
         """The world of a turn of this chat."""
-        ports = self.home.ports(document, self.path, world, lambda: self.folder)
+        ports = self.home.ports(document, self.path, audience, lambda: self.folder)
         model = CountedModel(ports.model, self.usage)
         return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
 

@@ -5,19 +5,14 @@ Each class passes everything on; it knows what to remember, and nothing of what 
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable
 
 from parley import engine
 from parley.chat.transcript import Result
 from parley.drivers.nvim.tokens import Tokens
-from parley.drivers.world import together
 from parley.models.ask import Ask
 from parley.models.events import Event
 from parley.tools.catalogue import Catalogue, Tool
-
-T = TypeVar("T")
 
 
 class CountedModel:
@@ -49,21 +44,3 @@ class RememberedTools:
     async def call(self, tool: Tool, arguments: str) -> Result:
         """Run one call."""
         return await self._tools.call(tool, arguments)
-
-
-class QuietWorld:
-    """A world in which nothing is told: for looks that change nothing."""
-
-    def now(self) -> float:
-        """Seconds on the system's monotonic clock."""
-        return time.monotonic()
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once."""
-        return together(work, limit_s)
-
-    def status(self, text: str) -> None:
-        """Nobody is told."""
-
-    def happened(self, what: engine.Happening) -> None:
-        """Nobody is told."""

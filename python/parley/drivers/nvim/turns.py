@@ -1,31 +1,28 @@
 """One turn in a chat buffer, from its beginning to whatever end: complete, stopped, lost.
 
-Also the engine's world while it runs. Knows how a turn ends; what is done in it is given to it.
+Also the engine's audience while it runs. Knows how a turn ends; what is done in it is given to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley import engine
 from parley.drivers.nvim.document import BufferDocument
 from parley.drivers.nvim.view import Sight
-from parley.drivers.world import together
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, Usage
 
 if TYPE_CHECKING:
     from parley.drivers.nvim.chats import Chat
 
-T = TypeVar("T")
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
 
 class Turn:
-    """A turn that runs at a handle; also the engine's world in it."""
+    """A turn that runs at a handle; also the engine's audience in it."""
 
     def __init__(self, chat: Chat, handle: int) -> None:
         self.chat = chat
@@ -92,15 +89,7 @@ class Turn:
         await chat.editor.ask("finish", self.handle, _goes_on(end, shot, sight))
         self.shown = True
 
-    # --- The engine's world ---
-
-    def now(self) -> float:
-        """Seconds on the system's monotonic clock."""
-        return time.monotonic()
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once."""
-        return together(work, limit_s)
+    # --- The engine's audience ---
 
     def status(self, text: str) -> None:
         """Show what is being done; what waited for a choice does not any more."""

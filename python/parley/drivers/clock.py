@@ -1,0 +1,92 @@
+"""Time that stands still while the user, or a rate limit, is waited for.
+
+A turn has one, and so has each connection to a server: the turns whose calls a server works on stand still
+with it, since it is for one of them that it asks the user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Clock:
+    """A clock, and the limits that are measured on it."""
+
+    def __init__(self) -> None:
+        self._limits: dict[asyncio.Timeout, float] = {}
+        self._followers: list[Clock] = []
+        self._waits = 0
+        self._since = 0.0
+        self._stood = 0.0
+        self._over = asyncio.Event()
+
+    def now(self) -> float:
+        """Seconds that have passed, from some start."""
+        return (self._since if self._waits else _ticks()) - self._stood
+
+    @asynccontextmanager
+    async def limit(self, seconds: float) -> AsyncIterator[None]:
+        """Raises TimeoutError when this takes too long."""
+        async with asyncio.timeout(None if self._waits else seconds) as limit:
+            self._limits[limit] = self.now() + seconds
+            self._over.clear()
+            try:
+                yield
+            finally:
+                del self._limits[limit]
+                if not self._limits:
+                    self._over.set()
+
+    @contextmanager
+    def followed_by(self, other: Clock) -> Iterator[None]:
+        """While this lasts, the other clock stands still whenever this one begins to."""
+        self._followers.append(other)
+        try:
+            yield
+        finally:
+            self._followers.remove(other)
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """While somebody is waited for; time goes on when the last of them is not waited for any more."""
+        with ExitStack() as others:
+            for other in self._followers:
+                others.enter_context(other.standing_still())
+            self._begin_wait()
+            try:
+                yield
+            finally:
+                self._end_wait()
+
+    def _begin_wait(self) -> None:
+        if not self._waits:
+            self._since = _ticks()
+            for limit in self._limits:
+                limit.reschedule(None)
+        self._waits += 1
+
+    def _end_wait(self) -> None:
+        self._waits -= 1
+        if not self._waits:
+            self._stood += _ticks() - self._since
+            for limit, end in self._limits.items():
+                limit.reschedule(end + self._stood)
+
+    async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
+        """What the user says; None, and nobody is asked any more, once no request is left that wants it."""
+        answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            over.cancel()
+
+
+def _ticks() -> float:
+    return asyncio.get_running_loop().time()

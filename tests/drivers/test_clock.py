@@ -1,0 +1,191 @@
+"""The clock of a turn: it stands still while the user, or a rate limit, is waited for; limits move along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from jumping import run
+from parley.chat.reader import parse
+from parley.drivers.clock import Clock
+from parley.drivers.contact import Progress, Watch
+from parley.drivers.journal import RecordedWorld
+from parley.drivers.ledger import LedgerFile
+from parley.drivers.owner import Owner
+from parley.drivers.prompting import Prompting
+from parley.drivers.tail import Tail
+from parley.drivers.turns import TurnPorts
+from parley.drivers.world import Listeners, together
+from parley.models.ask import Ask
+from parley.models.events import Event, Finished, TextDelta
+from parley.settings import Provider, Settings
+from parley.tools.catalogue import Tool
+from parley.tools.prompts import Prompt
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings
+from parley.turn.rate import RateWindow
+
+DAY = 86_400.0
+
+
+def test_time_stands_still_while_somebody_is_waited_for() -> None:
+    async def work() -> list[float]:
+        clock, seen = Clock(), list[float]()
+        for seconds in (3, 4):
+            await asyncio.sleep(seconds)
+            with clock.standing_still(), clock.standing_still():
+                seen.append(clock.now())
+                await asyncio.sleep(DAY)
+            seen.append(clock.now())
+        return seen
+
+    assert run(work()) == [3, 3, 7, 7]
+
+
+@pytest.mark.parametrize("begun", ["before", "while it stands still"])
+def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
+    async def work() -> float:
+        clock, loop = Clock(), asyncio.get_running_loop()
+
+        async def user() -> None:
+            await asyncio.sleep(6 if begun == "before" else 0)
+            with clock.standing_still():
+                await asyncio.sleep(DAY)
+
+        asking = asyncio.ensure_future(user())
+        await asyncio.sleep(0 if begun == "before" else 1)
+        with pytest.raises(TimeoutError):
+            async with clock.limit(10):
+                await asyncio.Event().wait()
+        await asking
+        return loop.time() - DAY
+
+    assert run(work()) == 10
+
+
+def test_calls_that_run_together_may_take_as_long_as_the_user_needs_and_no_longer() -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        clock, done, cut = Clock(), list[str](), list[str]()
+
+        async def asks() -> str:
+            with clock.standing_still():
+                await asyncio.sleep(DAY)
+            await asyncio.sleep(8)
+            return "asked"
+
+        async def hangs() -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cut.append(f"cut at {clock.now():g}")
+                raise
+            return "never"
+
+        async for outcome in together([asks, hangs], 10, clock):
+            done.append(outcome)
+        return done, cut
+
+    assert run(work()) == (["asked"], ["cut at 10"])
+
+
+class Questioner:
+    """A session with a server that has the user asked in the midst of a call."""
+
+    protocol = "fake"
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    async def tools(self) -> tuple[Tool, ...]:
+        return (ASKS,)
+
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
+        await asyncio.sleep(4)
+        with self._watch.clock.standing_still():
+            await asyncio.sleep(DAY)
+        await asyncio.sleep(arguments["then"])
+        return Outcome("ok", "blue")
+
+    async def resource(self, uri: str) -> str:
+        raise NotImplementedError
+
+    async def prompts(self) -> tuple[Prompt, ...]:
+        return ()
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
+        raise NotImplementedError
+
+
+ASKS = Tool("fake", "asks")
+
+
+@asynccontextmanager
+async def questioner(_: ServerSettings, __: Tail, watch: Watch) -> AsyncIterator[Questioner]:
+    yield Questioner(watch)
+
+
+@pytest.mark.parametrize(
+    ("then", "outcome"),
+    [
+        (5.0, Outcome("ok", "blue")),
+        (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' gave no answer within 10 s")),
+    ],
+)
+def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float, outcome: Outcome) -> None:
+    async def work() -> tuple[list[Outcome], float]:
+        turn = Clock()
+        owner = Owner(ServerSettings("fake", timeout_s=10), nothing, questioner)
+
+        async def call() -> Outcome:
+            return await owner.call(ASKS, {"then": then}, None, turn)
+
+        found = [outcome async for outcome in together([call], 12, turn)]
+        elapsed = turn.now()
+        if ending := owner.stop():
+            await ending
+        return found, elapsed
+
+    assert run(work()) == ([outcome], min(4 + then, 10))
+
+
+async def nothing() -> None:
+    """There is nothing to prepare."""
+
+
+class Talker:
+    """A provider that answers at once."""
+
+    async def stream(self, *_: object) -> AsyncIterator[Event]:
+        yield TextDelta("yes")
+        yield Finished("complete")
+
+
+def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() -> None:
+    said = list[str]()
+
+    async def work() -> tuple[list[float], float]:
+        clock, loop, sent = Clock(), asyncio.get_running_loop(), list[float]()
+        rate = RateWindow(Settings().safety.rate_limit_per_minute)
+        chats = [turn_ports(clock, rate, said.append) for _ in range(2)]
+        for number in range(31):
+            async for _ in chats[number % 2].stream(Ask(parse("💬: q\n"), 0, "p", "m")):
+                pass
+            sent.append(loop.time())
+            await asyncio.sleep(1)
+        return sent, clock.now()
+
+    sent, elapsed = run(work())
+    assert sent == [*range(30), 60]
+    assert elapsed == 31
+    assert said == [f"Rate limit reached, waiting {left}s..." for left in range(30, 0, -1)] + [""]
+
+
+def turn_ports(clock: Clock, rate: RateWindow, status: Callable[[str], None]) -> TurnPorts:
+    notes = LedgerFile(None).chat("chat.md")
+    world = RecordedWorld(Listeners(status), notes, clock)
+    talker: Any = Talker()
+    return TurnPorts(talker, talker, Provider, world, clock, notes, rate, Settings(), Prompting())
