@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -24,7 +24,7 @@ from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
 from parley.models.decoder import Decoder
-from parley.models.events import Event
+from parley.models.events import Event, joined
 from parley.models.prompted import reading, worded
 from parley.models.sse import SSE, decode_payload
 from parley.models.thinking import prefers_responses
@@ -137,10 +137,10 @@ class Wire:
         try:
             async with _sent(client, sdk, form.path, form.body(ask)) as response:
                 kind = response.headers.get("content-type", "")
-                async with closing(_payloads(response)) as payloads:
-                    async for payload in payloads:
+                async with closing(_payloads(response)) as arriving:
+                    async for payloads in arriving:
                         is_empty = False
-                        for event in decoder.feed(decode_payload(payload)):
+                        for event in joined(_events_of(payloads, decoder)):
                             yield event
                         if decoder.wants_no_more:
                             break
@@ -205,16 +205,23 @@ async def _sent(client: Any, sdk: ModuleType, path: str, body: dict[str, Any]) -
         await stream.close()
 
 
-async def _payloads(response: Any) -> AsyncIterator[str]:
-    """The data of each server-sent event of a response."""
+async def _payloads(response: Any) -> AsyncIterator[list[str]]:
+    """The data of the server-sent events of a response, of those together that came together."""
     sse = SSE()
     async for chunk in response.aiter_bytes():
-        for payload in sse.feed(chunk):
-            yield payload
+        if payloads := sse.feed(chunk):
+            yield payloads
         if sse.done:
             return
-    for payload in sse.end():
-        yield payload
+    if payloads := sse.end():
+        yield payloads
+
+
+def _events_of(payloads: Iterable[str], decoder: Decoder) -> Iterator[Event]:
+    for payload in payloads:
+        yield from decoder.feed(decode_payload(payload))
+        if decoder.wants_no_more:
+            return
 
 
 def warm(kind: str, builtin: bool) -> None:

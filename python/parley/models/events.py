@@ -6,10 +6,12 @@ any time, and so may the other two. Knows nothing of streams and providers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import ToolCall
+from parley.errors import ParleyError
 
 Reason: TypeAlias = Literal[
     "complete", "tool_calls", "length", "refusal", "content_filter", "context", "pause"
@@ -95,3 +97,25 @@ class Aside:
 
 
 Event: TypeAlias = TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished | Withdrawn | Aside
+
+
+def joined(events: Iterable[Event]) -> Iterator[Event]:
+    """The same with pieces that stand side by side made one; what comes before a failure still does."""
+    kind: type[TextDelta | ThinkingDelta] = TextDelta
+    pieces = list[str]()
+    try:
+        for event in events:
+            if pieces and type(event) is not kind:
+                yield kind("".join(pieces))
+                pieces = []
+            if isinstance(event, TextDelta | ThinkingDelta):
+                kind = type(event)
+                pieces.append(event.text)
+            else:
+                yield event
+    except ParleyError:
+        if pieces:
+            yield kind("".join(pieces))
+        raise
+    if pieces:
+        yield kind("".join(pieces))
