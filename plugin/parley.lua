@@ -11,6 +11,7 @@ local commands = {
   Stop = {},
   Agent = { nargs = "?", complete = true },
   Tools = {},
+  Prompt = { nargs = "*", complete = true },
   Request = {},
   Log = {},
   Outline = {},

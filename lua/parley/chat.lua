@@ -86,15 +86,19 @@ end
 --- Ask the host for something in the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
-function M.ask(method, arguments)
+---@param opts? { anywhere?: boolean } anywhere: where there is no chat, it is asked all the same
+function M.ask(method, arguments, opts)
   local buf = vim.api.nvim_get_current_buf()
-  if vim.bo[buf].buftype ~= "" then
+  if opts and opts.anywhere and not M.is_attached(buf) then
+    require("parley.host").notify(method, arguments)
+    return
+  elseif vim.bo[buf].buftype ~= "" then
     require("parley.host").message("this is no chat: :ParleyChatNew opens one", "warn")
     return
   end
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
-  if vim.list_contains({ "respond", "choose", "details", "request" }, method) then
+  if vim.list_contains({ "respond", "choose", "details", "request", "prompt" }, method) then
     local edit = require("parley.edit")
     arguments.handle = edit.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
     edit.watch(arguments.handle)

@@ -18,6 +18,9 @@ local run = {
   Export = function(parley, args)
     parley.export(args.args, { force = args.bang })
   end,
+  Prompt = function(parley, args)
+    parley.prompt(args.fargs)
+  end,
   Install = function(parley, args)
     parley.install({ force = args.bang })
   end,
@@ -29,6 +32,12 @@ local candidates = {
   end,
   Approve = function()
     return require("parley.keys").choices
+  end,
+  Prompt = function(name)
+    local prompts = require("parley.host").prompts()
+    return name and vim.tbl_map(function(argument)
+      return argument .. "="
+    end, prompts[name] or {}) or vim.tbl_keys(prompts)
   end,
 }
 
@@ -43,12 +52,13 @@ end
 
 function M.complete(name, lead, line)
   local words = vim.split(vim.trim(line), "%s+")
-  if #words > (lead == "" and 1 or 2) then
+  local before = #words - (lead == "" and 0 or 1)
+  if before > 1 and name ~= "Prompt" then
     return {}
   end
   return vim.tbl_filter(function(candidate)
     return vim.startswith(candidate, lead)
-  end, candidates[name]())
+  end, candidates[name](before > 1 and words[2] or nil))
 end
 
 return M

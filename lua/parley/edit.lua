@@ -156,7 +156,7 @@ function M.write(handle, change)
   local buf = handle.buf
   handle.writing = true
   local typing = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]") ~= nil
-  if typing then
+  if typing or not handle.tick then
     H.end_undo_block(buf)
   end
   if handle.tick and api.nvim_buf_get_changedtick(buf) == handle.tick then

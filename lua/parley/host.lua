@@ -90,6 +90,24 @@ function M.agents()
   return H.agents
 end
 
+--- The prompts of the servers by `server/name`, each with the names of its arguments. Starts the servers;
+--- what takes longer than a moment is there the next time.
+function M.prompts()
+  if M.start({ quiet = true }) then
+    H.tell("prompts", {})
+    vim.wait(H.prompts and 100 or 3000, function()
+      return H.prompts_told
+    end, 20)
+    H.prompts_told = false
+  end
+  return H.prompts or {}
+end
+
+--- Told by the host when it has asked the servers.
+function M.has_prompts(prompts)
+  H.prompts, H.prompts_told = prompts, true
+end
+
 --- Told by the host once it runs.
 function M.is_ready(agents)
   H.agents, H.ready = agents, vim.uv.hrtime()

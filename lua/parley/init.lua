@@ -50,9 +50,15 @@ function M.request()
   require("parley.chat").ask("request", {})
 end
 
---- Show the MCP servers and their tools.
+--- Show the MCP servers and their tools; opened from a chat, they can be switched on and off for it.
 function M.tools()
-  require("parley.host").notify("tools", {})
+  require("parley.chat").ask("tools", { cwd = vim.fn.getcwd() }, { anywhere = true })
+end
+
+--- Put a prompt of an MCP server into the question under the cursor.
+---@param words? string[] its name, `server/prompt`, and `argument=value`; what is missing is asked for
+function M.prompt(words)
+  require("parley.chat").ask("prompt", { words = words or {} })
 end
 
 --- Show what was approved, run and answered in this chat.

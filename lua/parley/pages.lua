@@ -2,22 +2,21 @@
 local M = {}
 
 local api = vim.api
-local H = {}
 
 --- Show lines in a scratch buffer, in a window of its own; a page of the same name is shown anew.
 ---@param name string
 ---@param lines string[]
 ---@param filetype string
+---@return integer buf
 function M.scratch(name, lines, filetype)
-  local buf = H.page(name)
+  local buf = M.buffer(name)
   if buf == -1 then
     buf = api.nvim_create_buf(false, true)
     api.nvim_buf_set_name(buf, "parley://" .. name)
     vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buf, desc = "Parley: close this page" })
   end
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, "wipe"
+  M.fill(buf, lines)
+  vim.bo[buf].bufhidden = "wipe"
   vim.bo[buf].filetype = filetype
   local win = vim.fn.bufwinid(buf)
   if win ~= -1 then
@@ -27,12 +26,20 @@ function M.scratch(name, lines, filetype)
     api.nvim_win_set_buf(0, buf)
   end
   api.nvim_win_set_cursor(0, { 1, 0 })
+  return buf
+end
+
+--- Give a page other lines.
+function M.fill(buf, lines)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  vim.bo[buf].modifiable = false
 end
 
 --- Close a page.
 ---@param name string
 function M.close(name)
-  local win = vim.fn.bufwinid(H.page(name))
+  local win = vim.fn.bufwinid(M.buffer(name))
   if win ~= -1 then
     pcall(api.nvim_win_close, win, true)
   end
@@ -95,7 +102,7 @@ function M.pick_chat(chats)
 end
 
 --- The buffer of a page, -1 if it is not open.
-function H.page(name)
+function M.buffer(name)
   return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")
 end
 

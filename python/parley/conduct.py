@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from parley.chat.front_matter import FrontMatter, read_front_matter
@@ -18,6 +17,7 @@ from parley.models.prompted import MAX_TOKENS, PromptAsk
 from parley.models.template import Templates, builtin_templates, template_for
 from parley.settings import Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
 from parley.turn.approval import Rules
 from parley.turn.limits import Limits
@@ -158,6 +158,11 @@ def _lower(one: int | None, other: int | None) -> int | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
+def names(wire: str, tool: Tool) -> tuple[str, ...]:
+    """By what a glob may call a tool."""
+    return wire, tool.name, f"{tool.server}/{tool.name}"
+
+
 def _narrowing(settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter) -> Any:
     """What cuts the catalogue down to this chat's tools; None where there are to be none."""
     if tool_mode(settings, agent, wanted) == "off":
@@ -169,13 +174,8 @@ def _narrowing(settings: Settings, agent: Agent, provider: Provider, wanted: Fro
         kept = (
             (wire, tool)
             for wire, tool in catalogue.tools
-            if (mock or tool.server != MOCK_SERVER) and all(_fits(wire, tool, each) for each in globs)
+            if (mock or tool.server != MOCK_SERVER) and all(takes(each, names(wire, tool)) for each in globs)
         )
         return Catalogue(tuple(kept))
 
     return narrow
-
-
-def _fits(wire: str, tool: Tool, globs: Any) -> bool:
-    names = (wire, tool.name, f"{tool.server}/{tool.name}")
-    return any(fnmatchcase(name, glob) for name in names for glob in globs)

@@ -12,7 +12,7 @@ import pytest
 
 from drivers.hubs import FAKE
 from nvim.harness import Child, child
-from nvim.test_turn import ask, complete
+from nvim.test_turn import MARKER, ask, complete
 
 LONG_S = 40.0
 
@@ -169,3 +169,138 @@ def test_a_prompt_waits_until_the_user_does_not_type(desk: Child) -> None:
     desk.command(f"buffer {chat}")
     desk.until_text("decline", LONG_S)
     desk.until_idle()
+
+
+# --- The page ---------------------------------------------------------------------------------------------
+
+
+def tools(nvim: Child, wanted: str = "fake: ready") -> str:
+    """The page of servers, opened, once it shows something."""
+    nvim.command("ParleyTools")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page", LONG_S)
+    return nvim.until_text(wanted, LONG_S)
+
+
+def go_to(nvim: Child, start: str) -> None:
+    nvim.command(str(1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith(start))))
+
+
+def offered_to(nvim: Child, chat: Path) -> list[str]:
+    """The tools in the request that the chat in the window beside the page would send."""
+    nvim.command("wincmd p")
+    assert nvim.nvim.current.buffer.name == str(chat)
+    nvim.command("ParleyRequest")
+    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://request"), "the request", LONG_S)
+    request: dict[str, Any] = json.loads(nvim.text())
+    nvim.command("close")
+    return [tool["name"] for tool in request["tools"]]
+
+
+def chat_of(nvim: Child, name: str, text: str = f"{MARKER} ask\n") -> Path:
+    path = nvim.edit(str(Path(nvim.nvim.funcs.getcwd()) / name), text)
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    return path
+
+
+def test_the_page_shows_servers_and_tools_with_all_that_is_known_folded(desk: Child) -> None:
+    text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 12 tools")
+    assert "- [x] echo  To echo." in text
+    assert '"type": "object"' in text
+    assert '"type": "object"' not in desk.screen()
+    desk.command("wincmd _")
+    go_to(desk, "- [x] echo")
+    desk.keys("<CR>")
+    desk.until_screen('"type": "object"')
+    go_to(desk, "stderr, ")
+    desk.keys("<CR>")
+    desk.until_screen("offered {")
+    desk.keys("q")
+    desk.until(lambda: "parley://tools" not in desk.screen(), "the end of the page")
+
+
+def test_a_tool_and_a_server_are_switched_for_this_chat_in_its_file(desk: Child) -> None:
+    chat = chat_of(desk, "switch.md")
+    tools(desk)
+    go_to(desk, "- [x] echo")
+    desk.keys("x")
+    desk.until_text("- [ ] echo")
+    assert "## [~] fake" in desk.text()
+    assert desk.lines(desk.nvim.funcs.bufnr(str(chat)))[:3] == ["---", 'tools: ["!fake/echo"]', "---"]
+    assert "echo" not in offered_to(desk, chat)
+    assert "hang" in offered_to(desk, chat)
+    tools(desk)
+    go_to(desk, "## [~] fake")
+    desk.keys("xx<Esc>")
+    desk.until_text("## [x] fake")
+    go_to(desk, "## [x] fake")
+    desk.keys("x")
+    desk.until_text("## [ ] fake")
+    assert offered_to(desk, chat) == ["web_search"]
+    assert desk.lines()[1] == 'tools: ["!fake/*"]'
+    desk.keys("u")
+    assert desk.text() == f"{MARKER} ask"
+
+
+def test_a_page_of_no_chat_switches_nothing(desk: Child) -> None:
+    desk.command("enew")
+    tools(desk)
+    go_to(desk, "- [x] echo")
+    desk.keys("x")
+    desk.until(lambda: "belongs to no chat" in desk.messages(), "the message")
+
+
+def test_a_server_is_started_anew(desk: Child) -> None:
+    before = next(line for line in tools(desk, "pid ").split("\n") if line.startswith("pid "))
+    go_to(desk, "## [x] fake")
+    desk.keys("R")
+    desk.until(lambda: before not in desk.text() and "pid " in desk.text(), "another process", LONG_S)
+    desk.until_text("## [x] fake: ready", LONG_S)
+
+
+def test_a_no_can_be_taken_back_on_the_page(desk: Child) -> None:
+    path = project(desk, extra=server("--many"))
+    desk.command("ParleyTools")
+    prompted(desk, "2: No")
+    desk.keys("2<CR>")
+    desk.until_text(f"! {path} is not used: nobody has trusted it", LONG_S)
+    desk.keys("t")
+    prompted(desk, "1: Yes")
+    desk.keys("1<CR>")
+    text = desk.until_text("## [x] extra: ready, protocol 2025-06-18, 307 tools", LONG_S)
+    assert "is not used" not in text
+
+
+# --- Prompts ----------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_becomes_the_question(desk: Child) -> None:
+    chat_of(desk, "prompt.md", f"{MARKER} \n")
+    assert desk.nvim.funcs.getcompletion("ParleyPrompt fake/g", "cmdline") == ["fake/greet"]
+    assert desk.nvim.funcs.getcompletion("ParleyPrompt fake/greet ", "cmdline") == ["whom=", "how="]
+    desk.command("ParleyPrompt fake/greet whom=Ada")
+    text = desk.until_text("Hello Ada", LONG_S)
+    assert text == f"{MARKER} Hello Ada\\x07\n\n> Hi.\n>\n> And?\n\nHow are you?"
+    desk.keys("u")
+    assert desk.text() == f"{MARKER} "
+
+
+def test_a_prompt_is_picked_and_asks_for_what_it_needs(desk: Child) -> None:
+    chat_of(desk, "picked.md", f"{MARKER} one\n\n🤖:[Demo]\n\nsaid\n")
+    desk.command("ParleyPrompt")
+    prompted(desk, "1: fake/greet  Greets.")
+    desk.keys("1<CR>")
+    prompted(desk, "whom (Who is it?):")
+    desk.keys("Bob<CR>")
+    text = desk.until_text("Hello Bob", LONG_S)
+    assert text.startswith(f"{MARKER} one\n\n🤖:[Demo]\n\nsaid\n\n{MARKER} Hello Bob")
+
+
+def test_a_prompt_that_is_not_there_is_named_with_those_that_are(desk: Child) -> None:
+    chat_of(desk, "unknown.md")
+    desk.command("ParleyPrompt fake/nothing")
+    desk.until(
+        lambda: "there is no prompt fake/nothing: fake/greet, fake/plain" in desk.messages(), "it", LONG_S
+    )
+    desk.command("ParleyPrompt greet who=Ada")
+    desk.until(lambda: "takes whom=..., how=...; not who" in desk.messages(), "the message", LONG_S)
+    assert desk.text() == f"{MARKER} ask"

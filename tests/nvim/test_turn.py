@@ -253,7 +253,7 @@ def test_the_request_is_shown_as_it_would_be_sent(nvim: Child) -> None:
 def test_the_tools_page_lists_servers_and_tools(nvim: Child) -> None:
     nvim.command("ParleyTools")
     nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page")
-    assert "### web_search" in nvim.text()
+    nvim.until_text("- [x] web_search")
 
 
 def test_details_of_a_proposal_are_shown_in_a_float(nvim: Child) -> None:

@@ -21,12 +21,14 @@ from parley.chat.transcript import (
     Note,
     Orphan,
     Proposal,
+    Question,
     Result,
     Segment,
     Span,
     Text,
     Thinking,
     ToolCall,
+    Transcript,
     is_blank,
 )
 
@@ -114,6 +116,19 @@ def append_notice(lines: Lines, answer: Answer, notice: Notice) -> Edit:
 def open_question(lines: Lines, exchange: Exchange) -> Edit:
     """Room for the next question below an exchange."""
     return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
+
+
+def put_question(lines: Lines, transcript: Transcript, at: int, text: str) -> Edit:
+    """A text as what an exchange asks, below what it asks already; an answered one has a next."""
+    exchange = transcript.exchanges[at]
+    exchange = transcript.exchanges[-1] if exchange.answers else exchange
+    asked = writer.question_blocks(Question((Text(text),)))
+    if exchange.answers or exchange.question is None:
+        return _append(lines, exchange.span, asked)
+    if exchange.question.parts:
+        return _append(lines, exchange.span, [grammar.escape(text)], _ending(lines, exchange.span))
+    start = exchange.question.span.start
+    return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(asked[0]))
 
 
 def mark(lines: Lines, proposal: Proposal | Broken, choice: Choice | None) -> Edit:

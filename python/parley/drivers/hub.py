@@ -6,7 +6,7 @@ is done in a thread, when the first server is needed.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,20 @@ class Hub:
             wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
             await asyncio.gather(*(owner.listed(self._patience_s) for owner in wanted))
         return [owner for owner in self._owners.values() if owner.state == "ready"]
+
+    async def settling(self) -> AsyncIterator[None]:
+        """Starts what is not started; comes up each time that a server is ready or has failed."""
+        if self._closed:
+            return
+        await self._import_sdk()
+        owners = [owner for owner in self._owners.values() if owner.settings.enabled]
+        for each in asyncio.as_completed([owner.listed(owner.settings.start_timeout_s) for owner in owners]):
+            await each
+            yield
+
+    def restart(self, server: str) -> None:
+        """Begins to start a server anew. Raises ServerError where there is none."""
+        self._available(server).restart()
 
     def _available(self, server: str) -> Owner:
         owner = self._owners.get(server)

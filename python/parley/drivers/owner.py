@@ -109,6 +109,12 @@ class Owner:
         task.add_done_callback(self._calls.discard)
         return await task  # cancelled with whoever waits for it
 
+    def restart(self) -> None:
+        """Begins to end the server, if it runs, and starts it anew."""
+        self.stop()
+        self._failures = 0
+        self._begin()
+
     def stop(self) -> asyncio.Task[None] | None:
         """Begins to end the server; the task that is done when it has ended, None if there is none."""
         task = self._task
@@ -120,11 +126,14 @@ class Owner:
         return task
 
     def _start(self) -> None:
-        loop = asyncio.get_running_loop()
         if self._task is not None and not self._task.done() and self.state != "failed":
             if not (self._watch.lost and not self._calls):
                 return
             self.stop()
+        self._begin()
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
         self.state, self._error, self._protocol = "starting", "", ""
         self.tools, self._session = (), None
         self._settled.clear()

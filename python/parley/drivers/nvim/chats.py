@@ -160,14 +160,18 @@ class Chat:
 
     # --- What is shown ---
 
-    async def refresh(self) -> None:
-        """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
+    async def look(self) -> Seen:
+        """The buffer's text as it is now."""
         tick, shot = self.seen
         reply = checked(await self.editor.ask("look", self.buf, tick))
+        return (reply["tick"], reread(shot, reply["text"], 0)) if "text" in reply else (tick, shot)
+
+    async def refresh(self) -> None:
+        """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
+        seen = await self.look()
         if self._turn is not None:
             return
-        if "text" in reply:
-            self.seen = reply["tick"], reread(shot, reply["text"], 0)
+        self.seen = seen
         self._revoke_undone(self.seen[1].transcript)
         await self.draw()
 
@@ -224,6 +228,15 @@ class Chat:
         wanted, self._to_confirm = self._to_confirm, ""
         if wanted:
             self.editor.tell("confirm_agent", self.buf, wanted)
+
+    async def change(self, handle: int, change: engine.Change) -> None:
+        """Change the text beside whatever runs, as one step of undo."""
+        document = BufferDocument(self.editor, handle, self.seen)
+        try:
+            await document.change(change)
+        finally:
+            document.close()
+        await self.refresh()
 
     def _beside(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
         async def run() -> None:

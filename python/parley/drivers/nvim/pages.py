@@ -1,4 +1,4 @@
-"""The texts of the pages beside a chat: servers and tools, the ledger, the chats there are.
+"""The texts of the pages beside a chat: a request, a project's servers, the ledger, the chats there are.
 
 Pure, but for the files of chats. Knows lines of text and Markdown; knows nothing of windows.
 """
@@ -19,9 +19,8 @@ from parley.chat.transcript import Transcript
 from parley.drivers.nvim.view import shown
 from parley.errors import ParleyError
 from parley.export import html_page
-from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
-from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.servers import ServerSettings
 from parley.turn.approval import Entry
 from parley.turn.totals import Record, totals, totals_table
 
@@ -59,39 +58,6 @@ def _reached(server: ServerSettings) -> list[str]:
 
 def _names(what: str, table: Mapping[str, str]) -> list[str]:
     return [f"- {what} {shown(', '.join(table))}"] if table else []
-
-
-def tools_page(servers: Iterable[ServerStatus]) -> list[str]:
-    """How each server is, and what it offers."""
-    lines = ["# MCP servers"]
-    for server in servers:
-        state = server.state if server.enabled else "disabled"
-        protocol = f", protocol {server.protocol}" if server.protocol else ""
-        lines += ["", f"## {server.name}", "", f"{state}{protocol}, {_count(len(server.tools), 'tool')}"]
-        if server.error:
-            lines += ["", f"Error: {shown(server.error)}"]
-        if server.stderr:
-            lines += ["", "Its last lines on stderr:", "", "```", *map(shown, server.stderr), "```"]
-        for tool in server.tools:
-            lines += _tool(tool)
-    return lines
-
-
-def _tool(tool: Tool) -> list[str]:
-    notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
-    described = [shown(line) for line in tool.description.strip().split("\n") if line]
-    schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
-    return [
-        "",
-        f"### {shown(tool.name)}",
-        "",
-        *described,
-        *(["", f"Annotations: {shown(notes)}"] if notes else []),
-        "",
-        "```json",
-        *map(shown, schema),
-        "```",
-    ]
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
@@ -148,7 +114,3 @@ def write_page(transcript: Transcript, path: Path, force: bool) -> None:
         raise ParleyError(f"{path} is there already: :ParleyExport! overwrites it") from error
     except OSError as error:
         raise ParleyError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

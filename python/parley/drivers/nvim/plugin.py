@@ -21,8 +21,10 @@ from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.forms import Forms
 from parley.drivers.nvim.health import report
 from parley.drivers.nvim.log import log_to
-from parley.drivers.nvim.pages import chats_in, log_page, request_page, tools_page
+from parley.drivers.nvim.pages import chats_in, log_page, request_page
+from parley.drivers.nvim.prompts import full_name, insert_prompt
 from parley.drivers.nvim.questions import Questions
+from parley.drivers.nvim.servers import ServersPage
 from parley.drivers.nvim.trusting import Trusting
 from parley.errors import ParleyError
 
@@ -43,6 +45,7 @@ class Plugin:
         """Where the user works, as it was last told; a project's file of servers is there."""
         self.questions = Questions(self.editor)
         self.trusting = Trusting(self.editor, self.questions, self._waiting)
+        self.servers = ServersPage(self.editor, lambda: self.home, self.trusting)
         self._home: Home | None = None
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
@@ -190,13 +193,38 @@ class Plugin:
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
         self.editor.spawn(self._chat(buf, name).export(Path(path), force))
 
-    def _on_tools(self) -> None:
-        async def show() -> None:
-            self.editor.message("asking the MCP servers...")
-            await self.home.hub.catalogue()
-            self.editor.tell("scratch", "tools", tools_page(self.home.hub.status()), "markdown")
+    def _on_tools(self, cwd: str, buf: int | None = None, name: str = "") -> None:
+        self._in(cwd)
+        self.editor.spawn(self.servers.open(None if buf is None else self._chat(buf, name)))
 
-        self.editor.spawn(show())
+    def _on_prompt(self, buf: int, name: str, handle: int, cwd: str, words: list[str]) -> None:
+        self._in(cwd)
+        chat = self._chat(buf, name)
+
+        async def insert() -> None:
+            try:
+                await self.trusting.settle(self.home)
+                await insert_prompt(self.home.hub, self.questions, chat, handle, words)
+            finally:
+                self.editor.tell("close", handle)
+
+        self.editor.spawn(insert())
+
+    def _on_prompts(self) -> None:
+        async def tell() -> None:
+            offered = {full_name(p): [a.name for a in p.arguments] for p in await self.home.hub.prompts()}
+            self.editor.tell("prompts", offered)
+
+        self.editor.spawn(tell())
+
+    def _on_switch(self, handle: int, server: str, tool: str) -> None:
+        self.editor.spawn(self.servers.switch(handle, server, tool))
+
+    def _on_restart(self, server: str) -> None:
+        self.editor.spawn(self.servers.restart(server))
+
+    def _on_trust(self) -> None:
+        self.editor.spawn(self.servers.trust())
 
     def _on_find(self, dir: str) -> None:  # noqa: A002 - the name it has in the message
         async def show() -> None:

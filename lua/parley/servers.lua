@@ -1,0 +1,108 @@
+--- The page of servers and tools: draws what the host has written, and tells it what is done there.
+local M = {}
+
+local api = vim.api
+local H = { name = "tools", marks = {}, chat = nil }
+
+--- Draw the page; one that was closed meanwhile stays closed, unless it is being opened.
+---@param page { lines: string[], marks: table[], folds: table[] }
+---@param chat? integer the chat it was opened from
+---@param opening boolean
+function M.draw(page, chat, opening)
+  local pages = require("parley.pages")
+  local buf = pages.buffer(H.name)
+  if opening then
+    buf = pages.scratch(H.name, page.lines, "markdown")
+    H.begin(buf)
+  end
+  local win = vim.fn.bufwinid(buf)
+  if buf == -1 or win == -1 then
+    return
+  end
+  api.nvim_win_call(win, function()
+    local open, view = H.unfolded(), vim.fn.winsaveview()
+    if not opening then
+      pages.fill(buf, page.lines)
+    end
+    H.marks, H.chat = page.marks, chat
+    H.fold(page.folds, opening and {} or open)
+    vim.fn.winrestview(view)
+  end)
+end
+
+--- The keys of the page, and how it folds.
+function H.begin(buf)
+  local function key(lhs, about, act)
+    vim.keymap.set("n", lhs, act, { buffer = buf, nowait = true, desc = "Parley: " .. about })
+  end
+  key("x", "switch on or off for this chat", H.switch)
+  key("<Space>", "switch on or off for this chat", H.switch)
+  key("R", "restart the server", function()
+    local server = H.here()
+    if server then
+      require("parley.host").notify("restart", { server = server })
+    end
+  end)
+  key("t", "trust the project's servers", function()
+    require("parley.host").notify("trust", {})
+  end)
+  key("<CR>", "details", function()
+    pcall(vim.cmd.normal, { "za", bang = true })
+  end)
+  local wo = vim.wo[vim.fn.bufwinid(buf)][0]
+  wo.foldmethod, wo.foldenable, wo.foldminlines = "manual", true, 0
+  wo.foldtext, wo.fillchars, wo.conceallevel = "", "fold: ", 0
+end
+
+function H.switch()
+  local server, tool = H.here()
+  if not server then
+    return
+  elseif not H.chat or not api.nvim_buf_is_loaded(H.chat) then
+    require("parley.host").message("this page belongs to no chat: type :ParleyTools in one", "warn")
+    return
+  end
+  local handle = require("parley.edit").open(H.chat, 0)
+  require("parley.host").notify("switch", { handle = handle, server = server, tool = tool })
+end
+
+--- What the cursor is on; a closed fold is its first line.
+---@return string? server, string? tool "" for the server itself
+function H.here()
+  local row, server, tool = vim.fn.line(".") - 1, nil, nil
+  for _, mark in ipairs(H.marks) do
+    if mark[1] > row then
+      break
+    end
+    server, tool = mark[2], mark[3]
+  end
+  return server, tool
+end
+
+--- What the open folds are about.
+function H.unfolded()
+  local open = {}
+  for _, mark in ipairs(H.marks) do
+    local row = mark[1] + 1
+    if vim.fn.foldlevel(row) > 0 and vim.fn.foldclosed(row) == -1 then
+      open[mark[2] .. "/" .. mark[3]] = true
+    end
+  end
+  return open
+end
+
+function H.fold(folds, open)
+  local keep = {}
+  for _, mark in ipairs(H.marks) do
+    keep[mark[1]] = open[mark[2] .. "/" .. mark[3]]
+  end
+  vim.cmd.normal({ "zE", bang = true })
+  for _, fold in ipairs(folds) do
+    vim.cmd.fold({ range = { fold[1] + 1, fold[2] + 1 } })
+    if keep[fold[1]] then
+      vim.cmd.foldopen({ range = { fold[1] + 1 } })
+    end
+  end
+end
+
+return M

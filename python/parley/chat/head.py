@@ -1,0 +1,61 @@
+"""Changes of the front matter: one key is written or taken away, and every other line stays as it is.
+
+Knows where YAML puts a key; what the keys mean, `front_matter` knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from parley.chat.edits import Edit, Lines
+from parley.chat.front_matter import read_front_matter
+from parley.chat.transcript import Transcript, is_blank
+
+
+def put_list(lines: Lines, transcript: Transcript, key: str, values: Sequence[str] | None) -> list[Edit]:
+    """A list of texts under a key, None to have the key no more; a front matter of nothing goes.
+
+    Raises ValueError where the front matter is no YAML.
+    """
+    raw = transcript.front_matter
+    written = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
+    if raw is None:
+        return [Edit(0, 0, ("---", *written, "---", ""))] if written else []
+    place = _place(raw, key)
+    if place is None:
+        end = 1 + _count(raw)
+        return [Edit(end, end, tuple(written))] if written else []
+    if not written and place == (0, _count(raw)):
+        below = place[1] + 2
+        return [Edit(0, below + (below < len(lines) and is_blank(lines[below])), ())]
+    return [Edit(1 + place[0], 1 + place[1], tuple(written))]
+
+
+def _place(raw: str, key: str) -> tuple[int, int] | None:
+    """The first line of a key and the line after its value; None where the key is not."""
+    import yaml  # here, since most chats are opened to be read
+
+    if any(problem.severity == "error" for problem in read_front_matter(raw).problems):
+        raise ValueError("the front matter cannot be read: mend it first")
+    top = yaml.compose(raw, Loader=yaml.SafeLoader)
+    if not isinstance(top, yaml.MappingNode):
+        return None
+    for name, value in top.value:
+        if name.value == key:
+            return name.start_mark.line, _after(raw, value.end_mark.line, value.end_mark.column)
+    return None
+
+
+def _after(raw: str, line: int, column: int) -> int:
+    """The line after a value that ends here: a block's end is the start of what follows it."""
+    lines = raw.split("\n")
+    if column:
+        return line + 1
+    while line > 0 and lines[line - 1].strip()[:1] in ("", "#"):
+        line -= 1
+    return line
+
+
+def _count(raw: str) -> int:
+    return raw.count("\n") + 1 if raw else 0

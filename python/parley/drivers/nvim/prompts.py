@@ -1,0 +1,86 @@
+"""Prompts of servers, put into a chat as its question: chosen, filled in, and read before they are asked.
+
+Knows the order in which the user is asked; where a question stands in a file, `chat.edits` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from parley import engine
+from parley.chat.edits import Edit, put_question
+from parley.chat.grammar import fit
+from parley.chat.transcript import is_blank
+from parley.drivers.hub import Hub
+from parley.drivers.nvim.chats import Chat
+from parley.drivers.nvim.questions import Questions
+from parley.errors import ParleyError
+from parley.tools.forms import one_line
+from parley.tools.prompts import Prompt
+
+
+async def insert_prompt(
+    hub: Hub, questions: Questions, chat: Chat, handle: int, words: Sequence[str]
+) -> None:
+    """Put a prompt into the question at a handle; `words` are its name and name=value for its arguments.
+
+    What is missing is asked for; nothing happens if the user dismisses that. Raises ParleyError.
+    """
+    prompts = await hub.prompts()
+    prompt = named(prompts, words[0]) if words else await _picked(prompts, questions)
+    if prompt is None:
+        return
+    given = arguments(prompt, words[1:])
+    for argument in prompt.arguments:
+        if argument.required and argument.name not in given:
+            about = f" ({one_line(argument.description)})" if argument.description else ""
+            typed = await questions.input(f"{argument.name}{about}:")
+            if typed is None:
+                return
+            given[argument.name] = typed
+    lines = fit(await hub.get_prompt(prompt.server, prompt.name, given)).split("\n")
+    text = "\n".join(lines[_blanks(lines) : len(lines) - _blanks(lines[::-1])])
+    if not text:
+        raise ParleyError(f"the prompt {full_name(prompt)} has no text")
+    await chat.change(handle, lambda shot: _put(shot, text))
+
+
+def _blanks(lines: Sequence[str]) -> int:
+    """The number of lines at the start that say nothing."""
+    return next((number for number, line in enumerate(lines) if not is_blank(line)), len(lines))
+
+
+async def _picked(prompts: Sequence[Prompt], questions: Questions) -> Prompt | None:
+    if not prompts:
+        raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
+    items = [f"{one_line(full_name(p))}  {one_line(p.description or p.title)}".rstrip() for p in prompts]
+    number = await questions.select("Prompt", items)
+    return None if number is None else prompts[number]
+
+
+def full_name(prompt: Prompt) -> str:
+    """What `:ParleyPrompt` calls it."""
+    return f"{prompt.server}/{prompt.name}"
+
+
+def named(prompts: Sequence[Prompt], name: str) -> Prompt:
+    """The prompt of this name, or of this name alone without its server. Raises ParleyError."""
+    found = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(full_name(p) for p in found or prompts) or "none is offered"
+    raise ParleyError(f"there {'are several prompts' if found else 'is no prompt'} {name}: {known}")
+
+
+def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:
+    """The arguments that words like name=value give. Raises ParleyError for what the prompt does not take."""
+    known = [argument.name for argument in prompt.arguments]
+    pairs = [word.partition("=") for word in words]
+    if wrong := [name for name, sign, _ in pairs if not sign or name not in known]:
+        takes = ", ".join(f"{name}=..." for name in known) or "nothing"
+        raise ParleyError(f"the prompt {full_name(prompt)} takes {takes}; not {wrong[0]}")
+    return {name: value for name, _, value in pairs}
+
+
+def _put(shot: engine.Snapshot, text: str) -> list[Edit]:
+    return [put_question(shot.lines, shot.transcript, shot.at, text)]

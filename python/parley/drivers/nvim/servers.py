@@ -1,0 +1,124 @@
+"""The page of servers and tools while it is open: filled as servers settle, and what its keys do.
+
+A switch is written into the chat's front matter, so that the file alone says what is on offer in it. Knows
+the chat from which the page was opened; what the page looks like, `tools_page` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from parley import engine
+from parley.chat.edits import Edit, apply_edits
+from parley.chat.front_matter import read_front_matter
+from parley.chat.head import put_list
+from parley.chat.transcript import Transcript
+from parley.drivers.home import Home
+from parley.drivers.nvim.chats import Chat
+from parley.drivers.nvim.editor import Editor
+from parley.drivers.nvim.tools_page import NEVER, NONE, Offer, tools_page
+from parley.drivers.nvim.trusting import Trusting
+from parley.errors import ParleyError
+from parley.tools.catalogue import Catalogue
+from parley.tools.mcp_files import PROJECT_FILE
+from parley.tools.selection import switched, takes
+
+KEY = "tools"
+
+
+class ServersPage:
+    """The one such page of an editor."""
+
+    def __init__(self, editor: Editor, home: Callable[[], Home], trusting: Trusting) -> None:
+        self._editor = editor
+        self._home = home
+        self._trusting = trusting
+        self._chat: Chat | None = None
+        self._switching = asyncio.Lock()
+
+    async def open(self, chat: Chat | None) -> None:
+        """Show it for a chat, or for none; it changes as servers become ready or fail."""
+        self._chat = chat
+        await self._trusting.settle(self._home())
+        await self._draw(opening=True)
+        await self._follow()
+
+    async def switch(self, handle: int, server: str, tool: str) -> None:
+        """Switch a tool, or all of a server, on or off in the chat at a handle. Raises ParleyError."""
+        chat = self._chat
+        if chat is None:
+            raise ParleyError("this page belongs to no chat: type :ParleyTools in one")
+        async with self._switching:  # a second key counts from what the first one did
+            offer = self._offer((await chat.look())[1].transcript)
+            status = next(status for status in offer.servers if status.name == server)
+            boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
+            if boxes.get(tool, NEVER) == NEVER:
+                raise ParleyError(f"{server}/{tool or '*'} is not on offer here: settings or agent say so")
+            await chat.change(handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE))
+            await self._draw()
+
+    async def restart(self, server: str) -> None:
+        """Start a server anew."""
+        self._home().hub.restart(server)
+        await self._follow()
+
+    async def trust(self) -> None:
+        """Ask about the project's file of servers, also after a no."""
+        if not self._home().untrusted():
+            raise ParleyError(f"there is no {PROJECT_FILE} here that you have not trusted")
+        await self._trusting.settle(self._home(), again=True)
+        await self._follow()
+
+    async def _follow(self) -> None:
+        await self._draw()
+        async for _ in self._home().hub.settling():
+            await self._draw()
+
+    async def _draw(self, *, opening: bool = False) -> None:
+        transcript = (await self._chat.look())[1].transcript if self._chat else Transcript()
+        page = tools_page(self._offer(transcript))
+        self._editor.tell("tools_page", page.table(), self._chat.buf if self._chat else None, opening)
+
+    def _offer(self, transcript: Transcript) -> Offer:
+        home, chosen = self._home(), self._chat.chosen if self._chat else None
+        servers, resolve = home.hub.status(), home.resolve(chosen)
+        catalogue = Catalogue.of(tool for server in servers for tool in server.tools)
+        globs = read_front_matter(transcript.front_matter).keys.get(KEY)
+        out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
+        untrusted = [
+            f"{p} is not used: nobody has trusted it (t shows it, and asks)" for p in home.untrusted()
+        ]
+        return Offer(
+            servers,
+            _kept(resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue),
+            _kept(resolve(transcript), catalogue),
+            frozenset(out),
+            self._chat.name if self._chat else "",
+            (*untrusted, *home.problems()),
+        )
+
+
+def _kept(conduct: engine.Conduct, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
+    kept = conduct.tools(catalogue).tools if conduct.tools else ()
+    return frozenset((tool.server, tool.name) for _, tool in kept)
+
+
+def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[Edit]:
+    globs = read_front_matter(shot.transcript.front_matter).keys.get(KEY)
+    try:
+        return put_list(shot.lines, shot.transcript, KEY, switched(globs, server, tool or None, on))
+    except ValueError as error:
+        raise ParleyError(str(error)) from error
+
+
+def _without_tools(transcript: Transcript) -> str | None:
+    """The front matter of a chat that takes all it may."""
+    if transcript.front_matter is None:
+        return None
+    lines = ["---", *transcript.front_matter.split("\n"), "---"]
+    try:
+        return "\n".join(apply_edits(lines, put_list(lines, transcript, KEY, None))[1:-1])
+    except ValueError:
+        return None

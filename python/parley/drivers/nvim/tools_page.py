@@ -1,0 +1,127 @@
+"""The page of servers and tools: its lines, what each is about, and what of it is folded. Pure.
+
+Knows what is on offer and what a chat takes of it; knows nothing of windows and keys but their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from parley.drivers.nvim.view import shown
+from parley.tools.catalogue import Tool
+from parley.tools.servers import ServerStatus
+
+KEYS = "x: switch on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
+ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What there is, and what of it a chat may use and does use, as (server, tool)."""
+
+    servers: Sequence[ServerStatus]
+    possible: frozenset[tuple[str, str]] = frozenset()
+    taken: frozenset[tuple[str, str]] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    """Servers whose tools are not known, and which the chat leaves out as a whole."""
+    chat: str = ""
+    problems: Sequence[str] = ()
+
+    def box(self, server: ServerStatus) -> str:
+        """How much of a server the chat uses."""
+        possible = [(server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible]
+        taken = [key for key in possible if key in self.taken]
+        if not server.enabled or (server.tools and not possible):
+            return NEVER
+        if not server.tools:
+            return NONE if server.name in self.left_out else ALL
+        return ALL if len(taken) == len(possible) else SOME if taken else NONE
+
+    def tool_box(self, tool: Tool) -> str:
+        """Whether the chat uses a tool."""
+        key = tool.server, tool.name
+        return NEVER if key not in self.possible else ALL if key in self.taken else NONE
+
+
+@dataclass(slots=True)
+class Page:
+    """Lines as they are written: `marks` are (row, server, tool), `folds` first and last rows."""
+
+    lines: list[str] = field(default_factory=list)
+    marks: list[tuple[int, str, str]] = field(default_factory=list)
+    folds: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, *lines: str) -> None:
+        """Lines at the end."""
+        self.lines += lines
+
+    def mark(self, server: str, tool: str = "") -> None:
+        """What follows is about this."""
+        self.marks.append((len(self.lines), server, tool))
+
+    def fold(self, head: str, body: Iterable[str]) -> None:
+        """A line behind which others are folded away."""
+        start = len(self.lines)
+        self.add(head, *body)
+        self.folds.append((start, len(self.lines) - 1))
+
+    def table(self) -> dict[str, Any]:
+        """As Lua takes it."""
+        return {"lines": self.lines, "marks": self.marks, "folds": self.folds}
+
+
+def tools_page(offer: Offer) -> Page:
+    """How each server is, and what it offers."""
+    page = Page()
+    page.add(f"# MCP servers{f' of {shown(offer.chat)}' if offer.chat else ''}", "", KEYS)
+    if offer.problems:
+        page.add("", *(f"! {shown(problem)}" for problem in offer.problems))
+    for server in offer.servers:
+        _server(page, offer, server)
+    return page
+
+
+def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
+    page.add("")
+    page.mark(server.name)
+    state = server.state if server.enabled else "switched off in the settings"
+    protocol = f", protocol {server.protocol}" if server.protocol else ""
+    page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {_count(len(server.tools), 'tool')}")
+    if server.error:
+        page.add("", f"Error: {shown(server.error)}")
+    if server.stderr:
+        page.add("")
+        page.fold(
+            f"stderr, {_count(len(server.stderr), 'line')}: {shown(server.stderr[-1])}",
+            ["```", *map(shown, server.stderr), "```"],
+        )
+    if server.tools:
+        page.add("")
+    for tool in server.tools:
+        page.mark(server.name, tool.name)
+        _tool(page, offer, tool)
+
+
+def _tool(page: Page, offer: Offer, tool: Tool) -> None:
+    described = [shown(line) for line in tool.description.strip().split("\n") if line.strip()]
+    notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
+    schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
+    page.fold(
+        f"- {offer.tool_box(tool)} {shown(tool.name)}{'  ' + described[0] if described else ''}",
+        [
+            *(["", f"  Title: {shown(tool.title)}"] if tool.title else []),
+            *(["", *(f"  {line}" for line in described)] if described else []),
+            *(["", f"  Annotations: {shown(notes)}"] if notes else []),
+            "",
+            "  ```json",
+            *(f"  {shown(line)}" for line in schema),
+            "  ```",
+        ],
+    )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

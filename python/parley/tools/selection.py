@@ -1,0 +1,56 @@
+"""Which tools a list of globs takes, and the list in which one tool or server is switched on or off.
+
+The last glob that fits a tool decides about it; `!` before a glob leaves out what fits. Where the first one
+leaves something out, everything else is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+OUT = "!"
+
+
+def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a tool that is called by any of `names` is in."""
+    taken = _from_all(globs)
+    for glob in globs:
+        if any(fnmatchcase(name, glob.removeprefix(OUT)) for name in names):
+            taken = not glob.startswith(OUT)
+    return taken
+
+
+def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: bool) -> tuple[str, ...] | None:
+    """The globs with a tool, or all of a server, switched; None where none are needed any more."""
+    from_all = globs is None or _from_all(globs)
+    folder, name = f"{_literal(server)}/", f"{_literal(server)}/{'*' if tool is None else _literal(tool)}"
+    kept = [each for each in globs or () if not _is_about(each.removeprefix(OUT), folder, name, tool is None)]
+    while kept and kept[0].startswith(OUT) != from_all:
+        kept.pop(0)  # it changes nothing, and what comes first says what holds for all others
+    settled = _settled(kept, server, folder, tool)
+    if (from_all if settled is None else settled) != on or (kept and settled is None):
+        kept.append(name if on else OUT + name)
+    return None if from_all and not kept else tuple(kept)
+
+
+def _settled(globs: Sequence[str], server: str, folder: str, tool: str | None) -> bool | None:
+    """What the globs say of a tool, or of all of a server; None where they say nothing, or not one thing."""
+    if tool is not None:
+        return takes(globs, (f"{server}/{tool}", tool)) if globs else None
+    others = all("/" in glob and not glob.removeprefix(OUT).startswith(folder) for glob in globs)
+    literal = not any(sign in glob.partition("/")[0] for glob in globs for sign in "*?[")
+    return _from_all(globs) if globs and others and literal else None
+
+
+def _from_all(globs: Sequence[str]) -> bool:
+    return bool(globs) and globs[0].startswith(OUT)
+
+
+def _is_about(glob: str, folder: str, name: str, whole: bool) -> bool:
+    return glob.startswith(folder) if whole else glob == name
+
+
+def _literal(text: str) -> str:
+    """A glob for just this text."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)

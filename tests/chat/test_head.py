@@ -1,0 +1,59 @@
+"""One key of the front matter is written, and nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat.edits import apply_edits
+from parley.chat.front_matter import read_front_matter
+from parley.chat.head import put_list
+from parley.chat.reader import parse, split_lines
+
+ASK = "💬: ask\n"
+
+
+def put(text: str, values: list[str] | None) -> str:
+    return "".join(
+        f"{line}\n"
+        for line in apply_edits(split_lines(text), put_list(split_lines(text), parse(text), "tools", values))
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ASK, f'---\ntools: ["!a/*", "é"]\n---\n\n{ASK}'),
+        (f"---\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\n---\n{ASK}'),
+        (f"---\ntopic: x\n---\n{ASK}", f'---\ntopic: x\ntools: ["!a/*", "é"]\n---\n{ASK}'),
+        (f"---\ntools: [b]\ntopic: x\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\ntopic: x\n---\n{ASK}'),
+        (
+            f"---\ntools:\n  - b\n  - c # why\n\n# note\ntopic: x\n---\n{ASK}",
+            f'---\ntools: ["!a/*", "é"]\n\n# note\ntopic: x\n---\n{ASK}',
+        ),
+        (f"---\ntools:\n- b\n- c\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\n---\n{ASK}'),
+        (f"---\ntools: [b,\n  c]\n---\n{ASK}", f'---\ntools: ["!a/*", "é"]\n---\n{ASK}'),
+    ],
+)
+def test_a_list_is_written_where_its_key_is_or_at_the_end(before: str, after: str) -> None:
+    written = put(before, ["!a/*", "é"])
+    assert written == after
+    assert read_front_matter(parse(written).front_matter).keys["tools"] == ["!a/*", "é"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"---\ntools: [b]\ntopic: x\n---\n{ASK}", f"---\ntopic: x\n---\n{ASK}"),
+        (f"---\ntopic: x\ntools:\n  - b\n---\n{ASK}", f"---\ntopic: x\n---\n{ASK}"),
+        (ASK, ASK),
+        (f"---\ntools: [b]\n---\n\n{ASK}", ASK),
+        (f"---\ntools: [b]\n---\n{ASK}", ASK),
+    ],
+)
+def test_a_key_is_taken_away(before: str, after: str) -> None:
+    assert put(before, None) == after
+
+
+def test_what_is_no_yaml_is_left_alone() -> None:
+    with pytest.raises(ValueError, match="mend it first"):
+        put(f"---\ntools: [\n---\n{ASK}", ["a"])

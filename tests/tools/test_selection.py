@@ -1,0 +1,71 @@
+"""Lists of globs that say which tools a chat uses, and what switching does to them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.tools.selection import switched, takes
+
+
+@pytest.mark.parametrize(
+    ("globs", "taken"),
+    [
+        ([], []),
+        (["files/*"], ["files/read", "files/write"]),
+        (["!files/*"], ["web/read"]),
+        (["!files/*", "files/read"], ["files/read", "web/read"]),
+        (["*/read", "!web/*"], ["files/read"]),
+        (["*"], ["files/read", "files/write", "web/read"]),
+    ],
+)
+def test_the_last_glob_that_fits_decides(globs: list[str], taken: list[str]) -> None:
+    tools = ["files/read", "files/write", "web/read"]
+    assert [tool for tool in tools if takes(globs, (tool, tool.split("/")[1]))] == taken
+
+
+@pytest.mark.parametrize(
+    ("globs", "server", "tool", "on", "after"),
+    [
+        (None, "files", "read", False, ("!files/read",)),
+        (("!files/read",), "files", "read", True, None),
+        (None, "files", None, False, ("!files/*",)),
+        (("!files/*",), "files", "read", True, ("!files/*", "files/read")),
+        (("!files/*", "files/read"), "files", None, True, None),
+        (("files/*",), "files", None, False, ()),
+        (("files/*",), "web", "get", True, ("files/*", "web/get")),
+        (None, "od[d]*", None, False, ("!od[[]d][*]/*",)),
+    ],
+)
+def test_switching_writes_what_a_person_would(
+    globs: tuple[str, ...] | None, server: str, tool: str | None, on: bool, after: tuple[str, ...] | None
+) -> None:
+    assert switched(globs, server, tool, on) == after
+
+
+SERVERS, TOOLS = ("files", "web", "a[b"), ("read", "write", "*")
+GLOBS = st.lists(
+    st.sampled_from([f"{sign}{s}/{t}" for sign in ("", "!") for s in ("files", "web", "*") for t in TOOLS])
+)
+
+
+@given(
+    globs=st.none() | GLOBS.map(tuple),
+    server=st.sampled_from(SERVERS),
+    tool=st.none() | st.sampled_from(("read", "write")),
+    on=st.booleans(),
+)
+def test_what_is_switched_is_so_and_nothing_else_changes(
+    globs: tuple[str, ...] | None, server: str, tool: str | None, on: bool
+) -> None:
+    after = switched(globs, server, tool, on)
+
+    def is_in(selection: tuple[str, ...] | None, name: str) -> bool:
+        return selection is None or takes(selection, (name,))
+
+    for other in SERVERS:
+        for each in ("read", "write"):
+            name = f"{other}/{each}"
+            meant = other == server and tool in (None, each)
+            assert is_in(after, name) == (on if meant else is_in(globs, name)), (after, name)
