@@ -26,11 +26,12 @@ class Response:
 
 
 class FaultyServer:
-    """Serves the responses in order; the last one for all that comes after. Keeps the requests."""
+    """Serves the responses in order; the last one for all that come after. Keeps what was asked."""
 
     def __init__(self) -> None:
         self.script = list[Response]()
         self.requests = list[Any]()
+        self.paths = list[str]()
         self.hung_up = asyncio.Event()
         """Set when a client went away from a response that had not ended."""
         self._server: asyncio.Server | None = None
@@ -44,7 +45,7 @@ class FaultyServer:
 
     def plan(self, *script: Response) -> None:
         """Begin anew with these responses."""
-        self.script, self.requests = list(script), []
+        self.script, self.requests, self.paths = list(script), [], []
         self.hung_up.clear()
 
     async def __aenter__(self) -> Self:
@@ -76,6 +77,7 @@ class FaultyServer:
         """One request; False when the connection is not to be used again."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = next((line for line in head.split("\r\n") if line.startswith("content-length:")), ":0")
+        self.paths.append(head.split(" ", 2)[1])
         self.requests.append(json.loads(await reader.readexactly(int(length.split(":")[1])) or b"null"))
         response = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         headers = {**response.headers, "transfer-encoding": "chunked"}

@@ -118,6 +118,15 @@ def test_thinking_may_be_switched() -> None:
     assert look("thinking: {enabled: nonsense}", thinking).ask.thinking == ThinkingSettings(True, 5000)
 
 
+def test_all_of_thinking_may_be_set_by_a_file() -> None:
+    base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
+    every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
+    assert look(f"thinking: {every}", base).ask.thinking == ThinkingSettings(True, 2000, "low", False)
+    assert look("thinking: {effort: max}", base).ask.thinking == ThinkingSettings(True, 5000, "max")
+    assert look("thinking: {show: false}", base).ask.thinking == ThinkingSettings(True, 5000, None, False)
+    assert look("thinking: {}", base).ask.thinking == ThinkingSettings(True, 5000)
+
+
 def test_the_rest_of_a_request() -> None:
     ask = look("temperature: 1\nmax_full_exchanges: 3").ask
     assert (ask.temperature, ask.max_full_exchanges, ask.provider, ask.model) == (1, 3, "demo", "demo")

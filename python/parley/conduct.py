@@ -135,13 +135,8 @@ def _with_tools(ask: Ask, settings: Settings, mode: ToolMode, templates: Templat
 
 
 def _thinking(thinking: ThinkingSettings, wanted: Any) -> ThinkingSettings:
-    match wanted:
-        case bool():
-            return replace(thinking, enabled=wanted)
-        case {"enabled": bool(enabled)}:
-            return replace(thinking, enabled=enabled)
-        case _:
-            return thinking
+    table = {"enabled": wanted} if isinstance(wanted, bool) else wanted or {}
+    return replace(thinking, **table)
 
 
 def _call_limits(limits: CallLimits, wanted: FrontMatter) -> CallLimits:

@@ -62,6 +62,23 @@ WRONG = {
     "tool_mode: ['on']": Problem(
         1, 0, "warning", "front matter tool_mode: expected auto, native, json, xml or off, got ['on']"
     ),
+    **{
+        f"thinking: {wrong}": Problem(
+            1,
+            0,
+            "warning",
+            "front matter thinking: expected true, false, or a table of enabled, budget_tokens (from 1024), "
+            f"effort (low, medium, …) and show, got {got}",
+        )
+        for wrong, got in {
+            "7": "7",
+            "{budget_tokens: 1023}": "{'budget_tokens': 1023}",
+            "{enabled: 1}": "{'enabled': 1}",
+            "{effort: enormous}": "{'effort': 'enormous'}",
+            "{show: [a]}": "{'show': ['a']}",
+            "{depth: 3}": "{'depth': 3}",
+        }.items()
+    },
     "topik: x": Problem(1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"),
     "3: x": Problem(1, 0, "hint", "front matter 3: not a key of a chat file"),
     "- a": Problem(1, 0, "error", "front matter: expected keys with values"),
@@ -129,6 +146,27 @@ def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
     assert "topic" not in read.keys
     assert read.problems
     check(read)
+
+
+LARGE = [
+    "topic: x\ntags: " + "[" * 9 + "]" * 9,
+    "topic: x\ntags: [" + "a, " * 3000 + "]",
+    "topic: x\nsystem_prompt: " + "x" * 70_000,
+    "topic: x\n" + "\n".join(f"{' ' * depth}a:" for depth in range(20)),
+]
+
+
+@pytest.mark.parametrize("raw", LARGE, ids=range(len(LARGE)))
+def test_what_nobody_writes_by_hand_is_not_read_to_its_end(raw: str) -> None:
+    read = read_front_matter(raw)
+    assert read.keys == {}
+    assert [p.message for p in read.problems] == ["front matter is too large or too deep to be read"]
+
+
+def test_a_long_system_prompt_is_read() -> None:
+    prompt = "Be brief.\n" * 2000
+    raw = "system_prompt: |\n" + "".join(f"  {line}\n" for line in prompt.splitlines())
+    assert read_front_matter(raw).keys == {"system_prompt": prompt}
 
 
 def check(read: FrontMatter) -> None:

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from chats import TOOLS, call, tool
 from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
 from parley.chat.reader import parse
-from parley.chat.transcript import Note, Proposal, Result, Text, Thinking
+from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.engine import CallBegan, CallEnded, End, look, regenerate, run_turn, stopped
+from parley.engine import CallBegan, CallEnded, Conduct, End, look, regenerate, run_turn, stopped
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
-from parley.models.ask import Ask
+from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue
@@ -819,3 +819,36 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
 
 def _body(ask: Ask) -> bytes:
     return json.dumps(anthropic.request(ask), ensure_ascii=False).encode()
+
+
+def unshown(turns: Turns) -> Turns:
+    """The same chat, with thinking that is not to be shown."""
+    shown = turns.resolve
+
+    def resolve(transcript: Transcript) -> Conduct:
+        made = shown(transcript)
+        return replace(made, ask=replace(made.ask, thinking=ThinkingSettings(show=False)))
+
+    turns.resolve = resolve
+    return turns
+
+
+async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_written() -> None:
+    unsigned: list[Said] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
+    sealed: list[Said] = [ThinkingEnd("c2VhbGVk")]
+    said = [*unsigned, *THOUGHT, *sealed, TextDelta("Hm."), *unsigned, Call(GOOGLE), Finished("tool_calls")]
+    turns = unshown(Turns(ASKED, ScriptedModel(said, says(DONE)), tools()))
+    assert await turns.run() == End("waiting")
+    signed, empty, text, *_ = parse(turns.text).exchanges[0].answers[0].segments
+    assert signed == Thinking("anthropic", "claude-sonnet-5-5", "I look\n\n💬: it up", "c2ln]+/=")
+    assert empty == Thinking("anthropic", "claude-sonnet-5-5", None, "c2VhbGVk")
+    assert text == Text("Hm.")
+    assert "myself" not in turns.text
+    assert not any(isinstance(what, ThinkingDelta) for what in turns.world.happenings)
+
+
+async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> None:
+    only: list[Said] = [ThinkingDelta("hm"), ThinkingEnd(), Finished("complete")]
+    turns = unshown(Turns(ASKED, ScriptedModel(only), tools()))
+    assert (await turns.run()).kind == "interrupted"
+    assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text

@@ -20,6 +20,11 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 2
 """A few lines of YAML can stand for a value of any size."""
 
+_MOST_CHARACTERS = 64_000
+_MOST_EVENTS = 2_000
+_DEEPEST = 8
+"""The YAML library takes seconds for what a hostile file may hold."""
+
 
 def _text(value: Any) -> bool:
     return isinstance(value, str)
@@ -44,8 +49,23 @@ def _limits(value: Any) -> bool:
     )
 
 
+def _truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_THINKING: Mapping[str, Callable[[Any], bool]] = {
+    "enabled": _truth,
+    "budget_tokens": lambda value: _count(value) and value >= 1024,
+    "effort": lambda value: value in _EFFORTS,
+    "show": _truth,
+}
+
+
 def _thinking(value: Any) -> bool:
-    return isinstance(value, bool | dict)
+    if not isinstance(value, dict):
+        return _truth(value)
+    return all(key in _THINKING and _THINKING[key](each) for key, each in value.items())
 
 
 KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -57,7 +77,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "system_prompt+": (_text, "a text"),
     "temperature": (_number, "a number ≥ 0"),
     "max_tokens": (_count, "a whole number"),
-    "thinking": (_thinking, "true, false or a table"),
+    "thinking": (
+        _thinking,
+        "true, false, or a table of enabled, budget_tokens (from 1024), effort (low, medium, …) and show",
+    ),
     "tool_mode": (lambda v: v in ("auto", "native", "json", "xml", "off"), "auto, native, json, xml or off"),
     "tools": (_texts, "a list of tool names or globs"),
     "max_tool_calls": (_limits, "a whole number, or per_message and per_session"),
@@ -81,6 +104,10 @@ def read_front_matter(raw: str | None) -> FrontMatter:
     if not raw or not raw.strip():
         return FrontMatter({})
     try:
+        if not _is_modest(raw):
+            return FrontMatter(
+                {}, (Problem(1, 0, "error", "front matter is too large or too deep to be read"),)
+            )
         loaded = yaml.safe_load(raw)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -94,6 +121,20 @@ def read_front_matter(raw: str | None) -> FrontMatter:
     checked = {key: _check(raw, key, value) for key, value in loaded.items()}
     fit = {key: value for key, value in loaded.items() if checked[key] is None}
     return FrontMatter(fit, tuple(problem for problem in checked.values() if problem))
+
+
+def _is_modest(raw: str) -> bool:
+    """Whether YAML is no larger and no deeper than anybody writes by hand; looks no further than that."""
+    import yaml
+
+    if len(raw) > _MOST_CHARACTERS:
+        return False
+    depth = 0
+    for number, event in enumerate(yaml.parse(raw, Loader=yaml.SafeLoader)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST or number > _MOST_EVENTS:
+            return False
+    return True
 
 
 def _check(raw: str, key: Any, value: Any) -> Problem | None:

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from parley.errors import ModelError
+from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings import Provider
 
@@ -64,6 +65,7 @@ def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelErr
         status=status,
         retryable=_may_be_retried(status, headers),
         retry_after=_retry_after(headers),
+        said=said,
     )
 
 
@@ -138,6 +140,16 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time(), 0.0)
     except (ValueError, OverflowError):
         return None
+
+
+_LIMITS = re.compile(r"^(?:x|anthropic)-ratelimit-(.+)$")
+
+
+def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
+    """What a response's headers say of the provider's limits, None where they say nothing."""
+    found = ((_LIMITS.match(name.lower()), value) for name, value in headers.items())
+    limits = sorted((match[1], bounded(value)) for match, value in found if match)
+    return RateLimits(tuple(limits)) if limits else None
 
 
 def _message(error: Any) -> str:

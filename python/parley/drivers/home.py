@@ -137,7 +137,7 @@ class Home:
         def resolve(transcript: Transcript) -> engine.Conduct:
             agent = self.agent(transcript, chosen)
             found = conduct.conduct(transcript, self.settings, agent, self._templates)
-            return replace(found, ask=self._prompting.settled(found.ask))
+            return replace(found, ask=self.wire.settled(self._prompting.settled(found.ask)))
 
         return resolve
 

@@ -15,7 +15,8 @@ from parley.drivers.wire import Wire
 from parley.engine.ports import closing
 from parley.errors import ParleyError
 from parley.models.ask import Ask
-from parley.models.events import Event, TextDelta
+from parley.models.events import Aside, Event, TextDelta
+from parley.models.refusals import crowding
 from parley.settings import Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
@@ -52,10 +53,16 @@ class TurnPorts:
         self._status = settings.status
         self._prompting = prompting
         self._asked: Ask | None = None
+        self._told_crowded = False
 
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
         """What the model says, in as many requests as that takes."""
-        return self._prompting.stream(self._send, ask, self._world.status)
+        if not self._told_crowded and (told := crowding(ask)):
+            self._told_crowded = True
+            yield Aside(told)
+        async with closing(self._prompting.stream(self._send, ask, self._world.status)) as events:
+            async for event in events:
+                yield event
 
     async def _send(self, ask: Ask) -> AsyncIterator[Event]:
         """The reply to one request, once the rate limit allows it."""

@@ -17,17 +17,26 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from parley.drivers.clock import Clock
-from parley.drivers.failures import LONGEST_WAIT_S, broken_off, failure, in_stream, no_sdk, no_stream
+from parley.drivers.failures import (
+    LONGEST_WAIT_S,
+    broken_off,
+    failure,
+    in_stream,
+    no_sdk,
+    no_stream,
+    rate_limits,
+)
 from parley.drivers.keys import key_of
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.ask import Ask
+from parley.models.ask import Api, Ask
 from parley.models.decoder import Decoder
-from parley.models.events import Event, joined
+from parley.models.events import Aside, Event, Finished, RateLimits, joined
 from parley.models.prompted import reading, worded
+from parley.models.refusals import amended
 from parley.models.sse import SSE, decode_payload
-from parley.models.thinking import prefers_responses
+from parley.models.thinking import prefers_responses, unsupported_thinking
 from parley.settings import Provider
 
 IDLE_S = 60.0
@@ -66,11 +75,15 @@ FORMATS: Mapping[str, Format] = {
 
 def wire_format(provider: Provider, ask: Ask) -> Format:
     """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
+    return FORMATS[_api(provider, ask)]
+
+
+def _api(provider: Provider, ask: Ask) -> str:
     if provider.kind == "anthropic":
-        return FORMATS["anthropic"]
-    if provider.api == "auto":
-        return FORMATS["responses" if provider.official and prefers_responses(ask.model) else "chat"]
-    return FORMATS[provider.api]
+        return "anthropic"
+    if provider.api != "auto":
+        return provider.api
+    return ask.api or ("responses" if provider.official and prefers_responses(ask.model) else "chat")
 
 
 class Wire:
@@ -91,6 +104,14 @@ class Wire:
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[Provider, tuple[Any, str]] = {}
+        self._apis: dict[tuple[str, str], Api] = {}
+        self._windows: dict[tuple[str, str], int] = {}
+        self._told = set[str]()
+
+    def settled(self, ask: Ask) -> Ask:
+        """The request as its provider was found to want it for this model."""
+        known = ask.provider, ask.model
+        return replace(ask, api=self._apis.get(known, ask.api), window=self._windows.get(known, ask.window))
 
     async def stream(
         self, provider: Provider, ask: Ask, tell: Tell, clock: Clock | None = None
@@ -98,26 +119,46 @@ class Wire:
         """What the model says. As long as it said nothing, a passing failure is tried again.
 
         The SDKs' own retries are off: they end where the response begins, and wait for as long as they
-        are told to. Thinking that the provider no longer takes back is dropped, once. The clock stands still
+        are told to. What a refusal says of the request is done: it is asked otherwise. The clock stands still
         while a rate limit of the provider is waited for.
         """
-        tries, said = 0, False
+        tries, said, ask = 0, False, self.settled(ask)
+        if (told := unsupported_thinking(ask.model, ask.thinking)) and told not in self._told:
+            self._told.add(told)
+            yield Aside(told)
         while True:
             try:
                 async with closing(self._events(provider, ask)) as events:
                     async for event in events:
-                        said = True
+                        said = said or not isinstance(event, RateLimits)
+                        self._learn_from(event, ask)
                         yield event
             except ModelError as error:
                 if said:
                     raise
-                if error.status == 400 and ask.keep_thinking and "signature" in str(error).lower():
-                    ask = replace(ask, keep_thinking=False)
+                api = _api(provider, ask) if provider.api == "auto" else ""
+                if other := amended(ask, api, error.status, error.said):
+                    ask = self._learned(other.ask)
+                    if other.aside:
+                        yield Aside(other.aside)
                     continue
                 tries += 1
                 await self._wait(error, tries, tell, clock or Clock())
             else:
                 return
+
+    def _learned(self, ask: Ask) -> Ask:
+        """Remember what was found out, for the life of this process."""
+        if ask.api:
+            self._apis[ask.provider, ask.model] = ask.api
+        if ask.window:
+            self._windows[ask.provider, ask.model] = ask.window
+        return ask
+
+    def _learn_from(self, event: Event, ask: Ask) -> None:
+        """The next request will be smaller than one that left no room for its reply."""
+        if event == Finished("context") and (narrow := ask.narrowed()):
+            self._learned(narrow)
 
     async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: Clock) -> None:
         """Wait until a failed request may be sent again; raises the error where it should not be."""
@@ -137,6 +178,8 @@ class Wire:
         try:
             async with _sent(client, sdk, form.path, form.body(ask)) as response:
                 kind = response.headers.get("content-type", "")
+                if limits := rate_limits(response.headers):
+                    yield limits
                 async with closing(_payloads(response)) as arriving:
                     async for payloads in arriving:
                         is_empty = False

@@ -17,6 +17,7 @@ from parley.models.events import (
     Call,
     Event,
     Finished,
+    RateLimits,
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
@@ -90,13 +91,18 @@ class _Reply:
         self.said = False
         self.finished: Finished | None = None
         self._block = False
+        self._shows = ask.thinking.show
+        self._unshown = ""
 
     async def begin(self) -> None:
         """Room for what comes."""
         await self.ports.document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
 
     async def take(self, event: Event) -> None:
-        """One event of the model."""
+        """One event of the model; thinking that is not shown is held till it is known to be signed."""
+        if isinstance(event, ThinkingDelta) and not self._shows:
+            self._unshown += event.text
+            return
         self.ports.world.happened(event)
         match event:
             case TextDelta(text):
@@ -113,7 +119,7 @@ class _Reply:
                 self.finished = event
             case Withdrawn():
                 await self._withdraw()
-            case Usage() | Aside():
+            case Usage() | RateLimits() | Aside():
                 pass
 
     async def _append(self, text: str) -> None:
@@ -124,6 +130,10 @@ class _Reply:
             await self.ports.document.append(text)
 
     async def _end_thinking(self, signature: str, redacted: bool) -> None:
+        unshown, self._unshown = self._unshown, ""
+        if unshown and signature:  # it covers the text, so that has to be in the file
+            self._block = True
+            await self._append(self.writer.thinking(self.provider, self.model, unshown))
         made = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
         if not self._block:
             await self._append(self.writer.sealed(made) if made else "")
@@ -138,7 +148,7 @@ class _Reply:
         """Nothing of what was said so far stays."""
         await self.ports.document.settle()
         await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
-        self.writer, self.said, self._block = ReplyWriter(), False, False
+        self.writer, self.said, self._block, self._unshown = ReplyWriter(), False, False, ""
         await self.begin()
 
     async def end(self) -> None:

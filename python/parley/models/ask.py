@@ -5,25 +5,34 @@ Knows which tools are offered with which history. Knows no wire format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Literal, TypeAlias
 
-from parley.chat.history import Reply, Turn, history
+from parley.chat.history import Asked, Reply, Turn, history
 from parley.chat.transcript import Thinking, Transcript
 from parley.models.outgoing import wire_name
+from parley.models.reach import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.tools.catalogue import Catalogue, Tool
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Api: TypeAlias = Literal["chat", "responses"]
 
 GONE = "This tool was called earlier; it cannot be called now."
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """What the user set about thinking; None leaves it to the model's defaults. `show` asks for its text."""
+    """What the user set about thinking; None leaves it to the model's defaults.
+
+    Without `show` its text is not asked for, and nothing of it is written but what has to be sent back.
+    """
 
     enabled: bool = True
     budget_tokens: int | None = None
-    effort: str | None = None
+    effort: Effort | None = None
     show: bool = True
 
 
@@ -33,7 +42,9 @@ class Ask:
 
     `tools_on` False forbids calls, and leaves the tools out only when the history holds none.
     `keep_thinking` False sends no thinking back, for when the provider refused a signature.
-    `official` says that the host is the provider's own, not a compatible one.
+    `official` says that the host is the provider's own, not a compatible one. `api` and `window` are what the
+    provider was found to want: one of its wire formats, and the tokens that it takes; else the model's name
+    tells.
     """
 
     transcript: Transcript
@@ -49,15 +60,59 @@ class Ask:
     max_full_exchanges: int | None = None
     keep_thinking: bool = True
     official: bool = True
+    api: Api | None = None
+    window: int | None = None
 
     def turns(self) -> tuple[Turn, ...]:
         """What is sent of the transcript."""
-        return history(self.transcript, self.at, max_full_exchanges=self.max_full_exchanges)
+        wanted = self._turns(self.max_full_exchanges)
+        return wanted if self._fits(wanted) else self._turns(self._full_exchanges())
+
+    def crowded(self) -> int | None:
+        """How many exchanges are sent whole where the model takes no more of them; None where all fit."""
+        wanted = self._turns(self.max_full_exchanges)
+        fewer = None if self._fits(wanted) else self._full_exchanges()
+        return fewer if fewer and self._turns(fewer) != wanted else None
+
+    def narrowed(self) -> Ask | None:
+        """The request made a quarter smaller, where older exchanges can stand back; None where none can."""
+        turns = self.turns()
+        narrow = replace(self, window=self._tokens(turns) * 3 // 4 + self._answer())
+        return narrow if narrow.turns() != turns else None
+
+    def _turns(self, full: int | None) -> tuple[Turn, ...]:
+        return history(self.transcript, self.at, max_full_exchanges=full)
+
+    def _full_exchanges(self) -> int:
+        """As many as are wanted of those that fit; the one that is answered at least."""
+        most = min(filter(None, (self.max_full_exchanges, self.at + 1)))
+        fewer = bisect_left(range(most), True, key=lambda n: self._fits(self._turns(most - n)))
+        return max(most - fewer, 1)
+
+    def _fits(self, turns: Sequence[Turn]) -> bool:
+        return self._tokens(turns) + self._answer() <= (self.window or context_window(self.model))
+
+    def _answer(self) -> int:
+        return self.max_tokens or ASSUMED_OUTPUT
+
+    def _tokens(self, turns: Sequence[Turn]) -> int:
+        tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
+        return estimated_tokens(chain([self.system], tools, *map(_texts, turns)))
 
     def goes_back(self, part: Thinking, reply: Reply) -> bool:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
         is_own = (part.provider, part.model) == (self.provider, self.model)
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
+
+
+def _texts(turn: Turn) -> Iterator[str]:
+    match turn:
+        case Asked(said):
+            yield said
+        case Reply():
+            yield turn.text
+            for each in turn.calls:
+                yield from (each.call.name, each.call.arguments, each.content)
 
 
 def tool_fields(

@@ -1,7 +1,7 @@
 """What a model says while it replies, whoever it is: the events that decoders make of a stream.
 
 A reply is text and thinking in the order of arrival, then its calls, then `Finished`; `Usage` may come at
-any time, and so may the other two. Knows nothing of streams and providers.
+any time, and so may the other three. Knows nothing of streams and providers.
 """
 
 from __future__ import annotations
@@ -90,13 +90,22 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What the provider's headers say of its limits: names without the provider's prefix, values as sent."""
+
+    headers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Aside:
     """Something the user is to know about the request; no part of the reply."""
 
     text: str
 
 
-Event: TypeAlias = TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished | Withdrawn | Aside
+Event: TypeAlias = (
+    TextDelta | ThinkingDelta | ThinkingEnd | Call | Usage | Finished | Withdrawn | RateLimits | Aside
+)
 
 
 def joined(events: Iterable[Event]) -> Iterator[Event]:

@@ -91,7 +91,8 @@ def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
 
 def _extra(each: Answered, ask: Ask) -> Body:
     """The signature that Gemini put beside a call; to others it is an unknown field."""
-    extra = json.loads(each.call.extra) if each.call.extra and ask.provider == "gemini" else {}
+    is_own = bool(each.call.extra) and ask.provider == "gemini" and ask.keep_thinking
+    extra = json.loads(each.call.extra) if is_own else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
 
 

@@ -6,6 +6,9 @@ Providers say so in words only, each in its own. Knows no clients and no files.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+
+from parley.models.ask import Api, Ask
 
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"
@@ -24,3 +27,68 @@ _TOO_LONG = re.compile(
 def says_too_long(said: str) -> bool:
     """Whether a refusal means that the conversation does not fit into the model's context window."""
     return bool(_TOO_LONG.search(said))
+
+
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """A request as it may be taken after it was refused; `aside` is what the user is to know of it."""
+
+    ask: Ask
+    aside: str = ""
+
+
+def amended(ask: Ask, api: str, status: int | None, said: str) -> Amended | None:
+    """How to ask again what was refused with these words; None where that is not known.
+
+    `api` is the format it was asked in, "" where the user chose it. Each way is gone once only, or leads to
+    ever smaller requests.
+    """
+    if status == 400 and ask.keep_thinking and _ABOUT_THOUGHTS.search(said):
+        return Amended(replace(ask, keep_thinking=False))
+    if status in (400, 413) and says_too_long(said) and (narrow := ask.narrowed()):
+        return Amended(narrow, crowding(narrow))
+    if ask.api is None and (other := _other_api(ask.model, api, status, said)):
+        words = f"{ask.model} is asked through {_NAMES[other]}, as {ask.provider} wants it"
+        return Amended(replace(ask, api=other), words)
+    return None
+
+
+def crowding(ask: Ask) -> str:
+    """What the user is told where fewer exchanges than wanted are sent whole; "" where all are."""
+    full = ask.crowded()
+    if full is None:
+        return ""
+    exchanges = "exchange" if full == 1 else f"{full} exchanges"
+    return f"this chat is too long for {ask.model}: before the last {exchanges}, only 📝: lines are sent"
+
+
+_ABOUT_THOUGHTS = re.compile(
+    r"signature"  # Anthropic and Gemini
+    r"|redacted_thinking"
+    r"|encrypted[ _]content"  # OpenAI
+    r"|of type .?reasoning.? was provided without",
+    re.IGNORECASE,
+)
+_NAMES = {"chat": "Chat Completions", "responses": "the Responses API"}
+_ONLY_RESPONSES = re.compile(
+    r"only supported in v1/responses"
+    r"|not supported in the v1/chat/completions"
+    r"|not supported .*v1/chat/completions.*v1/responses",
+    re.IGNORECASE | re.DOTALL,
+)
+_ONLY_CHAT = re.compile(
+    r"only supported in v1/chat/completions"
+    r"|not supported (in|with|by) (the )?(v1/)?responses"
+    r"|(can ?not|does not|doesn't) (be used|work) with the responses api",
+    re.IGNORECASE,
+)
+
+
+def _other_api(model: str, api: str, status: int | None, said: str) -> Api | None:
+    """The format that a refusal points to; also where a server knows no such address as `/responses`."""
+    if status not in (400, 404):
+        return None
+    if api == "chat":
+        return "responses" if _ONLY_RESPONSES.search(said) else None
+    is_unknown = status == 404 and model not in said
+    return "chat" if api == "responses" and (is_unknown or _ONLY_CHAT.search(said)) else None

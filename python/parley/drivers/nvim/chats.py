@@ -25,7 +25,7 @@ from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
 from parley.drivers.world import Listeners
-from parley.models.events import Usage
+from parley.models.events import RateLimits, Usage
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Rule, unclaimed
@@ -198,9 +198,9 @@ class Chat:
         self._asked = asked
         self.status(*self._doing)
 
-    def used(self, usage: Usage) -> None:
-        """Take note of the tokens of the request that runs."""
-        self.usage.say(usage)
+    def used(self, what: Usage | RateLimits) -> None:
+        """Take note of the tokens of the request that runs, or of how many its provider allows."""
+        self.usage.say(what)
         self.editor.tell("usage", self.buf, self.usage.table())
 
     # --- How ---

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from parley.models.events import Usage
+from parley.models.events import RateLimits, Usage
 
 
 @dataclass(slots=True)
@@ -16,18 +16,25 @@ class Tokens:
 
     last: Usage = field(default_factory=Usage)
     before: Usage = field(default_factory=Usage)
+    limits: tuple[tuple[str, str], ...] = ()
+    """What the provider said last of its limits."""
 
-    def say(self, usage: Usage) -> None:
-        """What the running request used so far."""
-        self.last = usage
+    def say(self, what: Usage | RateLimits) -> None:
+        """What the running request used so far, or what its provider allows."""
+        match what:
+            case Usage():
+                self.last = what
+            case RateLimits(headers):
+                self.limits = headers
 
     def next_request(self) -> None:
         """Another request begins; what was used stays used."""
         self.before, self.last = self.before + self.last, Usage()
 
-    def table(self) -> dict[str, dict[str, int]]:
+    def table(self) -> dict[str, dict[str, int] | dict[str, str]]:
         """For `b:parley_usage`."""
-        return {"last": _table(self.last), "chat": _table(self.before + self.last)}
+        used = {"last": _table(self.last), "chat": _table(self.before + self.last)}
+        return {**used, "limits": dict(self.limits)}
 
 
 def _table(usage: Usage) -> dict[str, int]:

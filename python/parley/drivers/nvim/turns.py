@@ -13,7 +13,7 @@ from parley import engine
 from parley.drivers.nvim.document import BufferDocument
 from parley.drivers.nvim.view import Sight
 from parley.errors import GoneError, UserCancelled
-from parley.models.events import Aside, Usage
+from parley.models.events import Aside, RateLimits, Usage
 
 if TYPE_CHECKING:
     from parley.drivers.nvim.chats import Chat
@@ -100,7 +100,7 @@ class Turn:
     def happened(self, what: engine.Happening) -> None:
         """Count tokens, and say what the user is to know."""
         match what:
-            case Usage():
+            case Usage() | RateLimits():
                 self.chat.used(what)
             case Aside(text):
                 self.chat.editor.message(text)

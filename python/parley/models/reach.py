@@ -1,0 +1,67 @@
+"""How far models reach: the tokens that they take and give, known by their names, and what texts come to.
+
+A model that is not known here gets a cautious guess. Knows no requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Version: TypeAlias = tuple[int, int]
+
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re.IGNORECASE)
+
+
+def claude_version(model: str) -> Version | None:
+    """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for what is no numbered Claude."""
+    found = _CLAUDE.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+_CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
+    ((4, 6), 1_000_000, 128_000),
+    ((4, 5), 200_000, 64_000),
+    ((4, 0), 200_000, 32_000),
+    ((3, 7), 200_000, 64_000),
+    ((3, 5), 200_000, 8_192),
+    ((0, 0), 200_000, 4_096),
+)
+_WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile(r"gpt-(5\.[4-9]|6)"), 1_050_000),
+    (re.compile(r"gpt-5"), 400_000),
+    (re.compile(r"gpt-4\.1"), 1_047_576),
+    (re.compile(r"(^|/)o[1-9]"), 200_000),
+    (re.compile(r"gpt-4o|gpt-4-turbo"), 128_000),
+    (re.compile(r"gemini"), 1_048_576),
+)
+_ASSUMED_WINDOW = 128_000
+ASSUMED_OUTPUT = 8_192
+
+
+def context_window(model: str) -> int:
+    """The tokens that prompt and reply may have together; a cautious guess for models not known here."""
+    if (version := claude_version(model)) is not None:
+        return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
+    return next((window for pattern, window in _WINDOWS if pattern.search(model)), _ASSUMED_WINDOW)
+
+
+def max_output(model: str) -> int:
+    """The tokens that a reply of this Claude may have, thinking included."""
+    version = claude_version(model)
+    if version is None:
+        return ASSUMED_OUTPUT
+    if version == (4, 0) and "sonnet" in model:
+        return 64_000
+    return next(output for least, _, output in _CLAUDE_REACH if version >= least)
+
+
+_BYTES_PER_TOKEN = 4
+"""Of English, more or less; of other languages a letter is more bytes, and more tokens."""
+
+
+def estimated_tokens(texts: Iterable[str]) -> int:
+    """What a model counts these texts as, more or less."""
+    lengths = (len(t) if t.isascii() else len(t.encode("utf-8", "surrogatepass")) for t in texts)
+    return sum(lengths) // _BYTES_PER_TOKEN

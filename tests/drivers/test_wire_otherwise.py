@@ -1,0 +1,136 @@
+"""Requests that are asked otherwise, as their refusal says, and what is learned from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chats import TOOLS
+from drivers.weather import QUESTION, Provided, World
+from fakes import LoggedTools, ScriptedModel, Turns
+from faulty_server import SAYS, STREAM, Response, event
+from parley.chat.reader import parse
+from parley.drivers.wire import Wire
+from parley.engine import End
+from parley.models.ask import Ask, ThinkingSettings
+from parley.models.events import Aside, Event, RateLimits, TextDelta
+from parley.settings import Provider
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+
+
+def refused(status: int, message: str) -> Response:
+    body = event({"error": {"message": message}}).removeprefix(b"data: ")
+    return Response([body], status, {"content-type": "application/json"})
+
+
+def fresh(world: World) -> Wire:
+    """Clients that have learned nothing yet."""
+    return Wire({"FAULTY_KEY": "k"}, world.wire._builtin_url)
+
+
+async def said(wire: Wire, provider: Provider, ask: Ask) -> list[Event]:
+    events = [each async for each in wire.stream(provider, ask, print)]
+    return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "second", "kind", "name"),
+    [
+        ("gpt-4.1", CHAT, RESPONSES, "responses", "the Responses API"),
+        ("gpt-5.6", RESPONSES, CHAT, "chat", "Chat Completions"),
+    ],
+)
+async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_and_told_once(
+    world: World, model: str, first: str, second: str, kind: str, name: str
+) -> None:
+    wire, provider = fresh(world), world.provider("chat", api="auto", official=True)
+    words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
+    world.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
+    ask = Ask(QUESTION, 0, provider.name, model)
+    told = Aside(f"{model} is asked through {name}, as faulty wants it")
+    assert await said(wire, provider, ask) == [told, TextDelta("Whole")]
+    assert world.server.paths == [first, second]
+    assert await said(wire, provider, ask) == [TextDelta("Whole")]
+    assert world.server.paths == [first, second, second]
+    assert wire.settled(ask).api == kind
+    await wire.close()
+
+
+async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(world: World) -> None:
+    wire, provider = fresh(world), world.provider("anthropic")
+    told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
+    ask = Ask(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
+    world.server.plan(
+        refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
+    )
+    words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
+    assert await said(wire, provider, ask) == [Aside(words), TextDelta("A")]
+    first, second = world.server.requests
+    assert "[Previous messages omitted]" not in str(first)
+    assert str(second).count("[Previous messages omitted]") == 2
+    assert len(wire.settled(ask).turns()) == len(ask.turns())
+    assert wire.settled(ask).turns() != ask.turns()
+    await wire.close()
+
+
+def no_room(text: str) -> list[bytes]:
+    """A reply for which there was not room enough."""
+    stop = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
+    return [*SAYS["anthropic"](text)[:4], event(stop), event({"type": "message_stop"})]
+
+
+async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_smaller(world: World) -> None:
+    told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
+    turns = Turns(f"{told}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless")
+    turns.ports.model.stream = Provided(world, world.provider("anthropic"), turns).stream  # type: ignore[method-assign]
+    world.plan(Response(no_room("Half")))
+    assert (await turns.run()).kind == "interrupted"
+    assert (
+        "Half\n\n🔒: [Interrupted: the conversation is larger than the model's context window]" in turns.text
+    )
+    world.plan(Response(SAYS["anthropic"]("Whole")))
+    assert await turns.run() == End("complete")
+    assert str(world.server.requests[0]).count("[Previous messages omitted]") == 2
+
+
+async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
+    headers = {
+        "anthropic-ratelimit-requests-remaining": "9",
+        "X-RateLimit-Reset-Tokens": "6ms",
+        "x-other": "1",
+    }
+    world.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
+    limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
+    found = await said(world.wire, world.provider("chat"), Ask(QUESTION, 0, "faulty", "m"))
+    assert found == [limits, TextDelta("Whole")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "thinking", "told"),
+    [
+        ("anthropic", "claude-3-5-haiku-latest", {"budget_tokens": 2000}, True),
+        ("chat", "gemini-3-pro", {"effort": "high"}, True),
+        ("chat", "gemini-3-pro", {"effort": "high", "enabled": False}, False),
+        ("chat", "gemini-3-pro", {}, False),
+        ("anthropic", "claude-sonnet-5-5", {"budget_tokens": 2000}, False),
+    ],
+)
+async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_once(
+    world: World, kind: str, model: str, thinking: dict[str, Any], told: bool
+) -> None:
+    wire = fresh(world)
+    world.server.plan(Response(SAYS[kind]("Whole")))
+    ask = Ask(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
+    words = f"{model} cannot be told how much to think: the setting thinking is left out"
+    assert await said(wire, world.provider(kind), ask) == [
+        *([Aside(words)] if told else []),
+        TextDelta("Whole"),
+    ]
+    assert await said(wire, world.provider(kind), ask) == [TextDelta("Whole")]
+    assert ("thinking" in world.server.requests[0]) == (model == "claude-sonnet-5-5")
+    assert "reasoning_effort" not in world.server.requests[0]
+    await wire.close()

@@ -1,0 +1,170 @@
+"""What refusals say of a request, and how a chat that is too long is made to fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.chat.history import OMITTED, Asked, Reply
+from parley.chat.reader import parse
+from parley.models.ask import Ask
+from parley.models.refusals import Amended, amended, crowding, says_too_long
+from parley.tools.catalogue import Catalogue, Tool
+
+TOO_LONG = [
+    "prompt is too long: 213462 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 198000 + 21333 > 200000",
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "the request exceeds the available context size. try increasing the context size or enable context shift",
+    "the input length exceeds the context length",
+]
+
+
+@pytest.mark.parametrize("said", TOO_LONG)
+def test_providers_say_in_many_words_that_a_chat_is_too_long(said: str) -> None:
+    assert says_too_long(said)
+
+
+@pytest.mark.parametrize(
+    "said", ["max_tokens: 5 is too long a wait", "this model has no context", "", "exceeded"]
+)
+def test_other_words_do_not_say_so(said: str) -> None:
+    assert not says_too_long(said)
+
+
+LINE = "word " * 2_000
+"""2,500 tokens, more or less."""
+
+
+def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Ask:
+    """The last question of a chat of long exchanges, asked of a model that takes 20,000 tokens."""
+    summary = "\n\n📝: it was long" if summaries else ""
+    call = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
+    made = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
+    told = "".join(f"💬: {number} {LINE}\n\n🤖:\n\nfine{made}{summary}\n\n" for number in range(count))
+    return Ask(parse(f"{told}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000)
+
+
+def omitted(ask: Ask) -> int:
+    return sum(turn == Asked(OMITTED) for turn in ask.turns())
+
+
+def test_a_chat_that_fits_is_sent_whole() -> None:
+    ask = chat(3)
+    assert omitted(ask) == 0
+    assert ask.crowded() is None
+    assert crowding(ask) == ""
+
+
+def test_of_a_chat_that_does_not_fit_the_older_exchanges_stand_back_as_few_as_may_be() -> None:
+    ask = chat(10)
+    assert omitted(ask) == 3
+    assert ask.crowded() == 8
+    assert (
+        crowding(ask)
+        == "this chat is too long for gpt-4o: before the last 8 exchanges, only 📝: lines are sent"
+    )
+    assert omitted(replace(ask, max_full_exchanges=3)) == 8
+    assert replace(ask, max_full_exchanges=3).crowded() is None
+
+
+def test_tools_system_prompt_and_reply_need_room_as_well() -> None:
+    ask = chat(7)
+    tools = Catalogue.of([Tool("s", "f", description=LINE)])
+    assert omitted(ask) == 0
+    for crowded in (
+        replace(ask, catalogue=tools),
+        replace(ask, system=LINE),
+        replace(ask, max_tokens=4_000),
+    ):
+        assert omitted(crowded) == 1
+
+
+def test_exchanges_without_a_summary_stay_whole_and_nobody_is_told_otherwise() -> None:
+    ask = chat(20, summaries=False)
+    assert omitted(ask) == 0
+    assert ask.crowded() is None
+    assert ask.narrowed() is None
+
+
+@given(st.integers(0, 12), st.integers(1_001, 60_000), st.booleans())
+def test_a_call_and_its_result_are_sent_both_or_neither(count: int, window: int, summaries: bool) -> None:
+    ask = replace(chat(count, calls=True, summaries=summaries), window=window)
+    turns = ask.turns()
+    assert turns[-1] == Asked("and now?")
+    for turn in turns:
+        if isinstance(turn, Reply):
+            assert all(call.content for call in turn.calls)
+    whole = sum(isinstance(turn, Reply) and bool(turn.calls) for turn in turns)
+    assert whole + omitted(ask) == count
+
+
+def test_a_request_that_was_refused_as_too_long_gets_smaller_until_nothing_can_stand_back() -> None:
+    ask: Ask | None = replace(chat(10), window=None)
+    sizes = list[int]()
+    while ask is not None:
+        sizes.append(omitted(ask))
+        found = amended(ask, "chat", 400, TOO_LONG[0])
+        ask = found.ask if found else None
+    assert sizes[0] == 0
+    assert sizes[-1] == 10
+    assert sizes == sorted(set(sizes))
+
+
+ONLY = "This model is only supported in {} and not in {}."
+EFFORT = (
+    "Function tools with reasoning_effort are not supported for gpt-5.9 in /v1/chat/completions. "
+    "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+)
+
+
+@pytest.mark.parametrize(
+    ("api", "status", "said", "other"),
+    [
+        ("chat", 404, ONLY.format("v1/responses", "v1/chat/completions"), "responses"),
+        ("chat", 400, EFFORT, "responses"),
+        (
+            "chat",
+            404,
+            "This is not a chat model and thus not supported in the v1/chat/completions endpoint.",
+            "responses",
+        ),
+        ("responses", 404, ONLY.format("v1/chat/completions", "v1/responses"), "chat"),
+        ("responses", 400, "The requested model 'm' cannot be used with the Responses API.", "chat"),
+        ("responses", 404, "404 page not found", "chat"),
+        ("responses", 404, "", "chat"),
+        ("responses", 404, "The model `gpt-4o` does not exist or you do not have access to it.", None),
+        ("chat", 404, "The model `gpt-4o` does not exist or you do not have access to it.", None),
+        ("chat", 500, EFFORT, None),
+        ("chat", 400, "Unsupported parameter: 'temperature'", None),
+        ("", 404, ONLY.format("v1/responses", "v1/chat/completions"), None),
+        ("anthropic", 404, "model: claude-9", None),
+    ],
+)
+def test_a_refusal_may_point_to_the_other_api(api: str, status: int, said: str, other: str | None) -> None:
+    ask = chat(0)
+    found = amended(ask, api, status, said)
+    assert (found.ask.api if found else None) == other
+    assert found is None or amended(found.ask, other or "", status, said) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to another one",
+        "messages.3.content.1: Invalid `data` in `redacted_thinking` block",
+        "Function call is missing a thought_signature in functionCall parts",
+        "The encrypted content gAAA… could not be verified.",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    ],
+)
+def test_thinking_that_is_refused_is_dropped_once(said: str) -> None:
+    ask = chat(0)
+    found = amended(ask, "chat", 400, said)
+    assert found == Amended(replace(ask, keep_thinking=False))
+    assert amended(found.ask, "chat", 400, said) is None
