@@ -73,7 +73,7 @@ class LoggedTools:
     async def catalogue(self) -> Catalogue:
         return self.offered
 
-    async def call(self, tool: Tool, arguments: str) -> Result:
+    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
         self.log.append((tool.name, arguments))
         result = self.results.get(tool.name, Result("ok", "fine"))
         return result(arguments) if callable(result) else result

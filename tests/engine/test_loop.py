@@ -579,7 +579,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     raced = list[End]()
 
-    async def race(_: object, arguments: str) -> Result:
+    async def race(_: object, arguments: str, __: Ask) -> Result:
         raced.append(await other.run())
         return price(arguments)
 

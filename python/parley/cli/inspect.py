@@ -17,6 +17,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Result, Transcript
 from parley.cli.terminal import plain, read, say, settings
 from parley.errors import ParleyError
+from parley.models.ask import Ask
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.totals import totals, totals_table
@@ -64,7 +65,7 @@ class _NoTools:
     async def catalogue(self) -> Catalogue:
         return Catalogue()
 
-    async def call(self, tool: Tool, arguments: str) -> Result:
+    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")
 
 

@@ -72,8 +72,7 @@ class Home:
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
         self._prompting = Prompting(attempts, wanted.records, patience)
         self._templates, _ = load_templates(wanted.templates)
-        self._demo: DemoServer | None = None
-        self._demo_lock = asyncio.Lock()
+        self._demo: asyncio.Task[DemoServer] | None = None
 
     def untrusted(self) -> list[Path]:
         """Files of servers in the working directory, as they are now, that the user has not trusted.
@@ -188,20 +187,19 @@ class Home:
         loop.run_in_executor(None, partial(warm, provider.kind, provider.builtin))
 
     async def _demo_url(self) -> str:
-        async with self._demo_lock:
-            if self._demo is None:
-                from parley.demo import server  # nobody without the demo pays for its HTTP server
+        if self._demo is None:
+            from parley.demo import server  # nobody without the demo pays for its HTTP server
 
-                pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
-                self._demo = await server.start(pace=pace)
-            return self._demo.url
+            pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
+            self._demo = asyncio.ensure_future(server.start(pace=pace))
+        return (await asyncio.shield(self._demo)).url  # who asked may be gone before it has started
 
     async def close(self) -> None:
         """Stop servers and connections."""
         demo, self._demo = self._demo, None
         await asyncio.gather(self.hub.close(), self.wire.close(), return_exceptions=True)
         if demo:
-            await demo.stop()
+            await (await demo).stop()
         for ledger in (self._ledger, self._trust):
             if ledger:
                 ledger.close()

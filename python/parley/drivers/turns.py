@@ -52,7 +52,6 @@ class TurnPorts:
         self._rate = rate
         self._status = settings.status
         self._prompting = prompting
-        self._asked: Ask | None = None
         self._told_crowded = False
 
     async def stream(self, ask: Ask) -> AsyncIterator[Event]:
@@ -67,7 +66,6 @@ class TurnPorts:
     async def _send(self, ask: Ask) -> AsyncIterator[Event]:
         """The reply to one request, once the rate limit allows it."""
         await self._wait_for_rate()
-        self._asked = ask
         events = self._wire.stream(self._provider(ask.provider), ask, self._world.status, self._clock)
         async with closing(recorded(events, ask, self._notes)) as said:
             async for event in said:
@@ -86,13 +84,13 @@ class TurnPorts:
         """The tools of all servers."""
         return await self._hub.catalogue()
 
-    async def call(self, tool: Tool, arguments: str) -> Result:
+    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
         """Run one call; beside it, a model may find the words for what it does."""
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
             return Result("error", f"Invalid arguments: {error}")
-        words = asyncio.ensure_future(self._describe(tool, arguments))
+        words = asyncio.ensure_future(self._describe(tool, arguments, ask))
         try:
             outcome = await self._hub.call(tool, decoded, progress=self._show_progress, clock=self._clock)
         finally:
@@ -103,14 +101,13 @@ class TurnPorts:
         part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         self._world.status(f"{message} ({part})" if message else f"Progress: {part}")
 
-    async def _describe(self, tool: Tool, arguments: str) -> None:
+    async def _describe(self, tool: Tool, arguments: str, asked: Ask) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.
 
         Only a provider's own host is asked: a local model would have to stop for it.
         """
         loop = asyncio.get_running_loop()
-        asked = self._asked if self._status.llm else None
-        if asked is None or not asked.official or self._rate.left(loop.time()) < _ENOUGH_LEFT:
+        if not (self._status.llm and asked.official and self._rate.left(loop.time()) >= _ENOUGH_LEFT):
             return
         self._rate.take(loop.time())
         ask = _sentence_ask(asked, status.sentence_prompt(tool.name, arguments), self._status.model)
@@ -129,15 +126,13 @@ class TurnPorts:
 
 def _sentence_ask(asked: Ask, prompt: str, model: str | None) -> Ask:
     """A request of its own, with nothing of the chat but the call."""
-    question = Transcript((Exchange(Question((Text(prompt),))),))
-    return replace(
-        asked,
-        transcript=question,
-        at=0,
-        model=model or asked.model,
-        system="",
+    return Ask(
+        Transcript((Exchange(Question((Text(prompt),))),)),
+        0,
+        asked.provider,
+        model or asked.model,
         max_tokens=status.SENTENCE_TOKENS,
         thinking=replace(asked.thinking, enabled=False),
-        catalogue=Catalogue(),
         tools_on=False,
+        official=asked.official,
     )

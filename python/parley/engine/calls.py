@@ -86,7 +86,7 @@ async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], sta
         if tool is None or not ports.ledger.start(call_key(proposal, tool)):
             return proposal, None
         ports.world.happened(CallBegan(proposal, tool))
-        return proposal, await ports.tools.call(tool, proposal.call.arguments)
+        return proposal, await ports.tools.call(tool, proposal.call.arguments, seen.conduct.ask)
 
     ports.world.status(status.using(proposal.call.name for proposal in proposals))
     batches = [list(proposals)] if seen.conduct.parallel else [[p] for p in proposals]

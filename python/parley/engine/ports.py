@@ -113,8 +113,8 @@ class Tools(Protocol):
         """The tools on offer; starts the servers."""
         ...
 
-    async def call(self, tool: Tool, arguments: str) -> Result:
-        """Run one call; its failure is a result."""
+    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+        """Run one call; its failure is a result. `ask` says which model made it, and how it is asked."""
         ...
 
 

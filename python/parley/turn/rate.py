@@ -28,7 +28,7 @@ class RateWindow:
     def left(self, now: float) -> float:
         """The part of the window that is free, from 0.0 to 1.0."""
         self._forget(now)
-        return 1.0 - len(self._times) / self.limit if self.limit else 1.0
+        return max(0, self.limit - len(self._times)) / self.limit if self.limit else 1.0
 
     def _forget(self, now: float) -> None:
         while self._times and self._times[0] + WINDOW_S <= now:

@@ -41,6 +41,6 @@ class RememberedTools:
         self._remember(catalogue)
         return catalogue
 
-    async def call(self, tool: Tool, arguments: str) -> Result:
+    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
         """Run one call."""
-        return await self._tools.call(tool, arguments)
+        return await self._tools.call(tool, arguments, ask)
