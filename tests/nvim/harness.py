@@ -14,7 +14,7 @@ from typing import Any
 import pynvim
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 45.0
 
 
 def nvim_path() -> str:

@@ -1,0 +1,65 @@
+"""The demo model on a thread of its own, save that it never answers a request to the model `hanging`."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+
+from parley.demo.server import create_app
+
+
+@dataclass
+class HangingModel:
+    """What came in, and what was given up by who asked."""
+
+    url: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    given_up: int = 0
+
+
+@contextmanager
+def hanging_model() -> Iterator[HangingModel]:
+    model, app = HangingModel(), create_app(pace=0)
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        first = await receive()
+        body = json.loads(first["body"])
+        if body["model"] != "hanging":
+            await app(scope, _once(first, receive), send)
+            return
+        model.asked.append(body)
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        model.given_up += 1
+
+    config = uvicorn.Config(serve, port=0, log_level="critical", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        model.url = f"http://127.0.0.1:{port}"
+        yield model
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _once(first: Any, receive: Any) -> Any:
+    """What receives, the message that was taken first."""
+    messages = [first]
+
+    async def again() -> Any:
+        return messages.pop() if messages else await receive()
+
+    return again

@@ -1,0 +1,39 @@
+"""An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO is there.
+
+Of the standard library alone, so that it starts at once. A test shows it the file when it has seen enough.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+
+
+def answer(message: dict[str, Any]) -> dict[str, Any] | None:
+    match message["method"]:
+        case "initialize":
+            info = {"name": "patient", "version": "1"}
+            return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            return {"tools": [{"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA}]}
+        case "tools/call":
+            while not Path(os.environ["GO"]).exists():
+                time.sleep(0.01)
+            return {"content": [{"type": "text", "text": "found"}], "isError": False}
+        case _:
+            return None
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            result, error = answer(request), {"code": -32601, "message": "Method not found"}
+            reply = {"jsonrpc": "2.0", "id": request["id"]}
+            print(json.dumps(reply | ({"result": result} if result else {"error": error})), flush=True)
