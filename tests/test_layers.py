@@ -37,6 +37,7 @@ BELOW: dict[str, set[str]] = {
         "drivers",
         "engine",
         "errors",
+        "models",
         "export",
         "settings",
         "tools",
