@@ -1,7 +1,7 @@
 --- Which buffers are chats, and what that means for them.
 local M = {}
 
-local H = { attached = {} }
+local H = { attached = {}, on_disk = {} }
 
 M.question = "💬"
 
@@ -55,7 +55,7 @@ function M.attach(buf)
     require("parley.view").highlight(buf)
     return
   end
-  H.attached[buf] = true
+  H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)
   vim.b[buf].parley_status = ""
   require("parley.keys").chat(buf)
   require("parley.view").highlight(buf)
@@ -147,18 +147,32 @@ function M.host_ended()
   require("parley.edit").close_all()
 end
 
---- A turn has ended: keep what it wrote, where the file is ours.
+--- A turn has ended: keep what it wrote, where the file is ours and nobody else has written to it.
 function M.keep(buf)
   if
-    vim.api.nvim_buf_is_loaded(buf)
-    and vim.bo[buf].modified
-    and not vim.bo[buf].readonly
-    and M.in_dir(buf)
+    not vim.api.nvim_buf_is_loaded(buf)
+    or not vim.bo[buf].modified
+    or vim.bo[buf].readonly
+    or not M.in_dir(buf)
   then
-    vim.api.nvim_buf_call(buf, function()
-      pcall(vim.cmd, "silent! noautocmd lockmarks update")
-    end)
+    return
+  elseif not vim.deep_equal(H.stamp(buf), H.on_disk[buf]) then
+    -- `:update` would ask whether to overwrite it, in a prompt that `:silent` hides.
+    local text =
+      "the file was changed outside of this buffer and is not saved: :w! keeps this text, :e! that one"
+    require("parley.host").message(text, "warn")
+    return
   end
+  vim.api.nvim_buf_call(buf, function()
+    pcall(vim.cmd, "silent! noautocmd lockmarks update")
+  end)
+  H.on_disk[buf] = H.stamp(buf)
+end
+
+--- When and how large a buffer's file was last written, nil if there is none.
+function H.stamp(buf)
+  local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buf))
+  return stat and { stat.mtime.sec, stat.mtime.nsec, stat.size, stat.ino }
 end
 
 function H.introduction(buf)
@@ -199,6 +213,9 @@ function H.watch(buf)
   on({ "TextChanged", "InsertLeave", "BufWritePost" }, function()
     H.later(buf)
   end)
+  on({ "BufReadPost", "BufWritePost", "FileChangedShellPost", "BufFilePost" }, function()
+    H.on_disk[buf] = H.stamp(buf)
+  end)
   on({ "BufFilePost" }, function()
     require("parley.host").mention("attach", H.introduction(buf))
   end)
@@ -211,7 +228,7 @@ function H.watch(buf)
 end
 
 function H.detach(buf)
-  H.attached[buf] = nil
+  H.attached[buf], H.on_disk[buf] = nil, nil
   pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
   require("parley.status").show(buf, "")
   require("parley.view").forget(buf)

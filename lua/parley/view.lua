@@ -57,7 +57,9 @@ function M.redraw(buf)
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   local width = H.width(buf)
   for i, proposal in ipairs(drawn.found.proposals) do
-    local lines = { H.cut(proposal.chunks, width) }
+    local lines = vim.tbl_map(function(chunks)
+      return H.cut(chunks, width)
+    end, proposal.lines)
     if proposal.prompt then
       vim.list_extend(lines, { { { "" } }, proposal.prompt })
     end

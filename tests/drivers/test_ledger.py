@@ -191,6 +191,44 @@ def test_where_it_is() -> None:
     assert default_path({"HOME": "/home/me"}) == Path("/home/me/.local/state/parley/ledger.db")
 
 
+# --- Looking back -----------------------------------------------------------------------------------------
+
+
+def test_the_definition_that_was_approved_is_kept_with_the_yes(chat: ChatLedger) -> None:
+    assert chat.definition(KEY.digest) == ""
+    chat.enter([(replace(KEY, definition='{"name":"web_search"}'), "ya")], "key")
+    assert chat.definition(KEY.digest) == '{"name":"web_search"}'
+    chat.enter([(KEY, "ya")], "key")
+    assert chat.definition(KEY.digest) == '{"name":"web_search"}'
+
+
+def test_a_ledger_of_the_time_before_definitions_were_kept_is_used_as_it_is(file: LedgerFile) -> None:
+    assert file.path
+    file.chat("/chat").enter([(KEY, "ya")], "key")
+    with file.transaction() as db:
+        db.execute("DROP TABLE definitions")
+    later = LedgerFile(file.path)
+    chat = later.chat("/chat")
+    assert chat.definition(KEY.digest) == ""
+    chat.enter([(replace(KEY, id="call_2", definition="{}"), "ya")], "key")
+    assert [chat.start(KEY), chat.definition(KEY.digest)] == [True, "{}"]
+    later.close()
+
+
+def test_why_a_call_waits_is_recorded_once_and_again_when_the_reason_is_another(chat: ChatLedger) -> None:
+    for why in ("new", "new", "changed", "changed"):
+        chat.explain("asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")])
+    chat.enter([(KEY, "ya")], "memory", "it is remembered")
+    chat.explain("asked", [("call_1", "demo/web_search", "changed")])
+    assert [(kind, facts["call"], facts["because"]) for _, kind, facts in chat.history()] == [
+        ("asked", "call_1", "new"),
+        ("asked", "call_2", "new"),
+        ("asked", "call_1", "changed"),
+        ("decided", "call_1", "it is remembered"),
+        ("asked", "call_1", "changed"),
+    ]
+
+
 # --- Races ------------------------------------------------------------------------------------------------
 
 

@@ -140,6 +140,31 @@ async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
     assert [e.rule for e in turns.ledger.view().entries] == ["key", "memory", "memory"]
 
 
+async def test_every_decision_is_on_record_with_its_reason_once() -> None:
+    again = calls(call(3, arguments='{"query":"apple stock price"}'))
+    never = calls(call(4, "read_file", '{"path":"/etc"}'))
+    rules = Rules(deny=(Pattern("*/read_file"),))
+    turns = Turns(ASKED, ScriptedModel(BOTH, again, never, says("done")), tools(), rules=rules)
+    for _ in range(3):
+        await turns.run()
+    await turns.press("yN", reason="not now")
+    await turns.run()
+    found = [(kind, facts["call"], facts.get("because", "")) for _, kind, facts in turns.ledger.history()]
+    new = "no rule allows it, and the tool is not remembered"
+    assert found == [
+        ("asked", "call_1", new),
+        ("asked", "call_2", new),
+        ("declined", "call_1", "yN by key not now"),
+        ("declined", "call_2", "yN by key not now"),
+        ("asked", "call_3", new),
+    ]
+    await turns.press("yA", "apple")
+    await turns.run()
+    kinds = [(kind, facts["call"]) for _, kind, facts in turns.ledger.history()]
+    assert kinds[5:] == [("decided", "call_3"), ("refused", "call_4")]
+    assert "denied by the rule '*/read_file'" in turns.ledger.history()[-1][2]["because"]
+
+
 async def test_editing_the_capital_away_forgets_the_tool() -> None:
     turns = Turns(ASKED, ScriptedModel(calls(GOOGLE), says("one"), calls(MICROSOFT)), tools())
     await turns.run()

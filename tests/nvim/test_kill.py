@@ -6,28 +6,23 @@ SIGKILL strikes. Each Neovim is the one that reopens what the one before it left
 
 from __future__ import annotations
 
-import json
 import random
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
 from parley.chat.reader import parse
 from wires import WIRES
 
-SERVER = Path(__file__).parent.parent / "e2e" / "counting_server.py"
 SEEDS, POINTS = 2, 10
 STEPS = 70
 """About as many as the turn has: the first deaths come before it does anything, the last after its end."""
-BOUND_S = 60.0
-MARKER = "\U0001f4ac: "
 
 STRIKE = """
 local left, who, before = ...
@@ -72,53 +67,13 @@ def deaths(seed: int) -> list[Death]:
 
 @contextmanager
 def editor(home: Path) -> Iterator[Child]:
-    """A new Neovim of this home, with a server that counts its calls."""
-    env = {"CALLS": str(home / "calls")}
-    server = {"command": sys.executable, "args": [str(SERVER)], "env": env}
-    setup = {"agent": "Demo-OpenAI", "mcp": {"servers": {"count": server}}, "status": {"llm": False}}
-    init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(setup))}))"
-    with suppress(EOFError, OSError), child(home, init=init, env={"PARLEY_DEMO_PACE": "0.001"}) as nvim:
+    """A new Neovim of this home."""
+    with suppress(EOFError, OSError), child(home, env={"PARLEY_DEMO_PACE": "0.001"}) as nvim:
         yield nvim
-
-
-class Chat:
-    """A chat file of this home, and how often the server was called for it."""
-
-    def __init__(self, home: Path, name: str) -> None:
-        self.name = name
-        self.path = home / "data" / "parley" / "chats" / f"{name}.md"
-        self.question = f'{MARKER}call note {{"text":"{name}"}}'
-        self._log = home / "calls"
-
-    def calls(self) -> int:
-        lines = self._log.read_text(encoding="utf-8").splitlines() if self._log.exists() else []
-        return sum(json.loads(line)["text"] == self.name for line in lines)
-
-
-def until(nvim: Child, condition: Callable[[], Any], what: str) -> None:
-    nvim.until(condition, what, BOUND_S)
-
-
-def waits(nvim: Child) -> bool:
-    """Whether a choice is waited for, and no turn runs."""
-    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)")
-    return here
-
-
-def is_complete(nvim: Child) -> bool:
-    """Whether the answer is complete, and no turn runs."""
-    return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.edit').busy(0)")
-
-
-def opened(nvim: Child, chat: Chat) -> None:
-    nvim.command(f"edit {chat.path}")
-    until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
 
 
 def live(nvim: Child, chat: Chat, death: Death) -> None:
     """A turn with a call that is approved, until the death; or until its end, and then the death."""
-    chat.path.parent.mkdir(parents=True, exist_ok=True)
-    chat.path.write_text(f"{chat.question}\n", encoding="utf-8")
     opened(nvim, chat)
     nvim.lua(STRIKE, death.step, death.who, death.before)
 
@@ -149,11 +104,6 @@ def respond(nvim: Child) -> None:
         return "another Neovim" not in nvim.messages()
 
     until(nvim, done, "the turn of the chat")
-
-
-def problems(nvim: Child) -> list[str]:
-    said: list[str] = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
-    return said
 
 
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
@@ -190,6 +140,7 @@ def assert_sendable(chat: Chat) -> None:
 def test_killed_at_any_step_nothing_is_lost_no_call_runs_twice_and_the_file_goes_on(
     tmp_path: Path, seed: int
 ) -> None:
+    furnish(tmp_path)
     lives = [(Chat(tmp_path, f"life{number}"), death) for number, death in enumerate(deaths(seed))]
     for before, now in pairwise([None, *lives, None]):
         with editor(tmp_path) as nvim:

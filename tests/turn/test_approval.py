@@ -16,6 +16,7 @@ from parley.turn.approval import (
     Approvals,
     Decision,
     Entry,
+    Lapse,
     LedgerView,
     Pattern,
     Rules,
@@ -24,6 +25,7 @@ from parley.turn.approval import (
     unclaimed,
 )
 from parley.turn.plan import AwaitChoices, Decide, RunTools, Settle
+from parley.turn.reasons import why_asked
 
 MARKED = asked(1, "ya")
 WAITING = chat(answer(MARKED))
@@ -110,7 +112,7 @@ def remembering(mark: Choice, later: Proposal | None = None) -> Transcript:
 def test_a_capital_given_here_decides_later_calls_of_the_tool(mark: Choice, rule: Any, state: State) -> None:
     known = view(yes(asked(1), choice=mark, rule=rule, state=state), wrote=(asked(2),))
     made = step(remembering(mark), view=known)
-    assert made == Decide((Decision(asked(2), "memory", "web_search is remembered in this chat"),))
+    assert made == Decide((Decision(asked(2), "memory", f"it is remembered by {mark} on call_1"),))
 
 
 NOT_REMEMBERED: dict[str, tuple[Choice, Entry, LedgerView | None]] = {
@@ -143,6 +145,70 @@ def test_memory_holds_for_one_tool_only() -> None:
     other = asked(2, name="read_file")
     known = view(yes(asked(1), choice="yA", state="used"), wrote=(other,))
     assert step(remembering("yA", later=other), view=known) == AwaitChoices((other,))
+
+
+# --- Yeses that a new definition has made void ------------------------------------------------------------
+
+OLDER = tool(description="Older.")
+
+
+def lapsed(transcript: Transcript, known: LedgerView) -> Lapse | None:
+    proposal = transcript.exchanges[-1].answers[-1].proposals[-1]
+    return Approvals(transcript, TOOLS, known).lapsed(proposal)
+
+
+def test_a_yes_for_this_call_lapses_when_its_tool_is_defined_anew() -> None:
+    assert lapsed(WAITING, view(yes(MARKED, OLDER))) == Lapse(OLDER.digest, remembered=False)
+    assert lapsed(WAITING, view(yes(MARKED))) is None
+    assert lapsed(WAITING, view(yes(MARKED, OLDER, state="revoked"))) is None
+    assert lapsed(chat(answer(asked(1))), view(yes(MARKED, OLDER))) is None
+
+
+def test_memory_lapses_when_its_tool_is_defined_anew_and_is_not_remembered_since() -> None:
+    older = yes(asked(1), OLDER, choice="yA", state="used")
+    assert lapsed(remembering("yA"), view(older)) == Lapse(OLDER.digest, remembered=True)
+    assert lapsed(remembering("ya"), view(older)) is None
+    newer = yes(asked(1), choice="yA", state="used")
+    assert lapsed(remembering("yA"), view(older, newer)) is None
+    other = tool(server="other")
+    assert lapsed(remembering("yA"), view(yes(asked(1), other, choice="yA", state="used"))) is None
+
+
+# --- Why a person is asked ---------------------------------------------------------------------------------
+
+ASKED_BECAUSE = {
+    "no rule allows it, and the tool is not remembered": (asked(2), view(wrote=(asked(2),))),
+    "it may have run already": (asked(2), view(yes(asked(2), state="used"))),
+    "the definition of the tool changed since it was remembered": (
+        asked(2),
+        view(yes(asked(1), OLDER, choice="yA", state="used"), wrote=(asked(2),)),
+    ),
+    "the definition of the tool changed since it was approved": (
+        asked(2, "ya"),
+        view(yes(asked(2), OLDER), wrote=(asked(2),)),
+    ),
+    "its mark [yO] was not set here for this very call": (asked(2, "yO"), view(wrote=(asked(2),))),
+    "the line was not written here from a model's reply": (
+        asked(2),
+        view(yes(asked(1), choice="yA", state="used")),
+    ),
+}
+
+
+@pytest.mark.parametrize("why", ASKED_BECAUSE)
+def test_a_person_is_asked_because(why: str) -> None:
+    proposal, known = ASKED_BECAUSE[why]
+    transcript = remembering("yA", proposal)
+    assert step(transcript, view=known) == AwaitChoices((proposal,))
+    assert why_asked(proposal, Approvals(transcript, TOOLS, known)) == why
+
+
+def test_a_rule_gives_its_reason_as_it_is_set() -> None:
+    pattern = Pattern("demo/*", {"path": "a.*"})
+    assert Rules(auto=(pattern,)).allowed(READ, '{"path":"ab"}') == (
+        """approval.auto has 'demo/*' with {"path": "a.*"}"""
+    )
+    assert str(Pattern("demo/*")) == "'demo/*'"
 
 
 # --- Rules ------------------------------------------------------------------------------------------------

@@ -19,52 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Choice
+from parley.drivers.ledger_sql import CLOSE, SCHEMA, UNWRITE, USE_UP
 from parley.errors import BusyError, ParleyError
-from parley.turn.approval import CallKey, Entry, LedgerView, Rule
+from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
 WAIT_S = 10.0
 """How long another process's transaction is waited for."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, server BLOB NOT NULL,
-    tool BLOB NOT NULL, arguments BLOB NOT NULL, digest BLOB NOT NULL, choice TEXT NOT NULL,
-    rule TEXT NOT NULL, why TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'live',
-    decided REAL NOT NULL, started REAL
-);
-CREATE INDEX IF NOT EXISTS entries_of_chat ON entries (chat, call_id);
-CREATE TABLE IF NOT EXISTS written (
-    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL,
-    arguments BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS written_in_chat ON written (chat, call_id);
-CREATE TABLE IF NOT EXISTS confirmed (
-    chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS trusted (path BLOB PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS log (
-    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
-"""
-_UNWRITE = """
-DELETE FROM written WHERE number = (
-    SELECT number FROM written WHERE chat = ? AND call_id = ? AND arguments = ? LIMIT 1)
-"""
 MADE_HERE = "*"
 """What is confirmed of a chat that this machine made: anything that it asks for."""
-
-_USE_UP = """
-UPDATE entries SET state = 'used', started = ? WHERE number = (
-    SELECT number FROM entries WHERE chat = ? AND call_id = ? AND server = ? AND tool = ?
-    AND arguments = ? AND digest = ? AND state = 'live' ORDER BY number LIMIT 1)
-"""
-
-_CLOSE = """
-UPDATE entries SET state = 'closed' WHERE number = (
-    SELECT number FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
-    ORDER BY number DESC LIMIT 1)
-"""
 
 
 def _stored(text: str) -> bytes:
@@ -96,7 +58,7 @@ class LedgerFile:
             self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
             self._use_wal()
             self._db.execute("PRAGMA synchronous=FULL")
-            self._db.executescript(_SCHEMA)
+            self._db.executescript(SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise ParleyError(
                 f"cannot open the ledger of approvals {path}: {error}. "
@@ -203,19 +165,36 @@ class ChatLedger:
         entries = tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows)
         return LedgerView(entries, tuple((_read(i), _read(n), _read(a)) for i, n, a in written))
 
-    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str) -> None:
-        """Record yeses; each revokes the live entries of its call."""
+    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
+        """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
         with self._file.transaction() as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
-                facts = {"call": key.id, "server": key.server, "tool": key.tool, "choice": choice}
+                facts = {"call": key.id, "tool": f"{key.server}/{key.tool}", "choice": choice, "rule": rule}
                 why = why.encode("utf-8", "replace").decode()
-                self._note(db, "decided", {**facts, "rule": rule, "why": why})
+                self._note(db, "decided", {**facts, "because": why} if why else facts)
+                if key.definition:
+                    kept = _stored(key.digest), _stored(key.definition)
+                    db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", kept)
                 db.execute(
                     "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
                     " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (*self._bound(key), choice, rule, why, time.time()),
                 )
+
+    def definition(self, digest: str) -> str:
+        """What a digest is of, as canonical JSON; "" where that was not kept."""
+        asked = "SELECT definition FROM definitions WHERE digest = ?"
+        return next((_read(kept) for (kept,) in self._file.read(asked, (_stored(digest),))), "")
+
+    def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
+        """Record why calls (id, tool, reason) wait or do not run; none is repeated."""
+        last = {facts.get("call"): (kind, facts) for _, kind, facts in self.history()}
+        found = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
+        with self._file.transaction() as db:
+            for facts in found:
+                if last.get(facts["call"]) != (what, facts):
+                    self._note(db, what, facts)
 
     def revoke(self, call_ids: Iterable[str]) -> None:
         """Take back the live yeses for these calls."""
@@ -231,7 +210,7 @@ class ChatLedger:
         with self._file.transaction() as db:
             for call_id, arguments in calls:
                 self._revoke(db, call_id)
-                for close in (_CLOSE, _UNWRITE):
+                for close in (CLOSE, UNWRITE):
                     db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
     def start(self, key: CallKey) -> bool:
@@ -239,7 +218,7 @@ class ChatLedger:
         if os.path.realpath(self._path) != self.chat:
             return False
         with self._file.transaction() as db:
-            used = db.execute(_USE_UP, (time.time(), *self._bound(key)))
+            used = db.execute(USE_UP, (time.time(), *self._bound(key)))
             return used.rowcount == 1
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]]) -> None:

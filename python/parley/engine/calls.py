@@ -13,7 +13,7 @@ from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.looks import Look
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
 from parley.turn import plan, status
-from parley.turn.approval import Decision, all_proposals, call_key
+from parley.turn.approval import Decision, Explained, all_proposals, call_key
 
 T = TypeVar("T")
 
@@ -69,6 +69,15 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
         return [edits.mark(shot.lines, call, choice) for call, choice in _found(shot, choices)]
 
     await ports.document.change(change)
+
+
+def explain(ports: Ports, seen: Look, what: Explained, reasons: Sequence[tuple[Proposal, str]]) -> None:
+    """Put on record why these calls wait, or do not run."""
+    named = [(p, seen.catalogue.get(p.call.name), why) for p, why in reasons]
+    ports.ledger.explain(
+        what,
+        [(p.call.id, f"{tool.server}/{tool.name}" if tool else p.call.name, why) for p, tool, why in named],
+    )
 
 
 def enter_decisions(ports: Ports, seen: Look, decisions: Sequence[Decision]) -> None:

@@ -8,6 +8,7 @@ from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
+from parley.engine.calls import explain
 from parley.engine.looks import look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.turn import plan
@@ -37,9 +38,10 @@ async def choose(
                 False, "this line cannot be read as a tool call: mend it, or decline it with yn"
             )
         known = [(p, tool) for p in proposals if (tool := seen.catalogue.get(p.call.name))]
-        ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule, f"{key} by {rule}")
+        ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
+        explain(ports, seen, "declined", [(p, f"{key} by {rule} {reason}".strip()) for p in proposals])
     declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:

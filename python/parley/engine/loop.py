@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from parley.chat import edits
 from parley.chat.references import expansion, references
-from parley.chat.transcript import Question
+from parley.chat.transcript import Proposal, Question
 from parley.engine.asking import ask_model
-from parley.engine.calls import cut_off, enter_decisions, mark, refuse, run_tools
+from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
 from parley.engine.looks import Look, look
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.ports import Conduct, End, Ports, Resolve
 from parley.turn import plan
 from parley.turn.approval import unclaimed
 from parley.turn.plan import next_step
+from parley.turn.reasons import why_asked
 
 
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
@@ -51,7 +52,10 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
     match step:
         case plan.AwaitQuestion():
             return End("nothing", "nothing is asked here: write your question after 💬: first")
-        case plan.AwaitChoices():
+        case plan.AwaitChoices(calls):
+            asked = [call for call in calls if isinstance(call, Proposal)]
+            approvals = seen.situation.approvals
+            explain(ports, seen, "asked", [(call, why_asked(call, approvals)) for call in asked])
             return End("waiting")
         case plan.Complete():
             await open_question(ports.document)
@@ -67,6 +71,7 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
         case plan.Settle(results):
+            explain(ports, seen, "refused", [(call, result.body) for call, result in results])
             await refuse(ports, results)
         case plan.Decide(decisions):
             enter_decisions(ports, seen, decisions)

@@ -16,7 +16,7 @@ from parley.errors import GoneError
 from parley.models.ask import Ask
 from parley.models.events import Event
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import CallKey, LedgerView, Rule, Rules
+from parley.turn.approval import CallKey, Explained, LedgerView, Rule, Rules
 from parley.turn.choice import Scope, exchange_at
 from parley.turn.limits import Limits
 
@@ -145,8 +145,12 @@ class Ledger(Protocol):
         """What it holds."""
         ...
 
-    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str) -> None:
-        """Record yeses; each revokes the live entries of its call."""
+    def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
+        """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
+        ...
+
+    def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
+        """Record why calls (id, tool, reason) wait or do not run: once, however often one looks."""
         ...
 
     def revoke(self, call_ids: Iterable[str]) -> None:

@@ -37,8 +37,10 @@ class Tool:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     identity: str = ""
     trusted: bool = False
+    definition: str = field(init=False, repr=False, compare=False)
+    """All that a person approves when approving a call of this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)
-    """SHA-256, in hex, of all that a person approves when approving a call of this tool."""
+    """SHA-256 of the definition, in hex."""
 
     def __post_init__(self) -> None:
         definition = canonical(
@@ -51,6 +53,7 @@ class Tool:
                 "identity": self.identity,
             }
         )
+        object.__setattr__(self, "definition", definition)
         object.__setattr__(self, "digest", hashlib.sha256(definition.encode()).hexdigest())
 
     def __hash__(self) -> int:

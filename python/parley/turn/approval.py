@@ -21,6 +21,7 @@ from parley.tools.schema import decode_arguments
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked"]
+Explained: TypeAlias = Literal["asked", "declined", "refused"]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "may have run"]
 
 
@@ -33,6 +34,8 @@ class CallKey:
     tool: str
     arguments: str
     digest: str
+    definition: str = field(default="", compare=False, repr=False)
+    """What the digest is of, kept to show what has changed since; "" where it is not at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class LedgerView:
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
     """What a decision about this proposal is bound to."""
     call = proposal.call
-    return CallKey(call.id, tool.server, tool.name, call.arguments, tool.digest)
+    return CallKey(call.id, tool.server, tool.name, call.arguments, tool.digest, tool.definition)
 
 
 def written_key(proposal: Proposal) -> tuple[str, str, str]:
@@ -67,6 +70,16 @@ def written_key(proposal: Proposal) -> tuple[str, str, str]:
 def all_proposals(transcript: Transcript) -> list[Proposal]:
     """Every proposal of the file, in order."""
     return [p for exchange in transcript.exchanges for answer in exchange.answers for p in answer.proposals]
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """A yes that holds no more, since its tool is defined anew."""
+
+    digest: str
+    """Of the definition that it was said of."""
+    remembered: bool
+    """Whether it was said for the tool, and not just for this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +114,29 @@ class Approvals:
         shown = sum(1 for each in all_proposals(self.transcript) if written_key(each) == key)
         return shown <= Counter(self.view.written)[key]
 
-    def remembered(self) -> frozenset[tuple[str, str, str]]:
-        """Server, tool and definition of each tool that a capital mark, set here by a person, remembers."""
-        tools = set[tuple[str, str, str]]()
-        for proposal in all_proposals(self.transcript):
-            tool = self.catalogue.get(proposal.call.name)
-            if proposal.choice not in REMEMBERING or tool is None:
-                continue
-            key = call_key(proposal, tool)
-            if any(e.key == key and _remembers(e) for e in self.view.entries):
-                tools.add((tool.server, tool.name, tool.digest))
-        return frozenset(tools)
+    def remembered(self, tool: Tool) -> dict[str, Entry]:
+        """By digest of the definition: the yes of a person whose capital mark remembers this tool."""
+        said = [e for e in self.view.entries if _remembers(e)]
+        marked = (p for p in all_proposals(self.transcript) if said and p.choice in REMEMBERING)
+        return {
+            entry.key.digest: entry
+            for proposal in marked
+            if self.catalogue.get(proposal.call.name) == tool
+            for entry in said
+            if _same_call(entry.key, proposal, tool)
+        }
+
+    def lapsed(self, proposal: Proposal) -> Lapse | None:
+        """The yes that would have decided this call, were its tool still defined as it was then."""
+        tool = self.catalogue.get(proposal.call.name)
+        if tool is None or self.standing(proposal) != "undecided":
+            return None
+        if proposal.choice in YES:
+            live = (e.key for e in self.view.entries if e.state == "live")
+            key = next((key for key in live if _same_call(key, proposal, tool)), None)
+            return Lapse(key.digest, remembered=False) if key else None
+        remembered = list(self.remembered(tool))
+        return Lapse(remembered[-1], True) if remembered and tool.digest not in remembered else None
 
 
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
@@ -149,6 +174,10 @@ class Pattern:
 
     tool: str
     args: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """As it is set."""
+        return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
 
     def allows(self, tool: Tool, arguments: str) -> bool:
         """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
@@ -203,7 +232,7 @@ class Rules:
     def allowed(self, tool: Tool, arguments: str) -> str | None:
         """Why this call needs no asking, None if it does."""
         if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
-            return f"approval.auto has {pattern.tool}"
+            return f"approval.auto has {pattern}"
         if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
             return f"{tool.server} is trusted and says that {tool.name} only reads"
         return None
@@ -229,8 +258,8 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
         return None
-    if (tool.server, tool.name, tool.digest) in approvals.remembered():
-        return Decision(proposal, "memory", f"{tool.label} is remembered in this chat")
+    if entry := approvals.remembered(tool).get(tool.digest):
+        return Decision(proposal, "memory", f"it is remembered by {entry.choice} on {entry.key.id}")
     if why := rules.allowed(tool, proposal.call.arguments):
         return Decision(proposal, "auto", why)
     return None

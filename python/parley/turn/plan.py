@@ -223,7 +223,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if pattern := blocked_by(tool.name, situation.limits.blocked):
         return f"Tool {call.name} is blocked by the pattern {pattern!r}"
     if denied := situation.rules.denied(tool, call.arguments):
-        return f"Tool {call.name} is denied by the rule {denied.tool!r}"
+        return f"Tool {call.name} is denied by the rule {denied}"
     if invalid := check_arguments(call.arguments, tool.input_schema):
         return f"{lim.INVALID_ARGUMENTS}: {invalid}"
     if number >= most:

@@ -140,7 +140,9 @@ class Chat:
                 self.editor.message("this tool call cannot be read", "warn")
                 return
             seen = await engine.look(self.ports(document, Listeners()), self.resolve)
-            self.editor.tell("float", details(call, seen.catalogue.get(call.call.name)))
+            lapse = seen.situation.approvals.lapsed(call)
+            before = self.home.ledger(self.path).definition(lapse.digest) if lapse else None
+            self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
 
         self._beside(handle, work)
 

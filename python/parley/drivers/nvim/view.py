@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import unified_diff
 from typing import Any, TypeAlias
 
 from parley.chat.calls import legible
@@ -16,7 +17,7 @@ from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
-from parley.turn.approval import Approvals, LedgerView, Standing
+from parley.turn.approval import Approvals, Lapse, LedgerView, Standing
 from parley.turn.choice import open_calls
 
 Chunks: TypeAlias = list[tuple[str, str]]
@@ -26,6 +27,7 @@ REFUSE = "yn/yN to refuse"
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
 MAY_HAVE_RUN = "may have run already: its result is not in the file. Decide anew"
+CHANGED = "the definition of {} changed since you {}: K shows what"
 _MOST_SHOWN = 600
 
 
@@ -57,6 +59,12 @@ class Sight:
         live = any(e.state == "live" for e in same)
         return "approved" if live and call.choice in YES else "undecided"
 
+    def lapsed(self, call: Proposal | Broken) -> Lapse | None:
+        """The yes that a changed definition has made void."""
+        if isinstance(call, Broken) or self.catalogue is None:
+            return None
+        return Approvals(self.transcript, self.catalogue, self.ledger).lapsed(call)
+
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
         """The exchanges in which calls wait for a choice, with these calls."""
         for exchange in self.transcript.exchanges:
@@ -84,7 +92,9 @@ def _foldable(transcript: Transcript) -> Iterator[Span]:
 
 
 def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
-    drawn: dict[str, Any] = {"row": call.span.start, "chunks": summary(call, sight.catalogue)}
+    problem = _approval(sight, call)
+    note: list[Chunks] = [[("  " + shown(problem.message), "ParleyNote")]] if problem else []
+    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, sight.catalogue), *note]}
     if last:
         drawn["prompt"] = [(CHOOSE, "ParleyPrompt"), (REFUSE, "ParleyHint")]
     return drawn
@@ -138,6 +148,11 @@ def _approval(sight: Sight, call: Proposal | Broken) -> Problem | None:
         return None
     if sight.standing(call) == "may have run":
         return Problem(call.span.start, 0, "warning", f"this call {MAY_HAVE_RUN}")
+    if lapse := sight.lapsed(call):
+        tool = sight.catalogue.get(call.call.name) if sight.catalogue else None
+        name = f"{tool.server}/{tool.name}" if tool else call.call.name
+        message = CHANGED.format(shown(name), "remembered it" if lapse.remembered else "approved this call")
+        return Problem(call.span.start, 0, "warning", message)
     if call.choice in YES:
         return Problem(call.span.start, 0, "warning", f"this call {NOT_HERE.format(call.choice)}")
     return None
@@ -152,12 +167,14 @@ def _problem(problem: Problem) -> dict[str, Any]:
     }
 
 
-def details(call: Proposal, tool: Tool | None) -> list[str]:
-    """All of a call, as Markdown for a float."""
+def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
+    """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
     title = shown(tool.label if tool else call.call.name)
     lines = [f"# {title}", "", f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     if tool and tool.description:
         lines += ["", *map(shown, tool.description.strip().split("\n"))]
+    if tool and before is not None:
+        lines += changes(before, tool.definition)
     try:
         lines += _block("Arguments", decode_arguments(call.call.arguments))
     except ValueError:
@@ -171,3 +188,21 @@ def details(call: Proposal, tool: Tool | None) -> list[str]:
 def _block(title: str, value: Any) -> list[str]:
     written = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
     return ["", f"**{title}**", "", "```json", *map(legible, written), "```"]
+
+
+def changes(before: str, now: str) -> list[str]:
+    """What has changed in a tool's definition, as a diff in which nothing hides."""
+    if not before:
+        return ["", "**Its definition changed**; what it was is not known any more."]
+    found = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
+    diff = [line for line in found if not line.startswith(("---", "+++", "@@"))]
+    return ["", "**Its definition changed** from - to +", "", "```diff", *diff, "```"]
+
+
+def _definition(canonical: str) -> list[str]:
+    """A definition as lines: that of a server within it, and each line of what it says."""
+    fields = json.loads(canonical)
+    fields["identity"] = json.loads(fields["identity"] or "null")
+    fields["description"] = fields["description"].split("\n")
+    written = json.dumps(fields, indent=2, ensure_ascii=False, sort_keys=True)
+    return [legible(line) for line in written.split("\n")]

@@ -1,0 +1,80 @@
+"""A home whose editor and shell share a server that writes down its calls, and the chats in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nvim.harness import Child
+
+SERVER = Path(__file__).parent.parent / "e2e" / "counting_server.py"
+BOUND_S = 60.0
+MARKER = "\U0001f4ac: "
+
+
+def furnish(home: Path, **server_env: str) -> None:
+    """Write the settings that editor and shell read; the agent is the one that starts quickest."""
+    env = {"CALLS": str(home / "calls"), **server_env}
+    lines = [
+        'agent = "Demo-OpenAI"',
+        "status.llm = false",
+        "[mcp.servers.count]",
+        f"command = {json.dumps(sys.executable)}",
+        f"args = {json.dumps([str(SERVER)])}",
+        *(f"env.{name} = {json.dumps(value)}" for name, value in env.items()),
+    ]
+    path = home / "config" / "parley" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def environ(home: Path, **more: str) -> Mapping[str, str]:
+    """The environment of a process of this home."""
+    places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
+    return {**os.environ, **places, **keys, "HOME": str(home), **more}
+
+
+class Chat:
+    """A chat file in the folder of chats, and how often the server was called for it."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.name = name
+        self.path = home / "data" / "parley" / "chats" / f"{name}.md"
+        self.question = f'{MARKER}call note {{"text":"{name}"}}'
+        self._log = home / "calls"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(f"{self.question}\n", encoding="utf-8")
+
+    def calls(self) -> int:
+        lines = self._log.read_text(encoding="utf-8").splitlines() if self._log.exists() else []
+        return sum(json.loads(line)["text"] == self.name for line in lines)
+
+
+def until(nvim: Child, condition: Callable[[], Any], what: str) -> None:
+    nvim.until(condition, what, BOUND_S)
+
+
+def opened(nvim: Child, chat: Chat) -> None:
+    nvim.command(f"edit! {chat.path}")
+    until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+
+
+def waits(nvim: Child) -> bool:
+    """Whether a choice is waited for, and no turn runs."""
+    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)")
+    return here
+
+
+def is_complete(nvim: Child) -> bool:
+    """Whether the answer is complete, and no turn runs."""
+    return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.edit').busy(0)")
+
+
+def problems(nvim: Child) -> list[str]:
+    said: list[str] = nvim.lua("return vim.tbl_map(function(d) return d.message end, vim.diagnostic.get(0))")
+    return said

@@ -1,0 +1,107 @@
+"""A chat that several processes work on: an approved call runs once, and nobody overwrites another's text."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.desk import Sitting
+from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
+from nvim.harness import Child, child
+from parley.config import load_settings
+from parley.drivers.home import Home
+
+PACE = "0.05"
+"""Seconds between two pieces of a reply: a turn takes long enough for the others to come upon it."""
+
+
+async def approve(home: Path, chat: Chat) -> None:
+    """Say yes to the chat's call, and leave before it runs."""
+    env = environ(home, PARLEY_DEMO_PACE="0")
+    here = Sitting(Home(load_settings(env)[0], env))
+    try:
+        await here.respond(chat.path)
+        await here.say_yes(chat.path)
+    finally:
+        await here.home.close()
+    assert "❓:[ya]" in chat.path.read_text(encoding="utf-8")
+
+
+def what_came(nvim: Child) -> str:
+    """How the turn ended for somebody who looks at this Neovim."""
+    until(nvim, lambda: not nvim.lua("return require('parley.edit').busy(0)"), "the end of the turn")
+    nvim.flush()
+    if "another Neovim or command runs a turn" in nvim.messages():
+        return "told that another runs it"
+    if waits(nvim):
+        until(nvim, lambda: any("may have run already" in said for said in problems(nvim)), "the problem")
+        return "told that it may have run"
+    assert is_complete(nvim), nvim.report()
+    return "complete"
+
+
+def goes_on(nvim: Child, chat: Chat, word: str) -> None:
+    """Read what the others did, and ask the next question."""
+    opened(nvim, chat)
+    assert is_complete(nvim), nvim.report()
+    nvim.nvim.api.win_set_cursor(0, (len(nvim.lines()), 0))
+    nvim.keys(f"Asay: {word}<Esc><C-g><C-g>")
+    until(nvim, lambda: f"\n{word}\n" in nvim.text() and is_complete(nvim), f"the answer {word}")
+    nvim.command("write")
+
+
+@pytest.mark.timeout(300)
+def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    asyncio.run(approve(tmp_path, chat))
+    assert chat.calls() == 0
+    command = [sys.executable, "-m", "parley", "respond", str(chat.path)]
+    env = environ(tmp_path, PARLEY_DEMO_PACE=PACE)
+    with (
+        child(tmp_path, env={"PARLEY_DEMO_PACE": PACE}) as one,
+        child(tmp_path, env={"PARLEY_DEMO_PACE": PACE}) as other,
+    ):
+        for nvim in (one, other):
+            opened(nvim, chat)
+        shell = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for nvim in (one, other):
+            nvim.command("ParleyRespond")
+        came = [what_came(nvim) for nvim in (one, other)]
+        _, complaint = shell.communicate(timeout=120)
+        came.append("complete" if shell.returncode == 0 else complaint)
+        assert chat.calls() == 1, came
+        assert "complete" in came
+        assert all(
+            each in ("complete", "told that another runs it", "told that it may have run")
+            or "another Neovim or command runs a turn" in each
+            or "wait for a choice" in each
+            for each in came
+        ), came
+        for nvim, word in ((one, "first"), (other, "second")):
+            goes_on(nvim, chat, word)
+        chat.path.write_text(
+            chat.path.read_text(encoding="utf-8").rstrip() + " say: third\n", encoding="utf-8"
+        )
+        subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, timeout=120)
+        assert "\nthird\n" in chat.path.read_text(encoding="utf-8")
+    assert chat.calls() == 1
+
+
+@pytest.mark.timeout(120)
+def test_a_turn_never_writes_over_what_another_program_wrote_and_says_so(nvim: Child, home: Path) -> None:
+    path = home / "data" / "parley" / "chats" / "shared.md"
+    nvim.edit(str(path), "💬: say: one\n")
+    until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    path.write_text("💬: something else\n", encoding="utf-8")
+    nvim.command("ParleyRespond")
+    until(nvim, lambda: "is not saved: :w! keeps this text" in nvim.messages(), "the message")
+    assert path.read_text(encoding="utf-8") == "💬: something else\n"
+    assert nvim.text().endswith("\none\n\n💬: ")
+    nvim.command("write!")
+    nvim.keys("Gasay: two<Esc><C-g><C-g>")
+    until(nvim, lambda: path.read_text(encoding="utf-8").endswith("\ntwo\n\n💬: \n"), "the saved file")
