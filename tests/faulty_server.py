@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -28,10 +28,12 @@ class Response:
 class FaultyServer:
     """Serves the responses in order; the last one for all that come after. Keeps what was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[Any], list[str]] = lambda _: []) -> None:
+        """`check` are the reasons to refuse a request with 400."""
+        self.check = check
         self.script = list[Response]()
         self.requests = list[Any]()
-        self.paths = list[str]()
+        self.heads = list[str]()
         self.hung_up = asyncio.Event()
         """Set when a client went away from a response that had not ended."""
         self._server: asyncio.Server | None = None
@@ -43,9 +45,14 @@ class FaultyServer:
         host, port = self._server.sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
+    @property
+    def paths(self) -> list[str]:
+        """Where the requests went."""
+        return [head.split(" ", 2)[1] for head in self.heads]
+
     def plan(self, *script: Response) -> None:
         """Begin anew with these responses."""
-        self.script, self.requests, self.paths = list(script), [], []
+        self.script, self.requests, self.heads = list(script), [], []
         self.hung_up.clear()
 
     async def __aenter__(self) -> Self:
@@ -77,9 +84,13 @@ class FaultyServer:
         """One request; False when the connection is not to be used again."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = next((line for line in head.split("\r\n") if line.startswith("content-length:")), ":0")
-        self.paths.append(head.split(" ", 2)[1])
+        self.heads.append(head)
         self.requests.append(json.loads(await reader.readexactly(int(length.split(":")[1])) or b"null"))
-        response = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if reasons := self.check(self.requests[-1]):
+            body = json.dumps({"error": {"message": reasons[0]}}).encode()
+            response = Response([body], 400, {"content-type": "application/json"})
+        else:
+            response = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         headers = {**response.headers, "transfer-encoding": "chunked"}
         lines = [f"HTTP/1.1 {response.status} x", *(f"{name}: {value}" for name, value in headers.items())]
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())

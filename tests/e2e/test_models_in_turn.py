@@ -1,0 +1,183 @@
+"""One chat whose tool loop goes from model to model: each takes what all the others left in the file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faulty_server import SAYS, FaultyServer, Response, event
+from parley import engine
+from parley.chat.reader import parse
+from parley.chat.transcript import Text
+from parley.demo.checks import check_anthropic, check_openai, check_responses
+from parley.demo.signing import seal, sign
+from parley.drivers.files import FileDocument
+from parley.drivers.home import Home
+from parley.drivers.ledger import LedgerFile
+from parley.drivers.world import Listeners
+from parley.settings import Agent, Provider, Settings, Status
+from parley.turn.plan import waiting
+
+QUERY = '{"query": "google stock price"}'
+SIGNATURE = {"google": {"thought_signature": "c2lnbmVkIGJ5IGdlbWluaQ=="}}
+
+
+def claude() -> list[Any]:
+    """Signed and hidden thinking, text, two calls."""
+    blocks = [
+        {"type": "thinking", "thinking": "Hm.\n> so", "signature": sign("Hm.\n> so")},
+        {"type": "redacted_thinking", "data": seal("hidden")},
+        {"type": "text", "text": "Two searches."},
+        *(
+            {"type": "tool_use", "id": f"toolu_{n}", "name": "web_search", "input": json.loads(QUERY)}
+            for n in "ab"
+        ),
+    ]
+    frames = [
+        frame
+        for n, block in enumerate(blocks)
+        for frame in (
+            {"type": "content_block_start", "index": n, "content_block": block},
+            {"type": "content_block_stop", "index": n},
+        )
+    ]
+    stop = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+    return [{"type": "message_start", "message": {}}, *frames, stop, {"type": "message_stop"}]
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def called(call_id: str | None, arguments: Any = QUERY, **more: Any) -> dict[str, Any]:
+    return {"index": 0, "id": call_id, "function": {"name": "web_search", "arguments": arguments}, **more}
+
+
+def chat() -> list[Any]:
+    """Text, and a call in pieces."""
+    rest = {"index": 0, "function": {"arguments": QUERY[4:]}}
+    first = called("call_1", QUERY[:4], type="function")
+    return [chunk(content="One."), chunk(tool_calls=[first]), chunk(tool_calls=[rest]), chunk("tool_calls")]
+
+
+def responses() -> list[Any]:
+    """Encrypted reasoning, and a call whose id is another's as well."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("secret")}
+    made = {"type": "function_call", "call_id": "call_1", "name": "web_search", "arguments": QUERY}
+    done = [
+        {"type": "response.output_item.done", "output_index": n, "item": item}
+        for n, item in enumerate((thought, made))
+    ]
+    return [*done, {"type": "response.completed", "response": {"status": "completed"}}]
+
+
+def gemini() -> list[Any]:
+    """Two whole calls without ids under one index, the first of them signed."""
+    both = [called("", extra_content=SIGNATURE), called("")]
+    return [chunk(role="assistant", tool_calls=both), chunk("stop")]
+
+
+def ollama() -> list[Any]:
+    """A whole call without an id, its arguments an object, nulls all around."""
+    made = called(None, json.loads(QUERY))
+    return [chunk(role="assistant", content=None, tool_calls=[made]), chunk("stop", content="")]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model with its ways: what it says when it calls, what it says at last, what it refuses."""
+
+    provider: str
+    model: str
+    calls: Callable[[], list[Any]]
+    says: str
+    check: Callable[[Any], list[str]]
+    count: int = 1
+
+
+SHAPES = {
+    "Claude": Shape("anthropic", "claude-sonnet-5-5", claude, "anthropic", check_anthropic, 2),
+    "ChatGPT-chat": Shape("openai-chat", "gpt-4.1", chat, "chat", check_openai),
+    "ChatGPT": Shape("openai", "gpt-5.6", responses, "responses", check_responses),
+    "Gemini": Shape("gemini", "gemini-3-pro", gemini, "chat", partial(check_openai, host="gemini"), 2),
+    "Ollama": Shape("ollama", "llama3.1", ollama, "chat", partial(check_openai, host="ollama")),
+}
+
+
+def settings(urls: dict[str, str]) -> Settings:
+    """Each provider at its own server."""
+    api: Any = {"openai-chat": "chat"}
+    providers = {
+        shape.provider: Provider(
+            shape.provider,
+            "anthropic" if name == "Claude" else "openai",
+            urls[name] if name == "Claude" else f"{urls[name]}/v1",
+            official="GPT" in name or name == "Claude",
+            api=api.get(shape.provider, "auto"),
+        )
+        for name, shape in SHAPES.items()
+    }
+    agents = tuple(Agent(name, shape.provider, shape.model) for name, shape in SHAPES.items())
+    return Settings(agents=agents, providers=providers, status=Status(llm=False))
+
+
+@pytest.mark.parametrize("first", range(len(SHAPES)))
+async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted(
+    tmp_path: Path, first: int
+) -> None:
+    names = [*SHAPES][first:] + [*SHAPES][:first]
+    path = tmp_path / "chat.md"
+    path.write_text("💬: the price of google?\n", encoding="utf-8")
+    async with AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(FaultyServer(SHAPES[name].check)) for name in names}
+        for name, server in servers.items():
+            answer = Response(SAYS[SHAPES[name].says]("It is $911."))
+            server.plan(Response([event(each) for each in SHAPES[name].calls()]), answer)
+        urls = {name: server.url for name, server in servers.items()}
+        home = Home(settings(urls), os.environ, LedgerFile(None))
+        stack.push_async_callback(home.close)
+        for name in names:
+            assert await go_on(home, path, name) == engine.End("waiting"), (name, path.read_text())
+            assert await decide(home, path, name) == SHAPES[name].count
+        assert await go_on(home, path, names[0]) == engine.End("complete")
+    transcript = parse(path.read_text(encoding="utf-8"))
+    assert not transcript.problems
+    made = transcript.exchanges[0].answers[0]
+    assert made.segments[-1] == Text("It is $911.")
+    assert [p.result is not None for p in made.proposals] == [True] * 7
+    assert [len(server.requests) for server in servers.values()] == [2, 1, 1, 1, 1]
+    check_own_thinking_goes_back(names[0], servers[names[0]].requests[1])
+
+
+def ports(home: Home, path: Path) -> engine.Ports:
+    return home.ports(FileDocument(path, 0), str(path), Listeners())
+
+
+async def go_on(home: Home, path: Path, agent: str) -> engine.End:
+    """`:ParleyRespond` with this agent, on the file as it is."""
+    return await engine.run_turn(ports(home, path), home.resolve(agent))
+
+
+async def decide(home: Home, path: Path, agent: str) -> int:
+    """A yes to all that waits; how much that was."""
+    there, resolve = ports(home, path), home.resolve(agent)
+    calls = waiting((await engine.look(there, resolve)).snapshot.answer)
+    await engine.choose(there, resolve, calls[0].span.start, "ya", "key")
+    return len(calls)
+
+
+def check_own_thinking_goes_back(name: str, body: Any) -> None:
+    """What a model signed comes back to it, and nothing that another one signed."""
+    said = json.dumps(body)
+    own = {"Claude": [sign("Hm.\n> so"), seal("hidden")], "ChatGPT": [seal("secret")]}
+    own["Gemini"] = [SIGNATURE["google"]["thought_signature"]]
+    for model, signatures in own.items():
+        assert [signature in said for signature in signatures] == [model == name] * len(signatures)

@@ -1,0 +1,230 @@
+"""Each setting of an agent, its provider and a chat file reaches the request, through the whole engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from faulty_server import SAYS, FaultyServer, Response
+from parley import engine
+from parley.chat.front_matter import KEYS
+from parley.config import merged
+from parley.drivers.files import TextDocument
+from parley.drivers.home import Home
+from parley.drivers.ledger import LedgerFile
+from parley.drivers.world import Listeners
+from parley.models.ask import ThinkingSettings
+from parley.settings import Agent, Provider, Settings
+from parley.settings_reader import read_settings
+
+CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab") + "💬: and now?\n"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came of a question: the request, and the file after it."""
+
+    head: str
+    body: Any
+    text: str
+
+    @property
+    def path(self) -> str:
+        return self.head.split(" ", 2)[1] if self.head else ""
+
+    @property
+    def system(self) -> str:
+        """The system prompt, wherever the format has it."""
+        return json.dumps(self.body["messages"][0], ensure_ascii=False)
+
+
+Seen = Callable[[Sent], bool]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is set, as a user sets it; what of the request shows it; and what both requests need to show it.
+
+    `file` is front matter. `LAB` stands for the address of the server.
+    """
+
+    seen: Seen
+    agent: Mapping[str, Any] | None = None
+    provider: Mapping[str, Any] | None = None
+    other: Mapping[str, Any] | None = None
+    file: str = ""
+    base: Mapping[str, Any] | None = None
+
+
+LAB = "http://LAB"
+CLAUDE = {"kind": "anthropic", "base_url": LAB}
+ASKED = {
+    "agents": [{"name": "A", "provider": "lab", "model": "claude-sonnet-5-5"}],
+    "providers": {"lab": CLAUDE},
+}
+MANUAL = {
+    "agents": [{"name": "A", "provider": "lab", "model": "claude-sonnet-4-5"}],
+    "providers": {"lab": CLAUDE},
+}
+REASONING = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-5"}]}
+LIMITED = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-4.1", "max_tokens": 77}]}
+SECOND = {
+    "agents": [
+        {"name": "A", "provider": "lab", "model": "gpt-4.1"},
+        {"name": "B", "provider": "lab", "model": "other"},
+    ],
+    "providers": {"second": {"base_url": f"{LAB}/second/v1"}},
+}
+
+
+def has_no_tools(sent: Sent) -> bool:
+    return "tools" not in sent.body
+
+
+def tells_of_tools(sent: Sent) -> bool:
+    return has_no_tools(sent) and "web_search" in sent.system
+
+
+def stands_in(count: int) -> Seen:
+    return lambda sent: json.dumps(sent.body).count("[Previous messages omitted]") == count
+
+
+def thinking(key: str, value: Any) -> Seen:
+    return lambda sent: sent.body["thinking"].get(key) == value
+
+
+def is_asked(key: str, value: Any) -> Seen:
+    return lambda sent: sent.body.get(key) == value
+
+
+ROWS: Mapping[str, Row] = {
+    "agents.name": Row(lambda sent: "🤖:[B]" in sent.text, {"name": "B"}, other={"agent": "B"}),
+    "agents.provider": Row(lambda sent: "/second/" in sent.path, {"provider": "second"}, base=SECOND),
+    "agents.model": Row(is_asked("model", "gpt-4o"), {"model": "gpt-4o"}),
+    "agents.system_prompt": Row(lambda sent: "Be terse." in sent.system, {"system_prompt": "Be terse."}),
+    "agents.tools": Row(has_no_tools, {"tools": ["no_such_*"]}),
+    "agents.tool_mode": Row(tells_of_tools, {"tool_mode": "json"}),
+    "agents.temperature": Row(is_asked("temperature", 0.3), {"temperature": 0.3}),
+    "agents.max_tokens": Row(is_asked("max_tokens", 77), {"max_tokens": 77}),
+    "agents.thinking": Row(
+        is_asked("reasoning_effort", "low"), {"thinking": {"effort": "low"}}, base=REASONING
+    ),
+    "providers.kind": Row(lambda sent: sent.path == "/v1/messages", provider=CLAUDE),
+    "providers.base_url": Row(lambda sent: sent.path.startswith("/x/"), provider={"base_url": f"{LAB}/x"}),
+    "providers.base_url_env": Row(
+        lambda sent: sent.path.startswith("/env/"), provider={"base_url_env": "LAB_URL"}
+    ),
+    "providers.api_key_env": Row(
+        lambda sent: "bearer key-of-the-lab" in sent.head, provider={"api_key_env": "LAB_KEY"}
+    ),
+    "providers.api_key_command": Row(
+        lambda sent: "bearer printed-key" in sent.head, provider={"api_key_command": ["echo", "printed-key"]}
+    ),
+    "providers.api": Row(lambda sent: sent.path == "/v1/responses", provider={"api": "responses"}),
+    "providers.official": Row(
+        is_asked("max_completion_tokens", 77), provider={"official": True}, base=LIMITED
+    ),
+    "providers.builtin": Row(lambda sent: sent.body is None, provider={"builtin": True}),
+    "thinking.enabled": Row(
+        thinking("type", "between_tools"), other={"thinking": {"enabled": False}}, base=ASKED
+    ),
+    "thinking.budget_tokens": Row(
+        thinking("budget_tokens", 2000), other={"thinking": {"budget_tokens": 2000}}, base=MANUAL
+    ),
+    "thinking.effort": Row(
+        is_asked("output_config", {"effort": "max"}), other={"thinking": {"effort": "max"}}, base=ASKED
+    ),
+    "thinking.show": Row(thinking("display", "omitted"), other={"thinking": {"show": False}}, base=ASKED),
+    "agent": Row(is_asked("model", "other"), other={"agent": "B"}, base=SECOND),
+    "system_prompt": Row(lambda sent: "Be kind." in sent.system, other={"system_prompt": "Be kind."}),
+    "max_full_exchanges": Row(stands_in(1), other={"max_full_exchanges": 2}),
+    "max_tool_calls": Row(has_no_tools, other={"max_tool_calls": 0}),
+    "tool_mode": Row(has_no_tools, other={"tool_mode": "off"}),
+    "safety.max_tokens_per_request": Row(
+        is_asked("max_tokens", 9), other={"safety": {"max_tokens_per_request": 9}}
+    ),
+    "file: agent": Row(is_asked("model", "other"), file="agent: B", base=SECOND),
+    "file: provider": Row(lambda sent: "/second/" in sent.path, file="provider: second", base=SECOND),
+    "file: model": Row(is_asked("model", "gpt-4o"), file="model: gpt-4o"),
+    "file: system_prompt": Row(lambda sent: "Be kind." in sent.system, file="system_prompt: Be kind."),
+    "file: system_prompt+": Row(
+        lambda sent: "kind." in sent.system and "📝" in sent.system, file="system_prompt+: Be kind."
+    ),
+    "file: temperature": Row(is_asked("temperature", 0.3), file="temperature: 0.3"),
+    "file: max_tokens": Row(is_asked("max_tokens", 77), file="max_tokens: 77"),
+    "file: thinking": Row(
+        is_asked("reasoning_effort", "low"), file="thinking: {effort: low}", base=REASONING
+    ),
+    "file: tool_mode": Row(tells_of_tools, file="tool_mode: xml"),
+    "file: tools": Row(has_no_tools, file="tools: ['no_such_*']"),
+    "file: max_tool_calls": Row(has_no_tools, file="max_tool_calls: 0"),
+    "file: max_full_exchanges": Row(stands_in(2), file="max_full_exchanges: 1"),
+}
+
+IN_NO_REQUEST = {
+    *("providers.name", "file: topic", "file: tags"),
+    *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "mcp"),
+    *("agents", "providers", "thinking"),  # of which each field has its row
+}
+"""What is of another kind: where files are, how a loop runs and what it may, keys, servers."""
+
+
+def test_every_setting_has_a_row() -> None:
+    known = {each.name for each in fields(Settings)} | {f"file: {key}" for key in KEYS}
+    for prefix, cls in (("agents", Agent), ("providers", Provider), ("thinking", ThinkingSettings)):
+        known |= {f"{prefix}.{each.name}" for each in fields(cls)}
+    assert known - set(ROWS) == IN_NO_REQUEST
+    assert set(ROWS) - known == {"safety.max_tokens_per_request"}
+
+
+PLAIN: Mapping[str, Any] = {
+    "agent": "A",
+    "agents": [{"name": "A", "provider": "lab", "model": "gpt-4.1"}],
+    "providers": {"lab": {"base_url": f"{LAB}/v1"}},
+    "status": {"llm": False},
+}
+
+
+def setup(row: Row) -> dict[str, Any]:
+    """The user's table with what the row sets."""
+    table = merged(merged(PLAIN, row.base or {}), row.other or {})
+    first, *rest = table["agents"]
+    lab = {**table["providers"]["lab"], **(row.provider or {})}
+    return table | {
+        "agents": [{**first, **(row.agent or {})}, *rest],
+        "providers": {**table["providers"], "lab": lab},
+    }
+
+
+async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
+    """What is sent for the last question of a chat with these settings."""
+    settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
+    assert problems == ()
+    environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}
+    home = Home(settings, environ, LedgerFile(None))
+    document = TextDocument(f"---\n{front}\n---\n{CHAT}" if front else CHAT, 10**6)
+    server.plan(Response(SAYS["chat"]("Fine.")))
+    try:
+        await engine.run_turn(home.ports(document, "", Listeners()), home.resolve(None))
+    finally:
+        await home.close()
+    return Sent(
+        server.heads[0] if server.heads else "",
+        server.requests[0] if server.requests else None,
+        document.text,
+    )
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_the_setting_reaches_the_request(name: str) -> None:
+    row = ROWS[name]
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(FaultyServer())
+        plain = merged(PLAIN, row.base or {})
+        assert not row.seen(await sent(server, plain, ""))
+        assert row.seen(await sent(server, setup(row), row.file))
