@@ -26,6 +26,7 @@ from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, Think
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Pattern, Rules
+from parley.turn.guidance import guidance
 from parley.turn.limits import Limits
 from strategies import any_text
 
@@ -366,6 +367,7 @@ async def test_a_message_limit_ends_in_prose() -> None:
     assert len(turns.tools.log) == 3
     assert turns.text.count("`Tool call limit exceeded for this message`") == 2
     assert [ask.tools_on for ask in model.asks] == [True, False]
+    assert [ask.system for ask in model.asks] == [f"Be brief.\n\n{guidance(TOOLS)}", "Be brief."]
 
 
 LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
