@@ -27,6 +27,9 @@ from parley.turn.totals import FOR_STATUS
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""
 
+_PROGRESS_S = 0.5
+"""A server may tell its progress a thousand times a second; the screen shows it this often."""
+
 
 class TurnPorts:
     """Implements the engine's ports for model and tools."""
@@ -52,6 +55,7 @@ class TurnPorts:
         self._rate = rate
         self._status = settings.status
         self._prompting = prompting
+        self._next_progress = 0.0
         self._told_crowded = False
 
     async def stream(self, ask: Ask) -> AsyncIterator[Event]:
@@ -98,6 +102,11 @@ class TurnPorts:
         return Result(outcome.status, outcome.text)
 
     def _show_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Show how far a tool is, if what was shown last had time to be read."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next_progress:
+            return
+        self._next_progress = now + _PROGRESS_S
         part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         self._world.status(f"{message} ({part})" if message else f"Progress: {part}")
 

@@ -1,4 +1,4 @@
-"""The sentence that says what a running tool does: asked beside it, and never waited for."""
+"""What is shown of a running tool: its progress, and a sentence that nothing waits for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jumping import run
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.drivers.clock import Clock
+from parley.drivers.contact import Progress
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile
 from parley.drivers.prompting import Prompting
@@ -64,12 +65,16 @@ class Server:
 
 
 def ports(
-    talker: Any, seconds: float, tell: Callable[[str], None], notes: ChatLedger, settings: Settings, used: int
+    talker: Any,
+    server: Any,
+    tell: Callable[[str], None],
+    notes: ChatLedger,
+    settings: Settings,
+    used: int,
 ) -> TurnPorts:
     clock, rate = Clock(), RateWindow(30)
     for _ in range(used):
         rate.take(0.0)
-    server: Any = Server(seconds)
     world = RecordedWorld(Listeners(tell), notes, clock)
     return TurnPorts(talker, server, Provider, world, clock, notes, rate, settings, Prompting())
 
@@ -89,12 +94,37 @@ def statuses(
 
     async def work() -> None:
         kept = notes or LedgerFile(None).chat("chat.md")
-        turn = ports(talker, seconds, said.append, kept, settings, used)
+        turn = ports(talker, Server(seconds), said.append, kept, settings, used)
         assert await turn.call(SEARCH, ARGUMENTS, ask) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
 
     run(work())
     return said
+
+
+def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
+    class Working:
+        async def call(self, *_: object, progress: Progress, **__: object) -> Outcome:
+            for step in range(80):
+                progress(step, 80, "reading" if step else None)
+                await asyncio.sleep(1 / 16)
+            progress(80, None, None)
+            return Outcome("ok", "found")
+
+    said = list[str]()
+
+    async def work() -> None:
+        notes = LedgerFile(None).chat("chat.md")
+        quiet = Settings(status=Status(llm=False))
+        turn = ports(Talker(), Working(), said.append, notes, quiet, 0)
+        await turn.call(SEARCH, ARGUMENTS, ASK)
+
+    run(work())
+    assert said == [
+        "Progress: 0 of 80",
+        *(f"reading ({step} of 80)" for step in range(8, 80, 8)),
+        "Progress: 80",
+    ]
 
 
 def test_a_sentence_that_comes_in_time_is_shown() -> None:
