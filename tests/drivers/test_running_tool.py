@@ -152,6 +152,12 @@ def test_a_model_that_hangs_delays_nothing(seconds: float) -> None:
     assert statuses(Talker("too late", after=10**6), seconds) == []
 
 
+def test_nobody_is_asked_for_a_call_that_is_over_in_a_moment() -> None:
+    talker = Talker(SENTENCE)
+    assert statuses(talker, 0.29) == []
+    assert talker.asked == []
+
+
 def test_a_sentence_that_takes_longer_than_two_seconds_is_not_shown() -> None:
     assert statuses(Talker(SENTENCE, after=1.9)) == [SENTENCE]
     assert statuses(Talker(SENTENCE, after=2.1)) == []

@@ -27,6 +27,8 @@ from parley.turn.totals import FOR_STATUS
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""
 
+_MOMENT_S = 0.3
+"""What takes no longer is not shown."""
 _PROGRESS_S = 0.5
 """A server may tell its progress a thousand times a second; the screen shows it this often."""
 
@@ -113,8 +115,9 @@ class TurnPorts:
     async def _describe(self, tool: Tool, arguments: str, asked: Ask) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.
 
-        Only a provider's own host is asked: a local model would have to stop for it.
+        Nobody is asked for what is over before it can be read. Only a provider's own host is asked: a local model would have to stop for it.
         """
+        await asyncio.sleep(_MOMENT_S)
         loop = asyncio.get_running_loop()
         if not (self._status.llm and asked.official and self._rate.left(loop.time()) >= _ENOUGH_LEFT):
             return

@@ -76,13 +76,13 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_fact(value)}" for name, value in facts.items() if value not in ("", None, {}))
+    return ", ".join(f"{name} {said}" for name, value in facts.items() if (said := _fact(value)))
 
 
 def _fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{count} {name}" for name, count in value.items() if count)
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _time(at: float) -> str:
