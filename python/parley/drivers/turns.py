@@ -115,7 +115,8 @@ class TurnPorts:
     async def _describe(self, tool: Tool, arguments: str, asked: Ask) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.
 
-        Nobody is asked for what is over before it can be read. Only a provider's own host is asked: a local model would have to stop for it.
+        Nobody is asked for what is over before it can be read, and only a provider's own host: a local model
+        would have to stop for it.
         """
         await asyncio.sleep(_MOMENT_S)
         loop = asyncio.get_running_loop()
