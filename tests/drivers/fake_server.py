@@ -1,13 +1,15 @@
 """A stdio MCP server of an older revision, of the standard library alone, that goes wrong when told to.
 
-`python fake_server.py [--die | --mute | --stubborn | --more | --many | --odd | --broken | --pages N]`; what
-it hears of interest goes to stderr. `--more` adds tools that ask their client or are out of proportion,
-`--many` three hundred, `--odd` one of a long name and one of a schema that is none, `--broken` no definition.
+`python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
+`--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
+or are out of proportion, `--many` three hundred, `--odd` one of a long name and one of a schema that is none,
+`--broken` no definition.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 from typing import Any
 
@@ -38,6 +40,8 @@ def main() -> None:
         sys.exit(3)
     if "--stubborn" in sys.argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "--parent" in sys.argv:
+        subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
     log(f"pid {os.getpid()}")
     for line in sys.stdin:
         if "--mute" not in sys.argv:

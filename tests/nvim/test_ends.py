@@ -1,0 +1,81 @@
+"""Nothing that was started for a Neovim is left behind, however Neovim or its host ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from nvim.harness import Child, child
+from nvim.test_servers import server, setup, tools
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+
+SERVERS = {"stubborn": server("--stubborn"), "parent": server("--parent"), "plain": server()}
+
+
+def parents() -> dict[int, int]:
+    """The parent of each process that runs; one that has ended and was not waited for does not."""
+    found = dict[int, int]()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(entry.name)] = int(parent)
+    return found
+
+
+def below(pid: int) -> set[int]:
+    """All processes that come from one."""
+    known, found = parents(), set[int]()
+    while more := {each for each, parent in known.items() if parent in {pid, *found}} - found:
+        found |= more
+    return found
+
+
+def within(seconds: float) -> float:
+    """The time that this takes on a machine that has something else to do as well."""
+    return seconds * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def quit_(nvim: Child) -> None:
+    with suppress(EOFError, OSError):
+        nvim.command("qa!")
+
+
+def kill(sent: int) -> Callable[[Child], None]:
+    return lambda nvim: os.kill(nvim.pid, sent)
+
+
+def kill_host(nvim: Child) -> None:
+    channel = nvim.lua("return require('parley.host').state().channel")
+    os.kill(nvim.nvim.funcs.jobpid(channel), signal.SIGKILL)
+
+
+ENDS = {
+    ":qa!": quit_,
+    "SIGTERM": kill(signal.SIGTERM),
+    "SIGKILL": kill(signal.SIGKILL),
+    "SIGKILL of the host": kill_host,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_no_process_is_left(tmp_path: Path, end: str) -> None:
+    with child(tmp_path, init=setup(SERVERS)) as nvim:
+        for name in SERVERS:
+            tools(nvim, f"{name}: ready")
+        started = below(nvim.pid)
+        assert len(started) >= len(SERVERS) + 3, "the host, its reaper, and the child of a server"
+        ENDS[end](nvim)
+        began = time.monotonic()
+        while left := started & parents().keys():
+            assert time.monotonic() - began < within(3.0), f"still there: {left}"
+            time.sleep(0.05)
+        if end == "SIGKILL of the host":
+            tools(nvim, "plain: ready")
