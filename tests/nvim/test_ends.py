@@ -68,8 +68,9 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_no_process_is_left(tmp_path: Path, end: str) -> None:
     with child(tmp_path, init=setup(SERVERS)) as nvim:
+        tools(nvim, "plain: ready")
         for name in SERVERS:
-            tools(nvim, f"{name}: ready")
+            nvim.until_text(f"{name}: ready")
         started = below(nvim.pid)
         assert len(started) >= len(SERVERS) + 3, "the host, its reaper, and the child of a server"
         ENDS[end](nvim)

@@ -54,8 +54,9 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         local = {guest.server: table(guest, home) for guest in LOCAL}
         with child(home, init=setup({**local, "net": {"url": url}})) as nvim:
             nvim.command(f"cd {home}")
-            for name in (*local, "net"):
-                tools(nvim, f"{name}: ready")
+            tools(nvim, "net: ready")
+            for name in local:
+                nvim.until_text(f"{name}: ready", BOUND_S)
             yield nvim
 
 
