@@ -75,7 +75,7 @@ function H.host()
   health.start("parley: host")
   local host = require("parley.host")
   H.said = nil
-  host.notify("health", {})
+  host.notify("health", { cwd = vim.fn.getcwd() })
   local heard = vim.wait(20000, function()
     return H.said ~= nil
   end, 20)

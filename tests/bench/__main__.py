@@ -5,7 +5,10 @@ Absolute times are this machine's; compare them within one run. Nothing here is 
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,7 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from drivers.hubs import fake, hub_of
 from nvim.harness import ROOT, Child, child, nvim_path
+from nvim.test_ends import SERVERS, below, parents
+from nvim.test_servers import setup, tools
 from parley.chat.reader import parse
 
 PLAIN = "💬: how?\n\n🤖:[A]\n\n" + "some words of prose in a line of common length\n" * 300 + "\n"
@@ -133,7 +139,46 @@ def bench_turns() -> None:
             )
 
 
+async def bench_servers() -> None:
+    """300 tools, and another server that hangs at its start."""
+    async with hub_of(fake("--many"), fake("--mute", name="mute"), patience_s=3.0) as hub:
+        first = time.perf_counter()
+        await hub.catalogue()
+        say(
+            "first list of tools, a server hangs",
+            f"{(time.perf_counter() - first) * 1e3:.0f} ms",
+            "waits 3 s",
+        )
+        took = list[float]()
+        for _ in range(100):
+            began = time.perf_counter()
+            await hub.catalogue()
+            took.append(time.perf_counter() - began)
+        say("list of tools, warm, a server hangs", f"{statistics.median(took) * 1e3:.2f} ms", "under 50 ms")
+
+
+def bench_ends() -> None:
+    """From SIGKILL of Neovim to the end of all that it started."""
+
+    def end() -> float:
+        with tempfile.TemporaryDirectory() as home, child(Path(home), init=setup(SERVERS)) as nvim:
+            tools(nvim, "plain: ready")
+            for name in SERVERS:
+                nvim.until_text(f"{name}: ready")
+            started = below(nvim.pid)
+            return seconds(lambda: gone(nvim, started))
+
+    def gone(nvim: Child, started: set[int]) -> None:
+        os.kill(nvim.pid, signal.SIGKILL)
+        while started & parents().keys():
+            time.sleep(0.01)
+
+    say("kill -9 of Neovim to its last server gone", f"{median_of(3, end):.1f} s", "under 3 s")
+
+
 if __name__ == "__main__":
     bench_parse()
     bench_start()
+    asyncio.run(bench_servers())
+    bench_ends()
     bench_turns()

@@ -193,6 +193,20 @@ async def test_a_server_that_hangs_at_its_start_does_not_hold_up_the_others() ->
             await hub.catalogue()
 
 
+async def test_a_server_that_hangs_at_its_start_delays_no_call_of_another() -> None:
+    async with hub_of(fake("--mute"), fake("--many", name="quick"), patience_s=0.1) as hub:
+        await hub.catalogue()
+        await until(lambda: hub.status()[1].state == "ready", 30)
+        quick = hub.status()[1]
+        assert hub.status()[0].state == "starting"
+        for number in range(3):
+            called = await hub.call(quick.tools[0], {"n": number})
+            assert called == Outcome("ok", f'{{"n": {number}}}')
+            assert (await hub.catalogue()).get("tool_299")
+        assert hub.status()[0].state == "starting"
+        assert hub.status()[1].stderr.count("listed") == 1
+
+
 async def test_a_server_that_failed_is_not_tried_with_every_question() -> None:
     async with hub_of(fake("--die")) as hub:
         await hub.catalogue()

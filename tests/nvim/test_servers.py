@@ -108,6 +108,21 @@ def test_a_no_holds_until_the_file_changes(desk: Child) -> None:
     desk.until_waiting(LONG_S)
 
 
+def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None:
+    path = project(desk, extra=server("--die"), **{"no/name": {"command": "x"}})
+    desk.command("checkhealth parley")
+    assert f"{path} is not used: nobody has trusted it" in desk.until_text("nobody has trusted it", LONG_S)
+    desk.command("ParleyTools")
+    prompted(desk, "1: Yes")
+    desk.keys("1<CR>")
+    tools(desk, "! parley: .mcp.json: mcpServers.no/name: a server's name is")
+    desk.until_text("extra: failed", LONG_S)
+    desk.command("checkhealth parley")
+    text = desk.until_text(f"{path} is trusted", LONG_S)
+    assert "mcpServers.no/name: a server's name is" in text
+    assert "extra: MCP server 'extra': " in text
+
+
 def test_stopping_takes_the_question_away(desk: Child) -> None:
     project(desk, extra=server())
     chat = ask(desk, "say: hello")

@@ -82,6 +82,10 @@ class Home:
         self._look_at_project()
         return list(self._project.untrusted)
 
+    def trusted(self) -> list[Path]:
+        """Files of servers in the working directory that are used, as of the last look."""
+        return list(self._project.trusted)
+
     def seen(self, path: Path) -> bytes:
         """What the last look at an untrusted file saw: what the user is to be shown."""
         return self._project.seen(path)

@@ -25,6 +25,7 @@ from parley.tools.servers import ServerSettings, ServerStatus
 
 PATIENCE_S = 10.0
 _CLOSE_S = 3.0
+_SLACK_S = 5.0
 
 
 class Hub:
@@ -127,7 +128,8 @@ class Hub:
             return
         await self._import_sdk()
         owners = [owner for owner in self._owners.values() if owner.settings.enabled]
-        for each in asyncio.as_completed([owner.listed(owner.settings.start_timeout_s) for owner in owners]):
+        waits = [owner.listed(owner.settings.start_timeout_s + _SLACK_S) for owner in owners]
+        for each in asyncio.as_completed(waits):
             await each
             yield
 

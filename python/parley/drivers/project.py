@@ -23,6 +23,7 @@ class Project:
 
     def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:
         self.untrusted: list[Path] = []
+        self.trusted: list[Path] = []
         self.file = ServersFile()
         self._folder = folder
         self._ledger = ledger
@@ -30,7 +31,7 @@ class Project:
 
     def look(self, own: Mapping[str, ServerSettings]) -> None:
         """Read the file as it is now; `own` are the user's servers, which it cannot redefine."""
-        self.untrusted, self.file = [], ServersFile()
+        self.untrusted, self.trusted, self.file = [], [], ServersFile()
         try:
             path = self._folder() / PROJECT_FILE
             if not path.exists():
@@ -38,7 +39,7 @@ class Project:
             content = _content(path)
             if self._ledger().trusts(_real(path), digest(content)):
                 found = read_servers(content, PROJECT_FILE, str(path.parent))
-                self.file = below(found, own, PROJECT_FILE)
+                self.trusted, self.file = [path], below(found, own, PROJECT_FILE)
             else:
                 self.untrusted = [path]
                 self._seen[path] = content

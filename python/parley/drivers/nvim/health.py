@@ -69,17 +69,32 @@ def _server(status: ServerStatus) -> Line:
     if status.state == "failed":
         advice = [f"stderr: {line}" for line in status.stderr[-3:]] or ["See :ParleyTools"]
         return "error", f"{status.name}: {status.error}", advice
+    if status.state == "starting":
+        return "warn", f"{status.name}: still starting", ["See :ParleyTools"]
     return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {len(status.tools)} tools", []
 
 
 def _files(home: Home) -> Iterator[Line]:
     config, ledger = config_path(home.environ), default_path(home.environ)
     yield "info", f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"), []
+    if servers := home.settings.mcp.config_file:
+        yield "info", f"MCP servers of mcp.config_file: {servers}", []
+    yield from _project(home)
     try:
         home.ledger("/").view()
         yield "ok", f"ledger of approvals: {ledger}", []
     except ParleyError as error:
         yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
+
+
+def _project(home: Home) -> Iterator[Line]:
+    """The working directory's file of servers, and whether it is trusted."""
+    for path in home.untrusted():
+        yield "warn", f"{path} is not used: nobody has trusted it", [":ParleyTools shows it, with the key t"]
+    for path in home.trusted():
+        yield "ok", f"{path} is trusted, and its MCP servers are used", []
+    for problem in home.problems():
+        yield "warn", problem.removeprefix("parley: "), ["Mend the file, and trust it anew"]
 
 
 def _nearest(path: Path) -> Path:

@@ -236,7 +236,9 @@ class Plugin:
 
         self.editor.spawn(show())
 
-    def _on_health(self) -> None:
+    def _on_health(self, cwd: str) -> None:
+        self._in(cwd)
+
         async def show() -> None:
             self.editor.tell("healthy", await report(self.home))
 

@@ -1,0 +1,115 @@
+"""Servers that go wrong in every way: each shows on the page, and the chat stays usable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from nvim.harness import Child, child
+from nvim.test_servers import server, setup, tools
+from nvim.test_turn import ask, complete
+
+BOUND_S = 50.0
+LONG = "x.y." * 32
+SERVERS = {
+    "gone": {"command": "no-such-program"},
+    "unset": {"command": "echo", "args": ["${NO_SUCH_VARIABLE}"]},
+    "dies": server("--die"),
+    "mute": server("--mute", start_timeout_s=2),
+    "broken": server("--broken"),
+    "nobody": {"url": "http://127.0.0.1:9/mcp"},
+    "fake": server("--more"),
+    "late": server(timeout_s=1),
+    "many": server("--many"),
+    "odd": server("--odd"),
+}
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim with all of them."""
+    home = tmp_path_factory.mktemp("faults")
+    loop = {"result_max_bytes": 10_000}
+    with child(home, init=setup(SERVERS, loop=loop, safety={"rate_limit_per_minute": 10_000})) as nvim:
+        nvim.command(f"cd {home}")
+        tools(nvim, "fake: ready")
+        yield nvim
+
+
+@pytest.fixture
+def desk(neovim: Child) -> Child:
+    """The same, with the page of servers alone."""
+    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!')")
+    return neovim
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not executable: no-such-p",
+        "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
+        "its last words: no licence found\n\nstderr, 1 line: no licence found",
+        "Error: MCP server 'mute' was not ready within 2 s",
+        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': ",
+        "## [x] nobody: failed, 0 tools\n\nError: MCP server 'nobody': ",
+        "## [x] many: ready, protocol 2025-06-18, 307 tools",
+        f"- [x] {LONG}  To {LONG}.",
+        "- [x] strange  To strange.",
+    ],
+)
+def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> None:
+    tools(desk, "fake: ready")
+    desk.until_text(shown, BOUND_S)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("fake__die {}", "ended during the call; its last words: about to die"),
+        ("late__hang {}", "gave no answer within 1 s"),
+        ("fake__flood {}", "`{}`"),
+        ("fake__junk {}", "`{}`"),
+        ("spill {}", "`{}`"),
+        ('huge {"bytes": 50000000}', "… [truncated: 49990000 bytes omitted]"),
+        ("strange {}", "`{}`"),
+        ("tool_299 {}", "`{}`"),
+        ("odd__echo {}", "`{}`"),
+        (f"{LONG.replace('.', '_')[:55]}", "`{}`"),
+    ],
+)
+def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, told: str) -> None:
+    if call.startswith("x_y_"):
+        ask(desk, "call nothing")  # the demo model then says what it has
+        complete(desk)
+        call = next(word for word in re.findall(r"[\w-]+", desk.text()) if word.startswith(call)) + " {}"
+    ask(desk, f"call {call}")
+    desk.until_waiting(BOUND_S)
+    desk.until_idle(BOUND_S)
+    desk.keys("ya")
+    desk.until(lambda: told in desk.text(), f"{told!r} in the text", BOUND_S)
+    complete(desk)
+    desk.keys("Gasay: still here<Esc><C-g><C-g>")
+    desk.until_text("\n\nstill here", BOUND_S)
+    complete(desk)
+
+
+def test_tools_that_change_are_there_for_the_next_question(desk: Child) -> None:
+    ask(desk, "call fake__grow {}")
+    desk.until_waiting(BOUND_S)
+    desk.until_idle(BOUND_S)
+    desk.keys("ya")
+    complete(desk)
+    desk.keys("Gacall grown {}<Esc><C-g><C-g>")
+    desk.until(lambda: '"name":"grown"' in desk.text(), "the call of the new tool", BOUND_S)
+    desk.until_waiting(BOUND_S)
+
+
+def test_a_flood_on_stderr_shows_its_last_lines(desk: Child) -> None:
+    ask(desk, "call many__flood {}")
+    desk.until_waiting(BOUND_S)
+    desk.until_idle(BOUND_S)
+    desk.keys("ya")
+    complete(desk)
+    tools(desk, "stderr, 200 lines: noise 49999")
