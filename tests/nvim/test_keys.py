@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,6 +93,8 @@ PLUS = "vim.o.clipboard = 'unnamed'"
 NATIVE = [
     ("yap", ""),
     ("yaw", ""),
+    ("yas", ""),
+    ("yip", ""),
     ('ya"', ""),
     ("ya(", ""),
     ("yab", ""),
@@ -127,15 +130,65 @@ NATIVE = [
 
 @pytest.mark.parametrize(("keys", "setup"), NATIVE, ids=[f"{k} {s[:24]}".strip() for k, s in NATIVE])
 @pytest.mark.parametrize("row", [5, 8], ids=["text", "proposal"])
-def test_what_is_vims_stays_vims_while_something_waits(
-    plain: Child, bare: Child, keys: str, setup: str, row: int
+@pytest.mark.parametrize("waits", [True, False], ids=["waiting", "idle"])
+def test_what_is_vims_stays_vims_whether_something_waits_or_not(
+    plain: Child, bare: Child, keys: str, setup: str, row: int, waits: bool
 ) -> None:
     prepare(bare, row, 6, setup)
-    waiting(plain, row, 6, setup)
+    prepare(plain, row, 6, setup)
+    plain.lua("_G.asked = {}")
+    if waits:
+        plain.lua(WAIT)
     assert state_after(plain, keys) == state_after(bare, keys)
     assert plain.lua("return _G.asked") == []
     for nvim in (plain, bare):
         nvim.lua("for _, m in ipairs({ 'n', 'o' }) do vim.cmd(m .. 'mapclear') end")
+
+
+@pytest.mark.parametrize("keys", ["yap", "yaw", 'ya"', "ya(", "3yaw", '"ayap'])
+def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Child, keys: str) -> None:
+    prepare(bare, 5, 6)
+    waiting(plain, 5, 6)
+    for nvim in (plain, bare):
+        for key in keys:
+            nvim.keys(key)
+            time.sleep(0.06)  # the pause is what is tested: it is shorter than 'timeoutlen'
+        nvim.until_open()
+    assert plain.lua(STATE) == bare.lua(STATE)
+    assert plain.lua("return _G.asked") == []
+
+
+def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Child) -> None:
+    prepare(plain, 5)
+    plain.lua(WAIT.replace("{ 0, vim.api.nvim_buf_line_count(buf) }", "{ 6, 9 }"))
+    plain.command("split | 8")
+    plain.command("wincmd p")
+    plain.keys("yN<Esc>")
+    plain.until_open()
+    assert plain.lua("return _G.asked") == []
+    plain.command("wincmd p")
+    plain.keys("yN")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yN"]])
+    plain.command("only")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_typed_while_a_macro_is_recorded_decides_and_the_macro_does_not(plain: Child, key: str) -> None:
+    waiting(plain, 8)
+    plain.keys(f"qq{key}")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", key]], "the choice")
+    plain.keys("q")
+    plain.keys("@q<Esc>:<Esc>")
+    plain.until_open()
+    assert plain.lua("return _G.asked") == [["choose", key]]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_in_visual_mode_the_keys_are_vims(plain: Child, bare: Child, key: str) -> None:
+    prepare(bare, 8)
+    waiting(plain, 8)
+    assert state_after(plain, f"V{key}<Esc>") == state_after(bare, f"V{key}<Esc>")
+    assert plain.lua("return _G.asked") == []
 
 
 @pytest.mark.parametrize("key", KEYS)

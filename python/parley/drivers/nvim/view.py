@@ -16,7 +16,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.schema import decode_arguments
+from parley.tools.schema import check_arguments, decode_arguments
 from parley.turn.approval import Approvals, Lapse, LedgerView, Standing
 from parley.turn.choice import open_calls
 
@@ -146,10 +146,12 @@ def problems(sight: Sight) -> list[Problem]:
 def _approval(sight: Sight, call: Proposal | Broken) -> Problem | None:
     if isinstance(call, Broken):
         return None
+    tool = sight.catalogue.get(call.call.name) if sight.catalogue else None
+    if invalid := check_arguments(call.call.arguments, tool.input_schema if tool else {}):
+        return Problem(call.span.start, 0, "error", f"this call cannot run: {invalid}")
     if sight.standing(call) == "may have run":
         return Problem(call.span.start, 0, "warning", f"this call {MAY_HAVE_RUN}")
     if lapse := sight.lapsed(call):
-        tool = sight.catalogue.get(call.call.name) if sight.catalogue else None
         name = f"{tool.server}/{tool.name}" if tool else call.call.name
         message = CHANGED.format(shown(name), "remembered it" if lapse.remembered else "approved this call")
         return Problem(call.span.start, 0, "warning", message)

@@ -1,0 +1,115 @@
+"""What each choice key decides at each place of the cursor in each state of the calls: in a real Neovim."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from nvim.counting import furnish, until
+from nvim.harness import Child, child
+
+KEYS = ("yA", "ya", "yo", "yO", "yn", "yN")
+ROWS = {"another exchange": 1, "text": 11, "call 1": 13, "call 2": 14, "call 3": 15}
+"""Calls 1 and 2 are of one tool, 3 of another."""
+BEFORE = "💬: hello\n\n🤖:[Demo]\n\nHello.\n\n💬: call them\n\n🤖:[Demo]\n\nI call them.\n\n"
+
+ONE = {"call 1": "{0} - -", "call 2": "- {0} -", "call 3": "- - {0}"}
+ALL = dict.fromkeys(("text", "call 1", "call 2", "call 3"), "{0} {0} {0}")
+TOOL = {"call 1": "{0} {0} -", "call 2": "{0} {0} -", "call 3": "- - {0}"}
+AFTER_ONE = {"call 1": "{0} - -", "call 2": "yo {0} -", "call 3": "yo - {0}"}
+AFTER_ALL = dict.fromkeys(("text", "call 1", "call 2", "call 3"), "yo {0} {0}")
+AFTER_TOOL = {"call 1": "{0} {0} -", "call 2": "yo {0} -", "call 3": "yo - {0}"}
+REST_ONE = {"call 2": "ya {0} -", "call 3": "ya - {0}"}
+REST_ALL = dict.fromkeys(("text", "call 1", "call 2", "call 3"), "ya {0} {0}")
+
+MARKED = {"all are undecided": "- - -", "call 1 has its yes": "yo - -", "call 1 has its result": "ya - -"}
+TABLE: dict[str, dict[str, dict[str, str]]] = {
+    "all are undecided": {
+        "ya": ALL, "yA": ALL, "yo": ONE, "yO": TOOL, "yn": ONE, "yN": ALL,
+    },
+    "call 1 has its yes": {
+        "ya": AFTER_ALL, "yA": AFTER_ALL, "yo": AFTER_ONE, "yO": AFTER_TOOL, "yn": AFTER_ONE, "yN": AFTER_ALL,
+    },
+    "call 1 has its result": {
+        "ya": REST_ALL, "yA": REST_ALL, "yo": REST_ONE, "yO": REST_ONE, "yn": REST_ONE, "yN": REST_ALL,
+    },
+}  # fmt: skip
+"""The marks after a key; at a place that is not named nothing changes."""
+
+_number = count(1)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    home = tmp_path_factory.mktemp("choices")
+    furnish(home)
+    with child(home, env={"PARLEY_DEMO_PACE": "0"}) as nvim:
+        yield nvim
+
+
+def line(number: int, tool: str, mark: str = "") -> str:
+    call = {"index": number - 1, "id": f"call_{number}", "type": "function"}
+    call["function"] = {"name": tool, "arguments": json.dumps({"text": str(number)})}
+    return f"❓:{mark} `{json.dumps(call)}`\n"
+
+
+def waiting(nvim: Child, state: str) -> None:
+    """A chat of its own in which the calls are in a state."""
+    has_result = state == "call 1 has its result"
+    first = line(1, "note", "[ya]" if has_result else "")
+    result = "\n🛠️: [note][call_1]\n\n`noted`\n\n" if has_result else ""
+    nvim.command("silent! %bwipeout!")
+    nvim.command("messages clear")
+    text = BEFORE + first + result + line(2, "note") + line(3, "other")
+    nvim.edit(f"chat-{next(_number)}.md", text)
+    ready(nvim)
+    if state == "call 1 has its yes":
+        go(nvim, "call 1")
+        nvim.keys("yo")
+        comes(nvim, MARKED[state])
+        ready(nvim)
+
+
+def ready(nvim: Child) -> None:
+    """Return when the keys are there and nothing runs."""
+    wait = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)"
+    until(nvim, lambda: nvim.lua(wait), "the keys")
+
+
+def go(nvim: Child, place: str) -> None:
+    moved = 5 if "\U0001f6e0" in nvim.text() and place in ("call 2", "call 3") else 0
+    nvim.nvim.api.win_set_cursor(0, (ROWS[place] + moved, 0))
+
+
+def marks(nvim: Child) -> str:
+    lines = [each for each in nvim.lines() if each.startswith("❓:")]
+    return " ".join(each[3:5] if each[2] == "[" else "-" for each in lines)
+
+
+def comes(nvim: Child, expected: str) -> None:
+    until(nvim, lambda: marks(nvim) == expected, f"the marks {expected}")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", ROWS)
+@pytest.mark.parametrize("state", TABLE)
+def test_what_each_key_decides(desk: Child, state: str, place: str) -> None:
+    for key in KEYS:
+        waiting(desk, state)
+        before = desk.text()
+        go(desk, place)
+        expected = TABLE[state][key].get(place, "").format(key)
+        desk.keys(key)
+        if expected:
+            comes(desk, expected)
+        elif place == "another exchange":
+            desk.keys("<Esc>:<Esc>")
+            desk.until_open()
+        else:
+            until(desk, lambda: "put the cursor on its ❓ line" in desk.messages(), "the message")
+        if not expected:
+            assert desk.text() == before, key
+            assert marks(desk) == MARKED[state], key
