@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from parley import engine
@@ -64,18 +65,21 @@ class Sitting:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self.model: engine.Model | None = None
+        """Speaks instead of the demo model, where there is one."""
 
     def ports(self, path: Path) -> engine.Ports:
-        return self.home.ports(FileDocument(path), str(path), Listeners())
+        ports = self.home.ports(FileDocument(path), str(path), Listeners())
+        return replace(ports, model=self.model) if self.model else ports
 
     async def respond(self, path: Path) -> engine.End:
         """`:ParleyRespond` on the last exchange."""
         return await engine.run_turn(self.ports(path), self.home.resolve(None))
 
-    async def say_yes(self, path: Path) -> None:
-        """A yes to the first call of the file, and nothing after it."""
+    async def say_yes(self, path: Path, key: Choice = "ya") -> None:
+        """A yes on the first call of the file, and nothing after it."""
         at = proposals(path)[0].span.start
-        await engine.choose(self.ports(path), self.home.resolve(None), at, "ya", "key")
+        await engine.choose(self.ports(path), self.home.resolve(None), at, key, "key")
 
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
         """A key on the n-th call that waits, and what follows."""
