@@ -8,7 +8,7 @@ M.question = "💬"
 --- The folder of chats.
 ---@return string
 function M.dir()
-  local set = require("parley.host").settings().chat_dir
+  local set = require("parley.host").setting("chat_dir")
   if type(set) == "string" and set ~= "" then
     return vim.fs.normalize(vim.fn.fnamemodify(vim.fn.expand(set), ":p"))
   end
@@ -76,10 +76,15 @@ function M.all()
   return vim.tbl_map(H.introduction, vim.tbl_keys(H.attached))
 end
 
---- The settings have changed.
+--- The settings have changed: the keys, and what is a chat by its folder.
 function M.settings_changed()
   for buf in pairs(H.attached) do
     require("parley.keys").chat(buf)
+  end
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if not H.attached[buf] and vim.bo[buf].filetype == "markdown" then
+      M.opened(buf)
+    end
   end
 end
 

@@ -1,12 +1,22 @@
 --- The Python process: started when it is first needed, told things, never waited for.
 local M = {}
 
-local H = { channel = nil, queue = {}, agents = {}, stderr = {}, started = nil, ready = nil }
+local H = {
+  channel = nil,
+  told = nil,
+  waiting = {},
+  queue = {},
+  agents = {},
+  stderr = {},
+  started = nil,
+  ready = nil,
+}
 
 M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 
 --- The settings have changed.
 function M.setup()
+  H.told = nil
   M.mention("setup", H.greeting())
   if package.loaded["parley.chat"] then
     require("parley.chat").settings_changed()
@@ -108,15 +118,46 @@ function M.has_prompts(prompts)
   H.prompts, H.prompts_told = prompts, true
 end
 
---- Told by the host once it runs.
-function M.is_ready(agents)
-  H.agents, H.ready = agents, vim.uv.hrtime()
+--- Told by the host once it runs: the agents there are, and the settings that Lua heeds itself.
+function M.is_ready(agents, settings)
+  H.agents, H.told, H.ready = agents, settings, vim.uv.hrtime()
+  if package.loaded["parley.chat"] then
+    require("parley.chat").settings_changed()
+  end
+  H.act()
+end
+
+--- One of the settings that Lua heeds. Those of `setup` are known at once, those of the file of settings
+--- when the host has read it.
+function M.setting(name)
+  return (H.told or M.settings())[name]
+end
+
+--- Act when the settings are known: at once, unless there is a file of them that the host has yet to read.
+function M.when_ready(act)
+  local config = vim.env.XDG_CONFIG_HOME
+  config = config and config ~= "" and config or vim.fn.expand("~/.config")
+  local known = H.told or not vim.uv.fs_stat(vim.fs.joinpath(config, "parley", "config.toml"))
+  if known or not M.start() then
+    act()
+  else
+    table.insert(H.waiting, act)
+  end
 end
 
 --- For the health report: how the host is.
 function M.state()
   local ms = H.ready and H.started and (H.ready - H.started) / 1e6
   return { channel = H.channel, stderr = H.stderr, started_in_ms = ms }
+end
+
+--- Do what waited for the settings.
+function H.act()
+  local waiting = H.waiting
+  H.waiting = {}
+  for _, act in ipairs(waiting) do
+    act()
+  end
 end
 
 function H.tell(method, arguments)
@@ -210,6 +251,7 @@ function H.on_exit(channel, code)
     return
   end
   require("parley.chat").host_ended()
+  H.act() -- without the settings of the file, then
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
     local said = last and (": " .. last) or ""

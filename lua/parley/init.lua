@@ -18,7 +18,9 @@ M.given = {}
 --- Open a new chat in the folder of chats.
 ---@param topic? string
 function M.new(topic)
-  require("parley.chat").new(topic)
+  require("parley.host").when_ready(function()
+    require("parley.chat").new(topic)
+  end)
 end
 
 --- Move the exchange under the cursor one turn on.
@@ -79,7 +81,10 @@ end
 
 --- Pick a chat by its topic.
 function M.find()
-  require("parley.host").notify("find", { dir = require("parley.chat").dir() })
+  local host = require("parley.host")
+  host.when_ready(function()
+    host.notify("find", { dir = require("parley.chat").dir() })
+  end)
 end
 
 --- Write this chat as one HTML page that needs nothing else.

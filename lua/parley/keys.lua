@@ -190,7 +190,7 @@ function H.listen()
 end
 
 function H.settings()
-  local set = require("parley.host").settings().keys
+  local set = require("parley.host").setting("keys")
   return vim.tbl_extend("force", M.defaults, type(set) == "table" and set or {})
 end
 

@@ -15,7 +15,7 @@ from parley.engine import Conduct
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.prompted import MAX_TOKENS, PromptAsk
 from parley.models.template import Templates, builtin_templates, template_for
-from parley.settings import Agent, CallLimits, Provider, Settings, ToolMode
+from parley.settings import DEMO, Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
@@ -37,6 +37,21 @@ def agent_of(
     provider = wanted.get("provider", agent.provider)
     known = provider if settings.provider(provider) else agent.provider
     return replace(agent, provider=known, model=wanted.get("model", agent.model))
+
+
+def no_key(transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None) -> str:
+    """What to tell who talks to the demo model for want of a key; "" for whoever chose it or another."""
+    agent = agent_of(transcript, settings, environ, chosen)
+    wanted = read_front_matter(transcript.front_matter).keys
+    is_chosen = chosen or settings.agent or "agent" in wanted or "provider" in wanted
+    if is_chosen or agent.name != DEMO:
+        return ""
+    providers = (settings.provider(each.provider) for each in settings.all_agents())
+    keys = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
+    return (
+        f"no key is set, so the demo model answers. For another one set {' or '.join(keys)} and start again; "
+        "the agent Ollama needs none"
+    )
 
 
 def unknown_agent(transcript: Transcript, settings: Settings) -> str:

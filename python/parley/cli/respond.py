@@ -49,6 +49,8 @@ async def _respond(arguments: argparse.Namespace) -> int:
             f"{arguments.file} was not made here and asks for {wanted}: if that is what you want, "
             f"say --agent {home.agent_name(transcript, None)}"
         )
+    if hint := home.no_key(transcript, arguments.agent):
+        complain(hint)
     if arguments.agent == home.agent_name(transcript, None):
         home.confirm(transcript, arguments.file)
     ports = home.ports(document, arguments.file, Listeners(told.status, told.happened))

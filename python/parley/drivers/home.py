@@ -65,6 +65,7 @@ class Home:
         self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
         self._trust = trust
+        self._has_told_no_key = False
         self._project = Project(folder, self._trust_file)
         self._look_at_project()
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
@@ -119,6 +120,14 @@ class Home:
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
         """The name of the agent a chat talks to."""
         return self.agent(transcript, chosen).name
+
+    def no_key(self, transcript: Transcript, chosen: str | None) -> str:
+        """What to tell who talks to the demo model for want of a key, the first time; else ""."""
+        told = (
+            "" if self._has_told_no_key else conduct.no_key(transcript, self.settings, self.environ, chosen)
+        )
+        self._has_told_no_key = self._has_told_no_key or bool(told)
+        return told
 
     def unconfirmed(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
         """What a file that was not made here asks for, and the user has not agreed to; "" for nothing."""

@@ -80,6 +80,7 @@ class Chat:
             shot = await turn.document.read()
             if (refusal := self._refusal(shot)) is not None:
                 return engine.End("nothing", refusal)
+            self.editor.message(self.home.no_key(shot.transcript, self.chosen))
             if regenerate:
                 await engine.regenerate(turn.ports, self.home.agent_name(shot.transcript, self.chosen))
             return await engine.run_turn(turn.ports, self.resolve)

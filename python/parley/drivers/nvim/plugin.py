@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,8 @@ class Plugin:
             self.editor.spawn(before.close())
         for problem in problems:
             self.editor.message(problem, "warn")
-        self.editor.tell("ready", self.home.agents())
+        heeded_there = {"chat_dir": read.chat_dir, "keys": asdict(read.keys)}
+        self.editor.tell("ready", self.home.agents(), heeded_there)
 
     def _on_attach(self, buf: int, name: str) -> None:
         self.editor.spawn(self._attached(self._chat(buf, name)))
