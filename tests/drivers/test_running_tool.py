@@ -42,7 +42,7 @@ class Talker:
         self.after = after
         self.asked = list[Ask]()
 
-    async def stream(self, _: Provider, ask: Ask, *__: object) -> AsyncIterator[Event]:
+    async def once(self, _: Provider, ask: Ask) -> AsyncIterator[Event]:
         self.asked.append(ask)
         await asyncio.sleep(self.after)
         for piece in self.said:

@@ -127,7 +127,7 @@ class TurnPorts:
         said = list[str]()
         try:
             async with asyncio.timeout(status.SENTENCE_SECONDS):
-                events = self._wire.stream(self._provider(ask.provider), ask, lambda _: None)
+                events = self._wire.once(self._provider(ask.provider), ask)
                 async for event in recorded(events, ask, self._notes, FOR_STATUS):
                     if isinstance(event, TextDelta):
                         said.append(event.text)

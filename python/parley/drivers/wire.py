@@ -29,7 +29,7 @@ from parley.drivers.failures import (
 from parley.drivers.keys import key_of
 from parley.engine.ports import closing
 from parley.errors import ModelError
-from parley.models import anthropic, openai_chat, openai_responses
+from parley.models import anthropic, openai_chat, openai_responses, whole
 from parley.models.ask import Api, Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, Finished, RateLimits, joined
@@ -51,10 +51,11 @@ Tell: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One wire format: what makes a request, what reads its stream, where it is sent to."""
+    """One wire format: what makes a request, what reads its stream or its whole, where it is sent to."""
 
     request: Callable[[Ask], dict[str, Any]]
     decoder: Callable[[str, str], Decoder]
+    whole: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
     path: str
 
     def body(self, ask: Ask) -> dict[str, Any]:
@@ -67,9 +68,11 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
-    "anthropic": Format(anthropic.request, anthropic.Decoder, "/v1/messages"),
-    "chat": Format(openai_chat.request, openai_chat.Decoder, "/chat/completions"),
-    "responses": Format(openai_responses.request, openai_responses.Decoder, "/responses"),
+    "anthropic": Format(anthropic.request, anthropic.Decoder, whole.anthropic, "/v1/messages"),
+    "chat": Format(openai_chat.request, openai_chat.Decoder, whole.openai_chat, "/chat/completions"),
+    "responses": Format(
+        openai_responses.request, openai_responses.Decoder, whole.openai_responses, "/responses"
+    ),
 }
 
 
@@ -147,6 +150,12 @@ class Wire:
             else:
                 return
 
+    async def once(self, provider: Provider, ask: Ask) -> AsyncIterator[Event]:
+        """What the model says, in one piece; asked for once, since such a reply can be done without."""
+        async with closing(self._events(provider, self.settled(ask), streamed=False)) as events:
+            async for event in events:
+                yield event
+
     def _learned(self, ask: Ask) -> Ask:
         """Remember what was found out, for the life of this process."""
         if ask.api:
@@ -171,16 +180,17 @@ class Wire:
         with clock.standing_still() if error.status == _RATE_LIMITED else nullcontext():
             await self._sleep(wait)
 
-    async def _events(self, provider: Provider, ask: Ask) -> AsyncIterator[Event]:
+    async def _events(self, provider: Provider, ask: Ask, *, streamed: bool = True) -> AsyncIterator[Event]:
         form = wire_format(provider, ask)
+        body = form.body(ask) if streamed else whole.unstreamed(form.body(ask))
         client, secret, sdk = await self._client(provider)
         decoder, is_empty, kind = form.reader(ask), True, ""
         try:
-            async with _sent(client, sdk, form.path, form.body(ask)) as response:
+            async with _sent(client, sdk, form.path, body) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
-                async with closing(_payloads(response)) as arriving:
+                async with closing(_payloads(response) if streamed else _whole(response, form)) as arriving:
                     async for payloads in arriving:
                         is_empty = False
                         for event in joined(_events_of(payloads, decoder)):
@@ -248,21 +258,30 @@ async def _sent(client: Any, sdk: ModuleType, path: str, body: dict[str, Any]) -
         await stream.close()
 
 
-async def _payloads(response: Any) -> AsyncIterator[list[str]]:
+async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
     """The data of the server-sent events of a response, of those together that came together."""
     sse = SSE()
     async for chunk in response.aiter_bytes():
         if payloads := sse.feed(chunk):
-            yield payloads
+            yield map(decode_payload, payloads)
         if sse.done:
             return
     if payloads := sse.end():
-        yield payloads
+        yield map(decode_payload, payloads)
 
 
-def _events_of(payloads: Iterable[str], decoder: Decoder) -> Iterator[Event]:
+async def _whole(response: Any, form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
+    """What a reply in one piece would have been as a stream."""
+    reply = decode_payload((await response.aread()).decode("utf-8", "replace"))
+    try:
+        yield list(form.whole(reply))
+    except ValueError as error:
+        raise ModelError(f"The reply cannot be read: {error}", reason="a malformed reply") from error
+
+
+def _events_of(payloads: Iterable[Mapping[str, Any]], decoder: Decoder) -> Iterator[Event]:
     for payload in payloads:
-        yield from decoder.feed(decode_payload(payload))
+        yield from decoder.feed(payload)
         if decoder.wants_no_more:
             return
 

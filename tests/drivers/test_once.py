@@ -1,0 +1,49 @@
+"""A short reply in one piece, from the demo model's server by way of the real clients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.demo import server
+from parley.drivers.wire import Wire
+from parley.errors import ModelError
+from parley.models.ask import Ask
+from parley.models.events import Finished, TextDelta, Usage
+from parley.settings import Provider
+
+ASK = Ask(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
+PROVIDERS = {
+    "anthropic": Provider("here", "anthropic", api_key_command=("echo", "key")),
+    "chat": Provider("here", "openai", api="chat", api_key_command=("echo", "key")),
+    "responses": Provider("here", "openai", api="responses", api_key_command=("echo", "key")),
+}
+
+
+async def no_demo() -> str:
+    raise AssertionError("no built-in provider is asked")
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
+    async with await server.start(pace=0) as demo:
+        base = demo.url if form == "anthropic" else f"{demo.url}/v1"
+        wire = Wire({}, no_demo)
+        events = [e async for e in wire.once(replace(PROVIDERS[form], base_url=base), ASK)]
+        await wire.close()
+        ((_, body),) = demo.requests
+    assert body["stream"] is False
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "a short reply"
+    assert [e.reason for e in events if isinstance(e, Finished)] == ["complete"]
+    assert [e.output for e in events if isinstance(e, Usage)][-1] > 0
+
+
+async def test_what_fails_is_not_tried_again() -> None:
+    wire = Wire({}, no_demo)
+    nowhere = Provider("here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key"))
+    with pytest.raises(ModelError):
+        async for _ in wire.once(nowhere, ASK):
+            pass
+    await wire.close()
