@@ -134,3 +134,18 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
     assert ("thinking" in world.server.requests[0]) == (model == "claude-sonnet-5-5")
     assert "reasoning_effort" not in world.server.requests[0]
     await wire.close()
+
+
+async def test_a_proxy_of_the_environment_is_asked_for_hosts_elsewhere_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", world.server.url)
+    wire, ask = fresh(world), Ask(QUESTION, 0, "faulty", "m")
+    world.server.plan(Response(SAYS["chat"]("Whole")))
+    far = world.provider("chat", base_url="http://models.example/v1")
+    assert await said(wire, far, ask) == [TextDelta("Whole")]
+    assert world.server.paths == ["http://models.example/v1/chat/completions"]
+    world.server.plan(Response(SAYS["chat"]("Whole")))
+    assert await said(wire, world.provider("chat"), ask) == [TextDelta("Whole")]
+    assert world.server.paths == [CHAT]
+    await wire.close()

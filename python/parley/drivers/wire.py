@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
+from ipaddress import ip_address
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -226,6 +227,8 @@ class Wire:
                 base_url=url,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
+                # A proxy of the environment cannot know what runs on this machine: Ollama, the demo.
+                http_client=sdk.DefaultAsyncHttpxClient(trust_env=False) if _is_here(url) else None,
             )
         except httpx2.InvalidURL as error:
             raise broken_off(provider, error, secret) from error
@@ -240,6 +243,15 @@ class Wire:
         """Close all connections."""
         clients, self._clients = list(self._clients.values()), {}
         await asyncio.gather(*(client.close() for client, _ in clients), return_exceptions=True)
+
+
+def _is_here(url: str | None) -> bool:
+    """Whether an address is on this machine."""
+    host = import_module("httpx2").URL(url or "").host
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @asynccontextmanager
