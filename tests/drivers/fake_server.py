@@ -28,7 +28,13 @@ ASKED = {
         },
     ),
     "roots": ("roots/list", {}),
-    "sample": ("sampling/createMessage", {"messages": [], "maxTokens": 1}),
+    "sample": (
+        "sampling/createMessage",
+        {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "say: so be it"}}],
+            "maxTokens": 50,
+        },
+    ),
 }
 extra: list[str] = []
 calls: dict[str, object] = {}

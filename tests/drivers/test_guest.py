@@ -15,9 +15,13 @@ from pydantic import BaseModel
 from drivers.hubs import MOCK, fake, heard, hub_of, only, served, tool_of
 from parley.chat.references import Brought, Resource
 from parley.drivers.asked import Left
+from parley.drivers.home import Home
 from parley.drivers.hub import Hub
+from parley.drivers.ledger import LedgerFile
 from parley.drivers.references import FileReferences
+from parley.drivers.sampling import conversation
 from parley.errors import ServerError
+from parley.settings import Mcp, Settings
 from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
@@ -134,18 +138,25 @@ async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
 
 
 async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
-    async with hub_of(fake("--more")) as hub:
+    async with hub_of(fake("--more", roots=False)) as hub:
         for name in ("ask", "roots", "sample"):
             reply = json.loads((await hub.call(await tool_of(hub, name), {})).text)
             assert reply["message"].endswith("not supported")
         await heard(hub, "offered {}")
 
 
-async def test_a_server_that_may_know_it_is_told_the_working_directory(tmp_path: Path) -> None:
-    hub = Hub({"fake": fake("--more", roots=True)}, folder=lambda: tmp_path)
+async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
+    hub = Hub({"fake": fake("--more")}, folder=lambda: tmp_path)
     reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
     assert reply == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
     await hub.close()
+
+
+@pytest.mark.parametrize("argument", ["{}", "--folder={}"])
+async def test_a_server_whose_arguments_name_a_folder_is_told_no_other(tmp_path: Path, argument: str) -> None:
+    async with hub_of(fake("--more", argument.format(tmp_path))) as hub:
+        reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
+        assert reply["message"].endswith("not supported")
 
 
 async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
@@ -159,6 +170,25 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
         assert (await hub.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed
         form.thought.set()
         assert (await asking).status == "ok"
+
+
+async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
+    servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
+    home = Home(Settings(agent="Demo", mcp=Mcp(servers)), {}, LedgerFile(tmp_path / "ledger.db"))
+    try:
+        reply = json.loads((await home.hub.call(await tool_of(home.hub, "may__sample"), {})).text)
+        assert reply["content"] == {"text": "so be it", "type": "text"}
+        assert reply["stopReason"] == "endTurn"
+        reply = json.loads((await home.hub.call(await tool_of(home.hub, "not__sample"), {})).text)
+        assert reply["message"].endswith("not supported")
+    finally:
+        await home.close()
+
+
+@pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
+def test_what_asks_the_model_nothing_is_refused(messages: list[tuple[str, str]]) -> None:
+    with pytest.raises(ServerError, match="has to end with a text of the user"):
+        conversation(messages)
 
 
 class Colour(BaseModel):
@@ -189,7 +219,7 @@ def asking_server() -> MCPServer:
 async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_same_way(tmp_path: Path) -> None:
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
-        server = ServerSettings("web", url=url, roots=True)
+        server = ServerSettings("web", url=url)
         hub = Hub({"web": server}, asker=form, folder=lambda: tmp_path)
         assert await hub.call(await tool_of(hub, "paint"), {}) == Outcome("ok", "painted blue")
         assert form.asked == [("web", "Which colour?", ["colour"])]
@@ -202,7 +232,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
 
 async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
     async with served([], mcp=asking_server()) as url:
-        hub = Hub({"web": ServerSettings("web", url=url)})
+        hub = Hub({"web": ServerSettings("web", url=url, roots=False)})
         for name in ("paint", "look"):
             assert (await hub.call(await tool_of(hub, name), {})).status == "error"
         assert only(hub).state == "ready"

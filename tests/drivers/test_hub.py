@@ -389,3 +389,15 @@ async def test_closing_in_the_middle_of_a_start_leaves_nothing() -> None:
         await until(lambda: any(status.stderr for status in hub.status()))
         await hub.close()
         assert len((await catalogue).tools) in (0, 7)
+
+
+async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> None:
+    seen = list[dict[str, str]]()
+    async with served(seen) as url:
+        web = ServerSettings("web", url=url, token_command=("echo", "printed-token"))
+        async with hub_of(web) as hub:
+            assert (await hub.catalogue()).get("web_search")
+            assert {headers.get("authorization") for headers in seen} == {"Bearer printed-token"}
+        async with hub_of(replace(web, token_command=("false",))) as hub:
+            await hub.catalogue()
+            assert only(hub).error == "mcp.servers.web.token_command: false printed no key"

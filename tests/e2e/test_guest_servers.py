@@ -169,7 +169,7 @@ async def test_a_form_is_filled_in(desk: Desk) -> None:
 
 
 async def test_a_server_that_may_know_it_works_in_the_working_directory(desk: Desk) -> None:
-    server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"), roots=True)
+    server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
     hub = Hub({"guest": server}, folder=lambda: desk.folder)
     await ready(hub)
     await heard(hub, "Updated allowed directories from MCP roots")  # it asks after it is ready

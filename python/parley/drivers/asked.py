@@ -1,30 +1,43 @@
-"""What MCP servers ask of us while they work: a form for the user, and the directory the user works in.
+"""What MCP servers ask of us while they work: a form, the user's working directory, a reply of the model.
 
 What nobody here can answer is not offered to them, and refused if they ask all the same. That goes for
-sampling, too: no server makes our model talk. The same answers serve requests of older servers and what a
-server of revision 2026-07-28 requires before it goes on.
+sampling, too, for every server that its settings do not allow to have the model talk. The same answers serve
+requests of older servers and what a server of revision 2026-07-28 requires before it goes on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.drivers.clock import Clock
-from parley.tools.results import visible
+from parley.drivers.sampling import Said, Wanted
+from parley.errors import ParleyError
+from parley.tools.results import result_text, visible
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
-    from mcp_types import ElicitRequestParams, ElicitResult, ErrorData, ListRootsResult
+    from mcp_types import (
+        CreateMessageRequestParams,
+        CreateMessageResult,
+        ElicitRequestParams,
+        ElicitResult,
+        ErrorData,
+        ListRootsResult,
+    )
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
 """How a form is left that is not filled in: the user says no, or goes away from it."""
+
+
+Sample: TypeAlias = Callable[[Wanted], Awaitable[Said]]
+"""The model, as somebody who replies; raises ParleyError."""
 
 
 class Asker(Protocol):
@@ -47,13 +60,16 @@ class Answers:
 
     asker: Asker | None
     folder: Callable[[], Path]
+    sample: Sample | None = None
 
     def callbacks(self, settings: ServerSettings, clock: Clock) -> dict[str, Any]:
         """What the SDK's client is to call; what is left out is not offered to the server."""
         found: dict[str, Any] = {}
         if self.asker is not None:
             found["elicitation_callback"] = _form(self.asker, settings.name, clock)
-        if settings.roots:
+        if settings.sampling and self.sample is not None:
+            found["sampling_callback"] = _sampled(self.sample, clock)
+        if _may_know_folder(settings):
             found["list_roots_callback"] = self._roots
         return found
 
@@ -64,8 +80,46 @@ class Answers:
         return ListRootsResult.model_validate({"roots": [Root.model_validate(_root(folder))]})
 
 
+def _may_know_folder(settings: ServerSettings) -> bool:
+    """As it is set; else unless the arguments name a folder, which servers forget over what they are told."""
+    if settings.roots is not None:
+        return settings.roots
+    base = Path(settings.cwd or ".")
+    named = (each.rpartition("=")[2] for each in settings.args)
+    return not any(("/" in each or each in (".", "..")) and (base / each).is_dir() for each in named)
+
+
 def _root(folder: Path) -> dict[str, str]:
     return {"uri": folder.as_uri(), "name": folder.name}
+
+
+def _sampled(sample: Sample, clock: Clock) -> Callable[..., Any]:
+    async def reply(
+        _: ClientRequestContext, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | ErrorData:
+        from mcp_types import INTERNAL_ERROR, CreateMessageResult, ErrorData, TextContent
+
+        try:
+            wanted = Wanted(
+                [(message.role, _text(message.content)) for message in params.messages],
+                params.system_prompt or "",
+                params.max_tokens,
+                params.temperature,
+            )
+            with clock.standing_still():
+                said = await sample(wanted)
+        except ParleyError as error:
+            return ErrorData(code=INTERNAL_ERROR, message=str(error))
+        content = TextContent(type="text", text=said.text)
+        reason = "maxTokens" if said.cut else "endTurn"
+        return CreateMessageResult(role="assistant", content=content, model=said.model, stop_reason=reason)
+
+    return reply
+
+
+def _text(content: Any) -> str:
+    blocks = content if isinstance(content, list) else [content]
+    return result_text([block.model_dump(mode="json", by_alias=True) for block in blocks])
 
 
 def _form(asker: Asker, server: str, clock: Clock) -> Callable[..., Any]:

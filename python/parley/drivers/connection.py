@@ -16,6 +16,7 @@ from parley.drivers import lines
 from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
+from parley.drivers.keys import SilentError, printed
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
@@ -56,7 +57,7 @@ class Connector:
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(self._server(filled, tail, watch))
             me = Implementation(name="parley", version=_version())
-            answers = self._answers.callbacks(settings, watch.clock)
+            answers = self._answers.callbacks(filled, watch.clock)
             try:
                 client = await stack.enter_async_context(
                     Client(server, message_handler=hear, client_info=me, **answers)
@@ -126,12 +127,22 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
 
     tail.lines.clear()
     client = httpx2.AsyncClient(
-        headers=dict(settings.headers),
+        headers={**settings.headers, **await _token(settings)},
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
         event_hooks={"response": [note]},
     )
     async with client:
         yield streamable_http_client(settings.url or "", http_client=client)
+
+
+async def _token(settings: ServerSettings) -> dict[str, str]:
+    """The header with what the server's command for tokens prints; none without such a command."""
+    if not settings.token_command:
+        return {}
+    try:
+        return {"Authorization": f"Bearer {await printed(settings.token_command)}"}
+    except SilentError as error:
+        raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
 
 
 async def _listen(client: "Client", watch: Watch) -> None:

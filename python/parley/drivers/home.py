@@ -22,6 +22,7 @@ from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
 from parley.drivers.project import Project
 from parley.drivers.prompting import Prompting
 from parley.drivers.references import FileReferences
+from parley.drivers.sampling import Sampler
 from parley.drivers.turns import TurnPorts
 from parley.drivers.wire import Wire, warm
 from parley.models.attempts import Attempts
@@ -54,6 +55,8 @@ class Home:
         """
         self.settings = self._own = settings
         self.environ = environ
+        self.wire = Wire(environ, self._demo_url)
+        self._rate = RateWindow(settings.safety.rate_limit_per_minute)
         self.hub = Hub(
             {},
             environ=environ,
@@ -61,14 +64,13 @@ class Home:
             patience_s=settings.mcp.patience_s,
             asker=asker,
             folder=folder,
+            sample=Sampler(self.wire, self._rate, self._sampled).sample,
         )
-        self.wire = Wire(environ, self._demo_url)
         self._ledger = ledger
         self._trust = trust
         self._has_told_no_key = False
         self._project = Project(folder, self._trust_file)
         self._look_at_project()
-        self._rate = RateWindow(settings.safety.rate_limit_per_minute)
         wanted = settings.prompt_tools
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
         self._prompting = Prompting(attempts, wanted.records, patience)
@@ -193,6 +195,11 @@ class Home:
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""
         return self.settings.provider(name) or Provider(name)
+
+    def _sampled(self) -> tuple[Agent, Provider]:
+        """Who replies to servers: nobody knows for which chat they ask."""
+        agent = self.settings.default_agent(self.environ)
+        return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
         """Begin in a thread what takes long: to import the SDKs that a turn of this agent needs."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from parley.drivers.asked import Answers, Asker
+from parley.drivers.asked import Answers, Asker, Sample
 from parley.drivers.clock import Clock
 from parley.drivers.connection import Connector
 from parley.drivers.contact import Progress
@@ -32,7 +32,8 @@ class Hub:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
     `patience_s` is how long a slow server may hold up the catalogue: what comes later is in the next one.
-    `asker` is who fills in forms of servers, None if nobody does; `folder` says where the user works.
+    `asker` is who fills in forms of servers, `sample` who replies to those that may have the model talk, None
+    if nobody does; `folder` says where the user works.
     """
 
     def __init__(
@@ -44,11 +45,15 @@ class Hub:
         patience_s: float = PATIENCE_S,
         asker: Asker | None = None,
         folder: Callable[[], Path] = Path.cwd,
+        sample: Sample | None = None,
     ) -> None:
         self._patience_s = patience_s
         self._reaper = Reaper()
         self._connector = Connector(
-            os.environ if environ is None else environ, self._reaper, Answers(asker, folder), max_bytes
+            os.environ if environ is None else environ,
+            self._reaper,
+            Answers(asker, folder, sample),
+            max_bytes,
         )
         self._owners: dict[str, Owner] = {}
         self._ending: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""Where the keys of providers come from: a variable, or a command that prints one.
+"""Where keys come from: a variable, or a command that prints one.
 
 Knows no provider by name; a key is in no error, log or argument list.
 """
@@ -6,7 +6,7 @@ Knows no provider by name; a key is in no error, log or argument list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from parley.drivers.failures import no_key
 from parley.settings import Provider
@@ -15,27 +15,24 @@ WAIT_S = 30.0
 """A command may have to ask for a passphrase."""
 
 
+class SilentError(Exception):
+    """No key is to be had from a variable or command; the text says why."""
+
+
 async def key_of(provider: Provider, environ: Mapping[str, str]) -> str:
     """The key; "" for a provider that names neither variable nor command, since it needs none."""
-    if provider.api_key_command:
-        return _sound(provider, await _printed(provider))
-    if not provider.api_key_env:
-        return ""
-    return _sound(provider, environ.get(provider.api_key_env, ""))
+    try:
+        if provider.api_key_command:
+            return await printed(provider.api_key_command)
+        if not provider.api_key_env:
+            return ""
+        return _sound(environ.get(provider.api_key_env, ""))
+    except SilentError as error:
+        raise no_key(provider, str(error)) from error
 
 
-def _sound(provider: Provider, key: str) -> str:
-    """The key without the newline that files and commands put behind it."""
-    key = key.strip()
-    if not key:
-        raise no_key(provider)
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise no_key(provider, "what is there is no single word of ASCII characters")
-    return key
-
-
-async def _printed(provider: Provider) -> str:
-    command = provider.api_key_command or ()
+async def printed(command: Sequence[str]) -> str:
+    """The key that a command prints. Raises SilentError where it prints none."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -44,15 +41,25 @@ async def _printed(provider: Provider) -> str:
             stderr=asyncio.subprocess.DEVNULL,
         )
     except (OSError, ValueError) as error:
-        raise no_key(provider, f"{command[0]}: {type(error).__name__}") from error
+        raise SilentError(f"{command[0]}: {type(error).__name__}") from error
     try:
-        printed, _ = await asyncio.wait_for(process.communicate(), WAIT_S)
+        text, _ = await asyncio.wait_for(process.communicate(), WAIT_S)
     except TimeoutError as error:
-        raise no_key(provider, f"{command[0]} did not end within {WAIT_S:g} seconds") from error
+        raise SilentError(f"{command[0]} did not end within {WAIT_S:g} seconds") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    if process.returncode or not printed.strip():
-        raise no_key(provider, f"{command[0]} printed no key")
-    return printed.decode("utf-8", "replace")
+    if process.returncode or not text.strip():
+        raise SilentError(f"{command[0]} printed no key")
+    return _sound(text.decode("utf-8", "replace"))
+
+
+def _sound(key: str) -> str:
+    """The key without the newline that files and commands put behind it."""
+    key = key.strip()
+    if not key:
+        raise SilentError
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SilentError("what is there is no single word of ASCII characters")
+    return key

@@ -25,7 +25,8 @@ class ServerSettings:
     """One server: `builtin` (the mock server, in this process), or a command (stdio), or a url (HTTP).
 
     `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
-    know the working directory.
+    know the working directory; None leaves that to whether its arguments name a folder of their own.
+    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url.
     """
 
     name: str
@@ -41,7 +42,9 @@ class ServerSettings:
     timeout_s: float = 60.0
     start_timeout_s: float = 30.0
     trusted: bool = False
-    roots: bool = False
+    roots: bool | None = None
+    sampling: bool = False
+    token_command: tuple[str, ...] = ()
     builtin: bool = False
 
     @property

@@ -1,0 +1,93 @@
+"""Replies of the model to servers that may ask for them: texts in, a text out, within the rate limit.
+
+Knows the user's agent; whether a server may ask at all is said in its settings, and what it asks in over MCP
+another module knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from parley.chat.grammar import fit
+from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
+from parley.drivers.wire import Wire
+from parley.errors import ServerError
+from parley.models.ask import Ask, ThinkingSettings
+from parley.models.events import Finished, TextDelta
+from parley.settings import Agent, Provider
+from parley.turn.rate import RateWindow
+
+MOST_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a server asks: (role, text) in turn, from user to user."""
+
+    messages: Sequence[tuple[str, str]]
+    system: str = ""
+    max_tokens: int = MOST_TOKENS
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model says."""
+
+    text: str
+    model: str
+    cut: bool = field(default=False)
+
+
+class Sampler:
+    """One for each process; `agent` is who is asked, with its provider."""
+
+    def __init__(self, wire: Wire, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]) -> None:
+        self._wire = wire
+        self._rate = rate
+        self._agent = agent
+
+    async def sample(self, wanted: Wanted) -> Said:
+        """The reply. Raises ServerError for what cannot be asked, ModelError as the provider fails."""
+        agent, provider = self._agent()
+        transcript = conversation(wanted.messages)
+        ask = Ask(
+            transcript=transcript,
+            at=len(transcript.exchanges) - 1,
+            provider=provider.name,
+            model=agent.model,
+            system=fit(wanted.system),
+            max_tokens=max(1, min(wanted.max_tokens, MOST_TOKENS)),
+            temperature=wanted.temperature,
+            thinking=ThinkingSettings(enabled=False),
+            tools_on=False,
+            official=provider.official,
+        )
+        now = asyncio.get_running_loop().time
+        while (seconds := self._rate.wait(now())) > 0:  # noqa: ASYNC110 - it is known when there is room
+            await asyncio.sleep(seconds)
+        self._rate.take(now())
+        said, cut = list[str](), False
+        async for event in self._wire.stream(provider, ask, lambda _: None):
+            if isinstance(event, TextDelta):
+                said.append(event.text)
+            elif isinstance(event, Finished):
+                cut = event.reason == "length"
+        return Said("".join(said), agent.model, cut)
+
+
+def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:
+    """The messages as a chat whose last question is open. Raises ServerError where they are none."""
+    exchanges = list[Exchange]()
+    for role, text in messages:
+        parts = tuple(Text(each) for each in (fit(text).strip(),) if each)
+        if role == "user":
+            exchanges.append(Exchange(Question(parts)))
+        elif exchanges:
+            last = exchanges.pop()
+            exchanges.append(Exchange(last.question, (*last.answers, Answer(None, parts))))
+    if not exchanges or exchanges[-1].answers or exchanges[-1].question == Question():
+        raise ServerError("what is asked has to end with a text of the user")
+    return Transcript(tuple(exchanges))
