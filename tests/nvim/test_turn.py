@@ -353,6 +353,27 @@ def test_a_file_that_a_question_names_is_brought_from_neovims_folder(nvim: Child
     assert "brought along" in nvim.text()
 
 
+def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tmp_path: Path) -> None:
+    (tmp_path / "far.txt").write_text("from far away\n", encoding="utf-8")
+    nvim.command(f"cd {nvim.home}")
+    nvim.lua("""
+        _G.plain_select, _G.answer = vim.ui.select, 2
+        vim.ui.select = function(items, opts, done)
+          _G.prompt = opts.prompt
+          done(items[_G.answer], _G.answer)
+        end
+    """)
+    ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
+    complete(nvim)
+    assert "outside the working directory: not read" in nvim.text()
+    assert f"Read {tmp_path}/far.txt into the chat?" in nvim.lua("return _G.prompt")
+    nvim.lua("_G.answer = 1")
+    ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
+    complete(nvim)
+    assert "from far away" in nvim.text()
+    nvim.lua("vim.ui.select = _G.plain_select")
+
+
 def test_thinking_is_folded_when_it_is_done_and_stays_as_the_user_has_it(nvim: Child) -> None:
     thought = "\U0001f9e0:[demo:demo sig]\n> one\n> two\n\nanswer\n"
     nvim.edit("thought.md", f"{MARKER} ask\n\n\U0001f916:[Demo]\n\n{thought}\n{MARKER} say: next\n")

@@ -6,7 +6,7 @@ Everything in it starts when it is first needed; one home serves all chats of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
 from parley.drivers.project import Project
 from parley.drivers.prompting import Prompting
-from parley.drivers.references import FileReferences
+from parley.drivers.references import FileReferences, nobody_asked
 from parley.drivers.sampling import Sampler
 from parley.drivers.turns import TurnPorts
 from parley.drivers.wire import Wire, warm
@@ -47,10 +47,12 @@ class Home:
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
         asker: Asker | None = None,
+        may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         patience: int | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
+        `may_read` asks about a file outside of the working directory that a question refers to.
         `patience` is `Prompting`'s: only where what is shown can be taken back.
         """
         self.settings = self._own = settings
@@ -69,6 +71,7 @@ class Home:
         self._ledger = ledger
         self._trust = trust
         self._has_told_no_key = False
+        self._may_read = may_read
         self._project = Project(folder, self._trust_file)
         self._look_at_project()
         wanted = settings.prompt_tools
@@ -188,9 +191,8 @@ class Home:
             self.settings,
             self._prompting,
         )
-        return engine.Ports(
-            document, turn, turn, ledger, world, FileReferences(folder, self.hub.read_resource)
-        )
+        references = FileReferences(folder, self.hub.read_resource, self._may_read)
+        return engine.Ports(document, turn, turn, ledger, world, references)
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""

@@ -27,6 +27,7 @@ from parley.drivers.nvim.prompts import full_name, insert_prompt
 from parley.drivers.nvim.questions import Questions
 from parley.drivers.nvim.servers import ServersPage
 from parley.drivers.nvim.trusting import Trusting
+from parley.drivers.nvim.view import shown
 from parley.errors import ParleyError
 
 if TYPE_CHECKING:
@@ -92,6 +93,12 @@ class Plugin:
             for chat in waiting:
                 chat.waits_for("")
 
+    async def _may_read(self, path: Path) -> bool:
+        """Ask whether a question brings in a file that is outside of the working directory."""
+        question = f"Read {shown(str(path))} into the chat? It is outside of the working directory."
+        with self._waiting(question):
+            return await self.questions.select(question, ["Yes, this once", "No"]) == 0
+
     # --- Messages: what follows `_on_` is the name ---
 
     def _on_setup(self, settings: dict[str, Any], log: str) -> None:
@@ -101,7 +108,14 @@ class Plugin:
         log_to(Path(log), os.environ)
         read, problems = load_settings(os.environ, settings)
         asker = Forms(self.questions, self._waiting)
-        home = Home(read, os.environ, folder=lambda: self.folder, asker=asker, patience=PATIENCE)
+        home = Home(
+            read,
+            os.environ,
+            folder=lambda: self.folder,
+            asker=asker,
+            may_read=self._may_read,
+            patience=PATIENCE,
+        )
         before, self._home = self._home, home
         for chat in self.chats.values():
             chat.home = self._home
