@@ -48,10 +48,9 @@ def no_key(transcript: Transcript, settings: Settings, environ: Mapping[str, str
         return ""
     providers = (settings.provider(each.provider) for each in settings.all_agents())
     keys = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
-    return (
-        f"no key is set, so the demo model answers. For another one set {' or '.join(keys)} and start again; "
-        "the agent Ollama needs none"
-    )
+    *others, last = keys
+    named = f"{', '.join(others)} or {last}" if others else last
+    return f"no key is set: this is the demo model. Set {named} for another"
 
 
 def unknown_agent(transcript: Transcript, settings: Settings) -> str:

@@ -327,6 +327,13 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     assert said[-1] == ""
     usage = nvim.nvim.current.buffer.vars["parley_usage"]
     assert usage["last"]["output"] > 0
+    assert set(usage["last"]) == set(usage["chat"]) == {"input", "output", "cached", "thinking"}
+    assert usage["limits"] == {
+        "limit-requests": "1000",
+        "remaining-requests": "999",
+        "requests-limit": "1000",
+        "requests-remaining": "999",
+    }
     assert "Demo" in nvim.lua("return require('parley').status()")
 
 

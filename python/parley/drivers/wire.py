@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from ipaddress import ip_address
 from types import ModuleType
@@ -28,16 +28,16 @@ from parley.drivers.failures import (
     rate_limits,
 )
 from parley.drivers.keys import key_of
+from parley.drivers.learned import Learned
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses, whole
-from parley.models.ask import Api, Ask
+from parley.models.ask import Ask
 from parley.models.decoder import Decoder
-from parley.models.events import Aside, Event, Finished, RateLimits, joined
+from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.prompted import reading, worded
-from parley.models.refusals import amended
 from parley.models.sse import SSE, decode_payload
-from parley.models.thinking import prefers_responses, unsupported_thinking
+from parley.models.thinking import prefers_responses
 from parley.settings import Provider
 
 IDLE_S = 60.0
@@ -108,14 +108,11 @@ class Wire:
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[Provider, tuple[Any, str]] = {}
-        self._apis: dict[tuple[str, str], Api] = {}
-        self._windows: dict[tuple[str, str], int] = {}
-        self._told = set[str]()
+        self._learned = Learned()
 
     def settled(self, ask: Ask) -> Ask:
         """The request as its provider was found to want it for this model."""
-        known = ask.provider, ask.model
-        return replace(ask, api=self._apis.get(known, ask.api), window=self._windows.get(known, ask.window))
+        return self._learned.settled(ask)
 
     async def stream(
         self, provider: Provider, ask: Ask, tell: Tell, clock: Clock | None = None
@@ -127,22 +124,21 @@ class Wire:
         while a rate limit of the provider is waited for.
         """
         tries, said, ask = 0, False, self.settled(ask)
-        if (told := unsupported_thinking(ask.model, ask.thinking)) and told not in self._told:
-            self._told.add(told)
-            yield Aside(told)
+        for told in self._learned.news(ask):
+            yield told
         while True:
             try:
                 async with closing(self._events(provider, ask)) as events:
                     async for event in events:
                         said = said or not isinstance(event, RateLimits)
-                        self._learn_from(event, ask)
+                        self._learned.heed(event, ask)
                         yield event
             except ModelError as error:
                 if said:
                     raise
                 api = _api(provider, ask) if provider.api == "auto" else ""
-                if other := amended(ask, api, error.status, error.said):
-                    ask = self._learned(other.ask)
+                if other := self._learned.amended(ask, api, error):
+                    ask = other.ask
                     if other.aside:
                         yield Aside(other.aside)
                     continue
@@ -156,19 +152,6 @@ class Wire:
         async with closing(self._events(provider, self.settled(ask), streamed=False)) as events:
             async for event in events:
                 yield event
-
-    def _learned(self, ask: Ask) -> Ask:
-        """Remember what was found out, for the life of this process."""
-        if ask.api:
-            self._apis[ask.provider, ask.model] = ask.api
-        if ask.window:
-            self._windows[ask.provider, ask.model] = ask.window
-        return ask
-
-    def _learn_from(self, event: Event, ask: Ask) -> None:
-        """The next request will be smaller than one that left no room for its reply."""
-        if event == Finished("context") and (narrow := ask.narrowed()):
-            self._learned(narrow)
 
     async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: Clock) -> None:
         """Wait until a failed request may be sent again; raises the error where it should not be."""
