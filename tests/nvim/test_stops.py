@@ -147,6 +147,12 @@ ANSWERED: dict[str, Done] = {
         ["error", "ok", "ok"],
         ["fail failed", "GOOGL", "waited 0.1 s"],
     ),
+    "a call without an answer beside others": Done(
+        f'call slow {{"seconds": 600}}, {SEARCH}',
+        ["error", "ok"],
+        ["gave no answer within 4 s", "GOOGL"],
+        {"mcp": {"servers": {"extra": EXTRA | {"timeout_s": 4}}}},
+    ),
 }
 
 
