@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jumping import run
+from parley.chat import references
 from parley.chat.reader import parse
 from parley.drivers.clock import Clock
 from parley.drivers.contact import Progress, Watch
+from parley.drivers.files import TextDocument
+from parley.drivers.home import Home
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import LedgerFile
 from parley.drivers.owner import Owner
@@ -154,6 +158,24 @@ def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float
 
 async def nothing() -> None:
     """There is nothing to prepare."""
+
+
+def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) -> None:
+    async def think(_: Path) -> bool:
+        await asyncio.sleep(DAY)
+        return True
+
+    async def work() -> tuple[list[str], float]:
+        home = Home(Settings(), {}, LedgerFile(None), may_read=think)
+        inside = tmp_path / "inside"
+        ports = home.ports(TextDocument("", 0), "chat.md", Listeners(), lambda: inside)
+        brought = await ports.references.bring(references.Path(str(tmp_path / "note.txt")))
+        await home.close()
+        return [each.text for each in brought], ports.world.now()
+
+    (tmp_path / "note.txt").write_text("outside", encoding="utf-8")
+    (tmp_path / "inside").mkdir()
+    assert run(work()) == (["outside"], 0)
 
 
 class Talker:

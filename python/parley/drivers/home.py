@@ -191,7 +191,12 @@ class Home:
             self.settings,
             self._prompting,
         )
-        references = FileReferences(folder, self.hub.read_resource, self._may_read)
+
+        async def may_read(path: Path) -> bool:
+            with clock.standing_still():
+                return await self._may_read(path)
+
+        references = FileReferences(folder, self.hub.read_resource, may_read)
         return engine.Ports(document, turn, turn, ledger, world, references)
 
     def provider(self, name: str) -> Provider:
