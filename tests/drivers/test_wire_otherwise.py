@@ -11,11 +11,15 @@ from drivers.weather import QUESTION, Provided, World
 from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import SAYS, STREAM, Response, event
 from parley.chat.reader import parse
+from parley.drivers.files import TextDocument
+from parley.drivers.home import Home
+from parley.drivers.ledger import LedgerFile
 from parley.drivers.wire import Wire
-from parley.engine import End
+from parley.drivers.world import Listeners
+from parley.engine import End, run_turn
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Aside, Event, RateLimits, TextDelta
-from parley.settings import Provider
+from parley.settings import Agent, Provider, Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -149,3 +153,25 @@ async def test_a_proxy_of_the_environment_is_asked_for_hosts_elsewhere_only(
     assert await said(wire, world.provider("chat"), ask) == [TextDelta("Whole")]
     assert world.server.paths == [CHAT]
     await wire.close()
+
+
+async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(world: World) -> None:
+    told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
+    lab = Provider("lab", base_url=f"{world.server.url}/v1")
+    agent = Agent("A", "lab", "gpt-4o")
+    home = Home(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, LedgerFile(None))
+    asides = list[str]()
+
+    def happened(what: object) -> None:
+        if isinstance(what, Aside):
+            asides.append(what.text)
+
+    document = TextDocument(f"{told}💬: and now?\n", 10**6)
+    world.server.plan(Response(SAYS["chat"]("Fine.")))
+    ports = home.ports(document, "", Listeners(happened=happened))
+    assert await run_turn(ports, home.resolve(None)) == End("complete")
+    assert asides == [
+        "this chat is too long for gpt-4o: before the last 2 exchanges, only 📝: lines are sent"
+    ]
+    assert str(world.server.requests[0]).count("[Previous messages omitted]") == 2
+    await home.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
@@ -58,16 +58,21 @@ class TurnPorts:
         self._status = settings.status
         self._prompting = prompting
         self._next_progress = 0.0
-        self._told_crowded = False
+        self._has_told_crowding = False
 
     async def stream(self, ask: Ask) -> AsyncIterator[Event]:
         """What the model says, in as many requests as that takes."""
-        if not self._told_crowded and (told := crowding(ask)):
-            self._told_crowded = True
-            yield Aside(told)
         async with closing(self._prompting.stream(self._send, ask, self._world.status)) as events:
             async for event in events:
+                for told in self._crowding(ask):
+                    yield told
                 yield event
+
+    def _crowding(self, ask: Ask) -> Iterator[Aside]:
+        """Once a turn, what of a long chat was not sent whole; found out while the model is at work."""
+        has_told, self._has_told_crowding = self._has_told_crowding, True
+        if not has_told and (told := crowding(ask)):
+            yield Aside(told)
 
     async def _send(self, ask: Ask) -> AsyncIterator[Event]:
         """The reply to one request, once the rate limit allows it."""
