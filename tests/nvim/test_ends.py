@@ -13,6 +13,7 @@ import pytest
 
 from nvim.harness import Child, child
 from nvim.test_servers import server, setup, tools
+from nvim.test_turn import MARKER
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -63,6 +64,17 @@ ENDS = {
     "SIGKILL": kill(signal.SIGKILL),
     "SIGKILL of the host": kill_host,
 }
+
+
+def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
+    with child(tmp_path, init=setup({"early": server()}, start="chat")) as nvim:
+        nvim.edit("chat.md", f"{MARKER} ask\n")
+
+        def started() -> bool:
+            commands = (Path(f"/proc/{pid}/cmdline") for pid in below(nvim.pid))
+            return any(b"fake_server.py" in command.read_bytes() for command in commands)
+
+        nvim.until(started, "a server that nobody has asked for yet")
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -21,8 +21,8 @@ def server(*args: str, **more: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": [FAKE, *args], **more}
 
 
-def setup(servers: dict[str, Any], **more: Any) -> str:
-    mcp = {"servers": servers, "patience_s": 40}  # the machine may be busy
+def setup(servers: dict[str, Any], start: str = "lazy", **more: Any) -> str:
+    mcp = {"servers": servers, "patience_s": 40, "start": start}  # the machine may be busy
     settings = {"agent": "Demo", "mcp": mcp, **more}
     return f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
 
