@@ -16,6 +16,7 @@ from e2e.desk import Desk, proposals, read
 from fakes import Said, ScriptedModel, calls, says
 from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
+from parley.errors import BusyError
 from parley.models.events import Finished, TextDelta
 from parley.settings import Mcp
 
@@ -212,6 +213,37 @@ async def test_a_pasted_copy_of_a_call_that_the_model_made_asks(desk: Desk) -> N
         path.write_text(text + made.replace("❓:[yA]", "❓:") + "\n", encoding="utf-8")
         assert (await here.respond(path)).kind == "waiting"
     assert desk.calls() == ["one"]
+
+
+async def test_a_call_that_was_refused_and_is_opened_again_by_an_edit_asks(desk: Desk) -> None:
+    path = desk.chat("💬: hi\n")
+    async with desk.sit_down() as here:
+        here.model = ScriptedModel(calls(*TWO), says("ok"))
+        await here.respond(path)
+        before = path.read_text(encoding="utf-8")
+        await here.choose(path, "yn")
+        await here.choose(path, "yA")
+        assert desk.calls() == ["two"]
+        # the file comes back with the refused call open, and the tool remembered
+        text = path.read_text(encoding="utf-8")
+        refused, other = (each for each in text.split("\n") if each.startswith("❓"))
+        head = before[: before.index("❓")]
+        settled = text[text.index(other) : text.index("ok\n")]
+        open_again = refused.replace("❓:[yn]", "❓:")
+        for left in (head + settled + "And:\n\n" + open_again, head + open_again):
+            path.write_text(left + "\n", encoding="utf-8")
+            assert (await here.respond(path)).kind == "waiting"
+    assert desk.calls() == ["two"]
+
+
+async def test_a_choice_while_another_process_runs_a_turn_is_refused(desk: Desk) -> None:
+    path = desk.chat(ASK)
+    async with desk.sit_down() as here, desk.sit_down() as there:
+        await here.respond(path)
+        with here.home.ledger(str(path)).lease(), pytest.raises(BusyError, match="another Neovim or command"):
+            await there.say_yes(path)
+        assert "❓: " in path.read_text(encoding="utf-8")
+        assert not here.home.ledger(str(path)).view().entries
 
 
 async def test_a_changed_definition_asks_again(desk: Desk) -> None:

@@ -188,7 +188,7 @@ ASKED_BECAUSE = {
         view(yes(asked(2), OLDER), wrote=(asked(2),)),
     ),
     "its mark [yO] was not set here for this very call": (asked(2, "yO"), view(wrote=(asked(2),))),
-    "the line was not written here from a model's reply": (
+    "it was not proposed here by a model, or it was refused before": (
         asked(2),
         view(yes(asked(1), choice="yA", state="used")),
     ),
@@ -252,6 +252,8 @@ TRUSTED = tool(trusted=True)
         ("other/*", SEARCH, False, False),
         ("WEB_SEARCH", TRUSTED, False, False),
         ("demo/web", SEARCH, False, False),
+        ("d*o/search", tool("o/search", server="de"), False, True),
+        ("*/search", tool("a/search"), False, True),
     ],
 )
 def test_whom_a_pattern_names(pattern: str, of: Tool, allowed: bool, denied: bool) -> None:

@@ -213,6 +213,12 @@ class ChatLedger:
                 for close in (CLOSE, UNWRITE):
                     db.execute(close, tuple(map(_stored, (self.chat, call_id, arguments))))
 
+    def disown(self, calls: Iterable[tuple[str, str]]) -> None:
+        """These calls (id, arguments) were refused: if opened again, only a person decides."""
+        with self._file.transaction() as db:
+            for call_id, arguments in calls:
+                db.execute(UNWRITE, tuple(map(_stored, (self.chat, call_id, arguments))))
+
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
         if os.path.realpath(self._path) != self.chat:

@@ -40,6 +40,7 @@ async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
     """Give calls that are not to run the results that say why."""
+    ports.ledger.disown((proposal.call.id, proposal.call.arguments) for proposal, _ in results)
     await settle(ports, results)
     for proposal, result in results:
         ports.world.happened(CallRefused(proposal, result))

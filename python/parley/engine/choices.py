@@ -27,7 +27,17 @@ class ChoiceMade:
 async def choose(
     ports: Ports, resolve: Resolve, line: int, key: Choice, rule: Rule, reason: str = ""
 ) -> ChoiceMade:
-    """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file."""
+    """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
+
+    Raises BusyError when another process runs a turn in this chat: what is seen here may be settled there.
+    """
+    with ports.ledger.lease():
+        return await _choose(ports, resolve, line, key, rule, reason)
+
+
+async def _choose(
+    ports: Ports, resolve: Resolve, line: int, key: Choice, rule: Rule, reason: str
+) -> ChoiceMade:
     seen = await look(ports, resolve)
     approvals = Approvals(seen.snapshot.transcript, seen.catalogue, seen.view)
     found = chosen(seen.snapshot.exchange, line, key, seen.conduct.scope, approvals)
@@ -41,6 +51,7 @@ async def choose(
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
+        ports.ledger.disown((p.call.id, p.call.arguments) for p in proposals)
         explain(ports, seen, "declined", [(p, f"{key} by {rule} {reason}".strip()) for p in proposals])
     declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
 
@@ -61,14 +72,18 @@ async def choose(
 
 
 async def regenerate(ports: Ports, agent: str) -> None:
-    """Empty the last answer of the exchange in hand, so that the next turn gives it anew."""
+    """Empty the last answer of the exchange in hand, so that the next turn gives it anew.
+
+    Raises BusyError when another process runs a turn in this chat.
+    """
 
     def change(shot: Snapshot) -> list[Edit]:
         answers = shot.exchange.answers
         return [edits.empty_answer(shot.lines, answers[-1], agent)] if answers else []
 
-    shot = await ports.document.read()
-    if shot.exchange.answers:
-        used = [p.call for p in shot.answer.proposals if p.result is None or p.result.status != "refused"]
-        ports.ledger.forget((call.id, call.arguments) for call in used)
-    await ports.document.change(change)
+    with ports.ledger.lease():
+        shot = await ports.document.read()
+        if shot.exchange.answers:
+            used = [p.call for p in shot.answer.proposals if p.result is None or p.result.status != "refused"]
+            ports.ledger.forget((call.id, call.arguments) for call in used)
+        await ports.document.change(change)

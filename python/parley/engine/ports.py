@@ -161,6 +161,10 @@ class Ledger(Protocol):
         """Close the books on calls (id, arguments) that leave the file, with their results if they ran."""
         ...
 
+    def disown(self, calls: Iterable[tuple[str, str]]) -> None:
+        """These calls (id, arguments) were refused: if opened again, only a person decides."""
+        ...
+
     def start(self, key: CallKey) -> bool:
         """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
         ...

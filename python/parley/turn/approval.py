@@ -181,15 +181,17 @@ class Pattern:
 
     def allows(self, tool: Tool, arguments: str) -> bool:
         """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
-        is_named = "/" in self.tool or tool.trusted
-        return is_named and self._names(tool) and self._fit(arguments, _surely_fits)
+        server, slash, name = self.tool.partition("/")
+        if slash:  # part by part: a tool with a slash in its name passes for none of another server
+            is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
+        else:
+            is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
+        return is_named and self._fit(arguments, _surely_fits)
 
     def forbids(self, tool: Tool, arguments: str) -> bool:
         """Whether the pattern may cover a call: an expression that is broken covers all."""
-        return self._names(tool) and self._fit(arguments, _may_fit)
-
-    def _names(self, tool: Tool) -> bool:
-        return fnmatchcase(f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name, self.tool)
+        name = f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name
+        return fnmatchcase(name, self.tool) and self._fit(arguments, _may_fit)
 
     def _fit(self, arguments: str, fits: Callable[[str, Any], bool]) -> bool:
         if not self.args:

@@ -19,5 +19,5 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
     if proposal.choice in YES:
         return f"its mark [{proposal.choice}] was not set here for this very call"
     if not approvals.is_own(proposal):
-        return "the line was not written here from a model's reply"
+        return "it was not proposed here by a model, or it was refused before"
     return "no rule allows it, and the tool is not remembered"
