@@ -56,7 +56,7 @@ def set_up(nvim: Child, **settings: Any) -> None:
         return
     nvim.lua("require('parley').setup(...)", wanted)
     nvim.command("ParleyTools")
-    nvim.until(lambda: "### write_note" in nvim.text(), "the server")
+    nvim.until(lambda: "write_note" in nvim.text(), "the server")
     nvim.command("bwipeout")
 
 
