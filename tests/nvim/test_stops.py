@@ -266,10 +266,10 @@ def page(nvim: Child) -> str:
 
 
 def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
-    set_up(nvim, loop={"timeout_s": 6})
+    set_up(nvim, loop={"timeout_s": 12})
     ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
     slow, search = ended(nvim).proposals
-    reason = "it took longer than 6 seconds"
+    reason = "it took longer than 12 seconds"
     assert slow.result == Result("error", f"The call was cancelled: {reason}")
     assert search.result is not None
     assert search.result.status == "ok"
