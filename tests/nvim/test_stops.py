@@ -254,15 +254,16 @@ def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what:
 
 
 def heard(nvim: Child, words: str) -> None:
-    """The server wrote these words to its stderr."""
-    nvim.command("ParleyTools")
-    nvim.until(lambda: words in page(nvim), f"{words!r} of the server")
-    nvim.command("bwipeout")
+    """The server wrote these words to its stderr; one page after another is opened, and closed again."""
 
+    def told() -> bool:
+        nvim.command("ParleyTools")
+        nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page")
+        found = words in nvim.text()
+        nvim.command("bwipeout")
+        return found
 
-def page(nvim: Child) -> str:
-    nvim.command("ParleyTools")
-    return nvim.text()
+    nvim.until(told, f"{words!r} of the server")
 
 
 def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
