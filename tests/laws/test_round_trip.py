@@ -99,3 +99,20 @@ def test_a_question_is_what_was_typed(text: str) -> None:
     assert parse(render(Transcript((Exchange(Question((typed,))),)))).exchanges[0].question == Question(
         (typed,)
     )
+
+
+ANSWER = "💬: q\n\n🤖:[A]\n\n"
+
+
+def test_a_result_of_backticks_that_never_end_is_read_at_once() -> None:
+    text = f"{ANSWER}🛠️: [x][y]\n\n{'`' * 100_000}x`\n"
+    assert parse(render(parse(text))) == parse(text)
+
+
+def test_json_that_only_just_can_be_decoded_is_a_broken_call() -> None:
+    for depth in (90, 110, *range(500, 1000, 10), 5000, 100_000):
+        for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+            call = f'{{"id":"c","x":{deep},"function":{{"name":"w","arguments":"{{}}"}}}}'
+            transcript = parse(f"{ANSWER}❓: `{call}`\n")
+            assert bool(transcript.problems) is (depth > 100)
+            assert parse(render(transcript)) == transcript

@@ -91,6 +91,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_DEEPEST = 100
 _STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
 
 
@@ -100,9 +101,23 @@ def strict_json(text: str) -> Any:
     Raises ValueError with a reason of one line.
     """
     try:
-        return _STRICT.decode(text)
+        value = _STRICT.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    if not _is_shallow(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _is_shallow(value: Any) -> bool:
+    """Whether JSON can be written again: what can just be decoded may be too deep for that."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        holders = [each for each in level if isinstance(each, dict | list)]
+        level = [inner for each in holders for inner in (each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return True
+    return False
 
 
 def read_call(text: str) -> ToolCall:

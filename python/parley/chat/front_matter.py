@@ -18,12 +18,12 @@ from parley.chat.transcript import Problem, Transcript
 _SHOWN = 60
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel = 2
-"""A few lines of YAML can stand for a value of any size."""
 
 _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
 """The YAML library takes seconds for what a hostile file may hold."""
+_IMMODEST = "front matter is too large, too deep or has aliases (*name): it is not read"
 
 
 def _text(value: Any) -> bool:
@@ -105,9 +105,7 @@ def read_front_matter(raw: str | None) -> FrontMatter:
         return FrontMatter({})
     try:
         if not _is_modest(raw):
-            return FrontMatter(
-                {}, (Problem(1, 0, "error", "front matter is too large or too deep to be read"),)
-            )
+            return FrontMatter({}, (Problem(1, 0, "error", _IMMODEST),))
         loaded = yaml.safe_load(raw)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -124,7 +122,10 @@ def read_front_matter(raw: str | None) -> FrontMatter:
 
 
 def _is_modest(raw: str) -> bool:
-    """Whether YAML is no larger and no deeper than anybody writes by hand; looks no further than that."""
+    """Whether YAML is no larger and no deeper than anybody writes by hand; looks no further than that.
+
+    An alias is refused: a few lines of them stand for a value of any size.
+    """
     import yaml
 
     if len(raw) > _MOST_CHARACTERS:
@@ -132,7 +133,7 @@ def _is_modest(raw: str) -> bool:
     depth = 0
     for number, event in enumerate(yaml.parse(raw, Loader=yaml.SafeLoader)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST or number > _MOST_EVENTS:
+        if depth > _DEEPEST or number > _MOST_EVENTS or isinstance(event, yaml.AliasEvent):
             return False
     return True
 

@@ -13,7 +13,6 @@ _HEADER = re.compile(
     rf"(?:[{SPACING}]*\[(?P<status>error|refused)\])?[{SPACING}\r]*"
 )
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
-_SPAN = re.compile(r"(?P<ticks>`+)(?P<body>.*[^`])(?P=ticks)", re.DOTALL)
 
 
 def header_name(name: str) -> str:
@@ -63,11 +62,18 @@ def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
     first = lines[start].rstrip(BLANK)
     if fence := _FENCE.fullmatch(first):
         return _read_fence(lines, start, fence["ticks"])
-    span = _SPAN.fullmatch(first)
-    if span and span["body"][0] != "`" and _longest_run(span["body"]) < len(span["ticks"]):
-        return span["body"], start + 1, None
+    if span := _read_span(first):
+        return span, start + 1, None
     end = next((i for i in range(start, len(lines)) if is_blank(lines[i])), len(lines))
     return "\n".join(lines[start:end]), end, None
+
+
+def _read_span(line: str) -> str | None:
+    """What stands between backticks that are as many at both ends, and fewer in between."""
+    ticks = len(line) - len(line.lstrip("`"))
+    body = line[ticks : len(line) - ticks]
+    closed = body and len(line) - len(line.rstrip("`")) == ticks
+    return body if closed and _longest_run(body) < ticks else None
 
 
 def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int, str | None]:
