@@ -89,7 +89,8 @@ function H.host()
   end
   local ms = state.started_in_ms and (", was ready after %d ms"):format(state.started_in_ms) or ""
   health.ok("the host answers" .. ms)
-  health.info("its log: " .. host.log())
+  local log = host.log()
+  health.info("its log: " .. log .. (vim.uv.fs_stat(log) and "" or " (nothing was logged yet)"))
   if vim.g.parley_last_error then
     health.warn("the last error of a drawing function: " .. vim.g.parley_last_error)
   end

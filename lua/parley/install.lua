@@ -146,8 +146,9 @@ end
 --- Why a command failed, and what to type.
 function H.failed(command, ran)
   local said = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
-  local last = vim.trim(said:match("([^\n]*)$") or "")
-  local advice = "Run it in a shell to see more, then :ParleyInstall"
+  H.log(command, said)
+  local last = H.reason(said)
+  local advice = "All it said is in " .. require("parley.host").log() .. "; then :ParleyInstall"
   if said:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
   elseif said:find("resol", 1, true) or said:find("onnect", 1, true) then
@@ -160,6 +161,25 @@ function H.failed(command, ran)
     last,
     advice
   )
+end
+
+--- The line of a command's output that says most: the last one that is no hint.
+function H.reason(said)
+  local lines = vim.split(said, "\n", { trimempty = true })
+  local last = vim.iter(lines):rev():find(function(line)
+    return not line:lower():match("^%s*hint") and line:match("%S")
+  end)
+  return vim.trim(last or "it said nothing")
+end
+
+function H.log(command, said)
+  local path = require("parley.host").log()
+  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  local file = io.open(path, "a")
+  if file then
+    file:write(("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), said))
+    file:close()
+  end
 end
 
 function H.finish(ok)

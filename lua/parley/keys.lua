@@ -23,7 +23,7 @@ function M.chat(buf)
   end
   H.mapped[buf] = {}
   local function map(mode, lhs, rhs, what)
-    if lhs ~= "" then
+    if type(lhs) == "string" and lhs ~= "" then
       vim.keymap.set(mode, lhs, rhs, { buffer = buf, desc = what })
       table.insert(H.mapped[buf], { mode, lhs })
     end

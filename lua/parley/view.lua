@@ -126,6 +126,7 @@ function M.highlight(buf)
   H.set_links()
   H.looks[buf] = true
   H.tame_treesitter(buf)
+  H.tame_syntax(buf)
   if H.provided then
     return
   end
@@ -186,6 +187,15 @@ function H.tame_treesitter(buf)
   end)
   if not ok then
     pcall(vim.treesitter.start, buf, "markdown")
+  end
+end
+
+--- Without Treesitter, the syntax file takes a `_` in the name of a tool for an error.
+function H.tame_syntax(buf)
+  if vim.bo[buf].syntax == "markdown" then
+    api.nvim_buf_call(buf, function()
+      vim.cmd([[syntax match parleyLine /^\%(🛠️\?\|❓️\?\|🤖️\?\|🧠️\?\):.*$/]])
+    end)
   end
 end
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self, TypeAlias
+from typing import Literal, NewType, Self, TypeAlias
 
 from parley.models.ask import ThinkingSettings
 from parley.tools.servers import ServerSettings
 from parley.turn.approval import Pattern
 from parley.turn.choice import Scope
 
+Key = NewType("Key", str)
+"""A key as `vim.keymap.set` takes it, "" for none."""
 ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 SYSTEM_PROMPT = """\
@@ -121,13 +123,13 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`scope` chooses the reading of the choice keys; the others are keys, and "" switches one off."""
+    """`scope` chooses the reading of the choice keys; the others are keys, and false or "" is none."""
 
     scope: Scope = "letter"
-    respond: str = "<C-g><C-g>"
-    stop: str = "<C-g>x"
-    agent: str = "<C-g>a"
-    outline: str = "<C-g>t"
+    respond: Key = Key("<C-g><C-g>")
+    stop: Key = Key("<C-g>x")
+    agent: Key = Key("<C-g>a")
+    outline: Key = Key("<C-g>t")
     choices: bool = True
 
 

@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.models.ask import ThinkingSettings
-from parley.settings import PROVIDERS, Agent, CallLimits, Settings
+from parley.settings import PROVIDERS, Agent, CallLimits, Key, Settings
 from parley.tools.catalogue import nearest
 from parley.tools.results import visible
 from parley.tools.servers import RESERVED
@@ -29,8 +29,9 @@ def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path."""
     reader = _Reader()
     settings: Settings = reader.record(Settings, table, "") or Settings()
-    for number, agent in enumerate(settings.agents, 1):
-        reader.check_agent(settings, agent, f"agents[{number}]")
+    numbered = list(enumerate(settings.agents, 1))
+    sound = tuple(a for n, a in numbered if reader.is_sound(settings, a, f"agents[{n}]"))
+    settings = replace(settings, agents=sound)
     reader.check_patterns(settings)
     settings = reader.without_reserved(settings)
     if settings.agent and settings.named_agent(settings.agent) is None:
@@ -175,7 +176,9 @@ class _Reader:
         except re.error as error:
             self.wrong(path, f"a regular expression ({error})", text)
 
-    def check_agent(self, settings: Settings, agent: Agent, path: str) -> None:
+    def is_sound(self, settings: Settings, agent: Agent, path: str) -> bool:
+        """Whether there can be such an agent; what is wrong with it is reported."""
+        before = len(self.problems)
         known = [*settings.providers, *PROVIDERS]
         if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):
             self.wrong(f"{path}.name", "a name of one line without ]", agent.name)
@@ -183,10 +186,12 @@ class _Reader:
             self.wrong(f"{path}.provider", "the name of a provider", agent.provider, known)
         if not agent.model:
             self.wrong(f"{path}.model", "the name of a model", agent.model)
+        return len(self.problems) == before
 
 
 _PLAIN: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (lambda raw: isinstance(raw, str), "a text"),
+    Key: (lambda raw: isinstance(raw, str), "a key or false"),
     bool: (lambda raw: isinstance(raw, bool), "true or false"),
     int: (lambda raw: isinstance(raw, int) and not isinstance(raw, bool), "an integer ≥ 0"),
     float: (
@@ -198,5 +203,6 @@ _SHORTHANDS: dict[Any, Callable[[Any], Any]] = {
     CallLimits: lambda raw: CallLimits(raw) if _PLAIN[int][0](raw) and raw >= 0 else None,
     Pattern: lambda raw: Pattern(raw) if isinstance(raw, str) else None,
     ThinkingSettings: lambda raw: ThinkingSettings(enabled=raw) if isinstance(raw, bool) else None,
+    Key: lambda raw: "" if raw is False else None,
 }
-"""Short spellings: a number as `max_tool_calls`, a glob as a pattern, true or false as thinking."""
+"""Short spellings: a number as `max_tool_calls`, a glob as a pattern, true or false as thinking, no key."""

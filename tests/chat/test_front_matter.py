@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter
+from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter, trouble
+from parley.chat.reader import parse
 from parley.chat.transcript import Problem
 
 ALL = """\
@@ -53,11 +54,11 @@ WRONG = {
     "max_tool_calls: -1": Problem(
         1,
         0,
-        "warning",
+        "error",
         "front matter max_tool_calls: expected a whole number, or per_message and per_session, got -1",
     ),
     "tools: web": Problem(
-        1, 0, "warning", "front matter tools: expected a list of tool names or globs, got 'web'"
+        1, 0, "error", "front matter tools: expected a list of tool names or globs, got 'web'"
     ),
     "tool_mode: ['on']": Problem(
         1, 0, "warning", "front matter tool_mode: expected auto, native, json, xml or off, got ['on']"
@@ -187,3 +188,10 @@ def check(read: FrontMatter) -> None:
 @example("topic: 'x")
 def test_no_text_raises(raw: str) -> None:
     check(read_front_matter(raw))
+
+
+def test_nothing_is_asked_before_broken_front_matter_is_mended() -> None:
+    broken = parse("---\ntopic: a\nagent: [broken\n---\n\n💬: hello\n")
+    assert trouble(broken).startswith("line 3: front matter is no YAML")
+    assert trouble(parse("---\ntools: web\n---\n\n💬: hello\n")).startswith("line 2: front matter tools")
+    assert trouble(parse("---\ntopci: a\ntemperature: hot\n---\n\n💬: hello\n")) == ""

@@ -401,3 +401,14 @@ async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> N
         async with hub_of(replace(web, token_command=("false",))) as hub:
             await hub.catalogue()
             assert only(hub).error == "mcp.servers.web.token_command: false printed no key"
+
+
+async def test_a_server_that_cannot_be_used_is_news_once() -> None:
+    async with hub_of(MOCK, ServerSettings("gone", "/no/such/program")) as hub:
+        assert hub.news() == []
+        await hub.catalogue()
+        (told,) = hub.news()
+        assert told.startswith("no tools of MCP server 'gone': ")
+        assert told.endswith(". :ParleyTools tells more")
+        await hub.catalogue()
+        assert hub.news() == []

@@ -15,6 +15,7 @@ import pytest
 from parley.cli import main
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
+from parley.drivers.project import trust
 from parley.errors import ParleyError
 from parley.settings import Mcp, Settings
 from parley.tools.servers import ServerSettings
@@ -171,3 +172,17 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
     assert main(["trust", "none.json"]) == 1
     assert capsys.readouterr().err == "parley: none.json is no file\n"
+
+
+async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: Path) -> None:
+    good, other = tmp_path / "good", tmp_path / "other"
+    good.mkdir()
+    other.mkdir()
+    path = write(good, fake=ENTRY)
+    (other / ".mcp.json").symlink_to(path)
+    ledger = LedgerFile(tmp_path / "ledger.db")
+    trust(ledger, path)
+    home = Home(Settings(), os.environ, ledger, folder=lambda: other)
+    assert home.untrusted() == [other / ".mcp.json"]
+    assert names(home) == ["mock"]
+    await home.close()

@@ -304,3 +304,15 @@ def test_a_file_of_servers_that_cannot_be_read_is_a_problem(tmp_path: Path, name
     assert settings == Settings(mcp=settings.mcp)
     assert len(problems) == 1
     assert problems[0].startswith("parley: mcp.config_file: ")
+
+
+def test_an_agent_that_cannot_be_is_left_out() -> None:
+    settings, problems = read_settings({"agents": [{"provider": "openai"}, {"name": "A", "model": "m"}]})
+    assert settings.agents == ()
+    assert len(problems) == 3
+
+
+def test_a_key_is_switched_off_with_false() -> None:
+    settings, problems = read_settings({"keys": {"respond": False, "stop": 5}})
+    assert (settings.keys.respond, settings.keys.stop) == ("", "<C-g>x")
+    assert problems == ("parley: keys.stop: expected a key or false, got 5",)

@@ -18,7 +18,7 @@ from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Trans
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.engine import CallBegan, CallEnded, Conduct, End, look, regenerate, run_turn, stopped
+from parley.engine import CallBegan, CallEnded, Conduct, End, choose, look, regenerate, run_turn, stopped
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.ask import Ask, ThinkingSettings
@@ -879,3 +879,22 @@ async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> N
     turns = unshown(Turns(ASKED, ScriptedModel(only), tools()))
     assert (await turns.run()).kind == "interrupted"
     assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text
+
+
+async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> None:
+    turns = Turns(ASKED, ScriptedModel(calls(call())), LoggedTools(TOOLS))
+    assert await turns.run() == End("waiting")
+    other = Catalogue.of([tool(title="Post to the web"), tool("read_file")])
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown=other)
+    assert not made.decided
+    assert "another one by now" in made.message
+    assert turns.ledger.view().entries == ()
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown=TOOLS)
+    assert made.decided
+
+
+async def test_an_answer_of_nobody_yet_is_of_whom_is_asked_now() -> None:
+    text = "💬: hello\n\n🤖:[Other]\n\n🔒: [Interrupted: no key]\n"
+    turns = Turns(text, ScriptedModel(says("Hello.")), LoggedTools(TOOLS))
+    assert await turns.run() == End("complete")
+    assert turns.text == "💬: hello\n\n🤖:[Demo]\n\nHello.\n\n💬: \n"

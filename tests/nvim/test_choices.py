@@ -113,3 +113,13 @@ def test_what_each_key_decides(desk: Child, state: str, place: str) -> None:
         if not expected:
             assert desk.text() == before, key
             assert marks(desk) == MARKED[state], key
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_command_decides_what_the_key_does(desk: Child, key: str) -> None:
+    waiting(desk, "all are undecided")
+    go(desk, "call 2")
+    desk.command(f"ParleyApprove {key} since I say so")
+    comes(desk, TABLE["all are undecided"][key]["call 2"].format(key))
+    if key == "yn":
+        assert "`The user declined this call. since I say so`" in desk.text()

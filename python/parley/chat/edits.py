@@ -181,6 +181,13 @@ def _without(answer: Answer, span: Span) -> Edit:
     return Edit(span.start, span.end, ())
 
 
+def name_answer(answer: Answer, agent: str | None) -> list[Edit]:
+    """Whose an answer is in which nobody has said anything yet."""
+    if answer.agent == agent or not all(isinstance(segment, Note) for segment in answer.segments):
+        return []
+    return [Edit(answer.span.start, answer.span.start + 1, (writer.answer_line(agent),))]
+
+
 def empty_answer(lines: Lines, answer: Answer, agent: str | None) -> Edit:
     """An answer that is to be given anew: only its first line stays."""
     below = [""] if answer.span.end < len(lines) else []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parley.chat.transcript import Problem, Transcript
+from parley.chat.transcript import Problem, Severity, Transcript
 
 _SHOWN = 60
 _SHORT = reprlib.Repr()
@@ -89,6 +89,10 @@ KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+_NARROWING = ("tools", "max_tool_calls")
+"""Without what these were to say, a chat could do more than its file allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
     """The keys that can be used, and what is wrong with the others."""
@@ -148,8 +152,16 @@ def _check(raw: str, key: Any, value: Any) -> Problem | None:
     fits, wanted = KEYS[key]
     if not fits(value):
         got = _SHORT.repr(value)[:_SHOWN]
-        return Problem(line, 0, "warning", f"front matter {name}: expected {wanted}, got {got}")
+        severity: Severity = "error" if name in _NARROWING else "warning"
+        return Problem(line, 0, severity, f"front matter {name}: expected {wanted}, got {got}")
     return None
+
+
+def trouble(transcript: Transcript) -> str:
+    """Why nothing is to be asked before the front matter is mended; "" where it can be read."""
+    problems = read_front_matter(transcript.front_matter).problems
+    found = next((p for p in problems if p.severity == "error"), None)
+    return f"line {found.line + 1}: {found.message}. Mend it, then ask again" if found else ""
 
 
 def topic(transcript: Transcript) -> str:

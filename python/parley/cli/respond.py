@@ -7,10 +7,14 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from parley import engine
+from parley.chat.calls import legible
+from parley.chat.front_matter import trouble
+from parley.chat.transcript import Broken, Proposal
 from parley.cli.terminal import complain, plain, say, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 
@@ -42,6 +46,8 @@ async def _respond(arguments: argparse.Namespace) -> int:
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), shown=told.text)
     transcript = (await document.read()).transcript
+    if broken := trouble(transcript):
+        raise ParleyError(f"{arguments.file}: {broken}")
     if unknown := home.unknown(transcript, arguments.agent):
         raise ParleyError(f"{arguments.file}: {unknown} (--agent NAME)")
     if wanted := home.unconfirmed(transcript, arguments.file, arguments.agent):
@@ -57,6 +63,8 @@ async def _respond(arguments: argparse.Namespace) -> int:
     resolve = home.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
+        if end.kind == "waiting":
+            told.waiting((await engine.look(ports, resolve)).undecided())
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
@@ -109,6 +117,13 @@ class _Told:
                 say(f"\n❓ {proposal.call.name} {proposal.call.arguments}\n🛠️ {result.body}\n")
             case _:
                 pass
+
+    def waiting(self, calls: Sequence[Proposal | Broken]) -> None:
+        if self._as_json:
+            return
+        for call in calls:
+            text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
+            say(f"\n❓ {legible(text)}", end="")
 
     def end(self, end: engine.End) -> None:
         if self._as_json:

@@ -59,6 +59,7 @@ class Hub:
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
         self._closed = self._has_sdk = False
+        self._told = dict[str, str]()
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
@@ -137,6 +138,17 @@ class Hub:
         for each in asyncio.as_completed(waits):
             await each
             yield
+
+    def news(self) -> list[str]:
+        """What the user was not told yet of servers that cannot be used now, a line each."""
+        found = {}
+        for each in self.status():
+            if each.enabled and each.state in ("failed", "starting"):
+                why = each.error if each.state == "failed" else "it is still starting"
+                found[each.name] = f"no tools of MCP server '{each.name}': {why}. :ParleyTools tells more"
+        news = [told for name, told in found.items() if self._told.get(name) != told]
+        self._told = found
+        return news
 
     def restart(self, server: str) -> None:
         """Begins to start a server anew. Raises ServerError where there is none."""

@@ -37,7 +37,7 @@ class Project:
             if not path.exists():
                 return
             content = _content(path)
-            if self._ledger().trusts(_real(path), digest(content)):
+            if self._ledger().trusts(_place(path), digest(content)):
                 found = read_servers(content, PROJECT_FILE, str(path.parent))
                 self.trusted, self.file = [path], below(found, own, PROJECT_FILE)
             else:
@@ -67,7 +67,7 @@ def trust(ledger: LedgerFile, path: Path, shown: str | None = None) -> ServersFi
     content = _content(path)
     if shown is not None and digest(content) != shown:
         raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
-    ledger.trust(_real(path), digest(content))
+    ledger.trust(_place(path), digest(content))
     return read_servers(content, str(path), str(path.parent))
 
 
@@ -82,5 +82,6 @@ def _content(path: Path) -> bytes:
         raise ParleyError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _real(path: Path) -> str:
-    return os.path.realpath(path)
+def _place(path: Path) -> str:
+    """By what trust knows a file: its servers run in the folder it is in, wherever a link in it may lead."""
+    return str(Path(os.path.realpath(path.parent)) / path.name)

@@ -92,8 +92,11 @@ class TurnPorts:
         self._world.status(doing)
 
     async def catalogue(self) -> Catalogue:
-        """The tools of all servers."""
-        return await self._hub.catalogue()
+        """The tools of all servers; of those that have none the user is told once."""
+        catalogue = await self._hub.catalogue()
+        for each in self._hub.news():
+            self._world.happened(Aside(each))
+        return catalogue
 
     async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
         """Run one call; beside it, a model may find the words for what it does."""

@@ -11,9 +11,12 @@ from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
 from parley.engine.looks import look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
+from parley.tools.catalogue import Catalogue
 from parley.turn import plan
 from parley.turn.approval import Approvals, Rule, call_key
 from parley.turn.choice import chosen
+
+CHANGED = "the tool is another one by now than was shown here: look again, then decide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +28,31 @@ class ChoiceMade:
 
 
 async def choose(
-    ports: Ports, resolve: Resolve, line: int, key: Choice, rule: Rule, reason: str = ""
+    ports: Ports,
+    resolve: Resolve,
+    line: int,
+    key: Choice,
+    rule: Rule,
+    reason: str = "",
+    shown: Catalogue | None = None,
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
-    Raises BusyError when another process runs a turn in this chat: what is seen here may be settled there.
+    `shown` are the tools as the user saw them, where they were shown: to another one nobody said yes. Raises
+    BusyError when another process runs a turn in this chat: what is seen here may be settled there.
     """
     with ports.ledger.lease():
-        return await _choose(ports, resolve, line, key, rule, reason)
+        return await _choose(ports, resolve, line, key, rule, reason, shown)
 
 
 async def _choose(
-    ports: Ports, resolve: Resolve, line: int, key: Choice, rule: Rule, reason: str
+    ports: Ports,
+    resolve: Resolve,
+    line: int,
+    key: Choice,
+    rule: Rule,
+    reason: str,
+    shown: Catalogue | None,
 ) -> ChoiceMade:
     seen = await look(ports, resolve)
     approvals = Approvals(seen.snapshot.transcript, seen.catalogue, seen.view)
@@ -47,6 +63,9 @@ async def _choose(
             return ChoiceMade(
                 False, "this line cannot be read as a tool call: mend it, or decline it with yn"
             )
+        names = {p.call.name for p in proposals}
+        if shown is not None and any(shown.get(name) != seen.catalogue.get(name) for name in names):
+            return ChoiceMade(False, CHANGED)
         known = [(p, tool) for p in proposals if (tool := seen.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:

@@ -70,6 +70,7 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
             await _start_answer(ports, seen)
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
+            await ports.document.change(lambda s: edits.name_answer(s.answer, seen.conduct.agent))
         case plan.Settle(results):
             explain(ports, seen, "refused", [(call, result.body) for call, result in results])
             await refuse(ports, results)

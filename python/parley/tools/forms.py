@@ -26,13 +26,16 @@ class Field:
     required: bool = False
     options: tuple[tuple[Any, str], ...] = ()
     several: bool = False
+    asker: str = ""
+    """The server that asks, said with each question."""
 
     @property
     def label(self) -> str:
         """What a person reads: title and description, else the name."""
         about = self.schema.get("description")
         title = one_line(self.schema.get("title") or self.name)
-        return f"{title} ({one_line(about)})" if about else title
+        label = f"{title} ({one_line(about)})" if about else title
+        return f"{self.asker}: {label}" if self.asker else label
 
     @property
     def default(self) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeAlias
@@ -211,12 +211,23 @@ def _surely_fits(expression: str, value: Any) -> bool:
 
 
 def _may_fit(expression: str, value: Any) -> bool:
-    """Text as it is, over all its lines; anything else as its JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Text as it is, over all its lines; anything else as its JSON, or by what is in it."""
     try:
-        return re.fullmatch(expression, text, re.DOTALL) is not None
+        return any(re.fullmatch(expression, text, re.DOTALL) for text in _texts_of(value))
     except re.error:
         return True
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    """The texts that a value may be taken for."""
+    yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case float() if value.is_integer():
+            yield str(int(value))
+        case list():
+            yield from (text for each in value for text in _texts_of(each))
+        case dict():
+            yield from (text for each in value.values() for text in _texts_of(each))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import engine
+from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Transcript
 from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
@@ -46,6 +47,8 @@ class Chat:
         self.folder = Path.cwd()
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
+        self._shown: Catalogue | None = None
+        """The tools as they are drawn beside what waits."""
         self.usage = Tokens()
         self.seen: Seen = UNSEEN
         """The text as it was last looked at."""
@@ -89,6 +92,8 @@ class Chat:
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
         """Why the agent that the file asks for is not asked, None where it is; "" where the user is asked."""
+        if broken := trouble(shot.transcript):
+            return broken
         if unknown := self.home.unknown(shot.transcript, self.chosen):
             return f"{unknown} (:ParleyAgent)"
         if wanted := self.home.unconfirmed(shot.transcript, self.path, self.chosen):
@@ -107,10 +112,8 @@ class Chat:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
             await self.trusting.settle(self.home)
-            if rule == "command":
-                await self._to_what_waits(turn)
-            shot = await turn.document.read()
-            made = await engine.choose(turn.ports, self.resolve, shot.anchor, key, rule, reason)
+            line = await self._line_of_choice(turn, rule)
+            made = await engine.choose(turn.ports, self.resolve, line, key, rule, reason, self._shown)
             self.editor.message(made.message)
             if not made.decided:
                 return engine.End("waiting")
@@ -181,6 +184,7 @@ class Chat:
     async def draw(self) -> Sight:
         """Draw what is found in the text that was last looked at."""
         tick, shot = self.seen
+        self._shown = self.catalogue
         self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
         sight = Sight(shot.transcript, self.catalogue, self.home.ledger(self.path).view())
         await self.editor.ask("draw", self.buf, tick, found(sight))
@@ -260,14 +264,15 @@ class Chat:
     def _remember(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
 
-    async def _to_what_waits(self, turn: Turn) -> None:
-        """A command may mean the last answer that waits, wherever the cursor is."""
-        shot = await turn.document.read()
-        if open_calls(shot.exchange):
-            return
+    async def _line_of_choice(self, turn: Turn, rule: Rule) -> int:
+        """The cursor's line; but a command may mean the last answer that waits, wherever the cursor is."""
+        shot = await turn.document.read()  # the first: the next one is told of the answer's line
         waiting = [calls for e in shot.transcript.exchanges if (calls := open_calls(e))]
-        if waiting:
-            await turn.document.move(waiting[-1][0].span.start)
+        if rule != "command" or open_calls(shot.exchange) or not waiting:
+            return shot.anchor
+        line = waiting[-1][0].span.start
+        await turn.document.move(line)
+        return line
 
     def _revoke_undone(self, transcript: Transcript) -> None:
         """A yes whose mark is not in the file any more is taken back."""

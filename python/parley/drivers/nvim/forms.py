@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from parley.drivers.asked import Left
@@ -38,7 +39,7 @@ class Forms:
         async with self._one_at_a_time:
             asked = f"{server} asks: {one_line(message)}"
             with self._showing(asked):
-                return await self._fill_in(asked, fields(schema))
+                return await self._fill_in(asked, tuple(replace(f, asker=server) for f in fields(schema)))
 
     async def _fill_in(self, asked: str, wanted: tuple[Field, ...]) -> dict[str, Any] | Left:
         first = await self._questions.select(asked, ["Answer" if wanted else "Accept", "Decline"])

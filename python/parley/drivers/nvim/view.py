@@ -17,7 +17,7 @@ from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments, decode_arguments
-from parley.turn.approval import Approvals, Lapse, LedgerView, Standing
+from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals
 from parley.turn.choice import open_calls
 
 Chunks: TypeAlias = list[tuple[str, str]]
@@ -29,6 +29,7 @@ NOT_HERE = "is marked [{}], but that was not decided here for this very call: it
 MAY_HAVE_RUN = "may have run already: its result is not in the file. Decide anew"
 CHANGED = "the definition of {} changed since you {}: K shows what"
 _MOST_SHOWN = 600
+_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,12 @@ class Sight:
             for e in self.ledger.entries
             if (e.key.id, e.key.arguments) == (call.call.id, call.call.arguments)
         ]
-        live = any(e.state == "live" for e in same)
-        return "approved" if live and call.choice in YES else "undecided"
+        if call.choice in YES and any(e.state == "live" for e in same):
+            return "approved"
+        used = sum(1 for e in same if e.state == "used")
+        ran = (p.call for p in all_proposals(self.transcript) if p.result and p.result.status != "refused")
+        settled = sum(1 for c in ran if (c.id, c.arguments) == (call.call.id, call.call.arguments))
+        return "may have run" if used > settled else "undecided"
 
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
         """The yes that a changed definition has made void."""
@@ -105,11 +110,16 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
     if isinstance(call, Broken):
         return [("  " + UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
-    label = tool.label if tool else call.call.name
-    chunks: Chunks = [("  " + shown(label), "ParleyTool")]
+    chunks: Chunks = [("  " + _title(tool.label if tool else call.call.name), "ParleyTool")]
     if tool:
         chunks.append((f" · {tool.server}", "ParleyServer"))
     return chunks + arguments(call.call.arguments)
+
+
+def _title(label: str) -> str:
+    """What a server calls its tool, in bounds within which it cannot pass for the server or the arguments."""
+    title = " ".join(label.split()).replace("·", "-").replace(": ", " ")
+    return legible(title if len(title) <= _TITLE else title[:_TITLE] + "…")
 
 
 def arguments(raw: str) -> Chunks:
@@ -133,7 +143,7 @@ def _value(value: Any) -> str:
 
 def shown(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
-    return legible(text[:_MOST_SHOWN])
+    return legible(text[:_MOST_SHOWN]) + ("…" if len(text) > _MOST_SHOWN else "")
 
 
 def problems(sight: Sight) -> list[Problem]:
@@ -171,25 +181,29 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
     """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
-    title = shown(tool.label if tool else call.call.name)
-    lines = [f"# {title}", "", f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
-    if tool and tool.description:
-        lines += ["", *map(shown, tool.description.strip().split("\n"))]
-    if tool and before is not None:
-        lines += changes(before, tool.definition)
+    lines = [f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     try:
-        lines += _block("Arguments", decode_arguments(call.call.arguments))
+        lines += _json("Arguments", decode_arguments(call.call.arguments))
     except ValueError:
-        lines += ["", "Arguments, which are no JSON object:", "", f"`{shown(call.call.arguments)}`"]
+        lines += _block("Arguments, which are no JSON object", [call.call.arguments])
     if tool is None:
         return [*lines, "", "No server offers this tool now."]
-    lines += _block("Annotations", dict(tool.annotations)) if tool.annotations else []
-    return lines + _block("Parameters", dict(tool.input_schema))
+    if before is not None:
+        lines += changes(before, tool.definition)
+    if tool.description or tool.label != tool.name:
+        said = [tool.label, *tool.description.strip().split("\n")]
+        lines += _block("What its server says of it", [line for line in said if line])
+    lines += _json("Annotations", dict(tool.annotations)) if tool.annotations else []
+    return lines + _json("Parameters", dict(tool.input_schema))
 
 
-def _block(title: str, value: Any) -> list[str]:
-    written = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
-    return ["", f"**{title}**", "", "```json", *map(legible, written), "```"]
+def _json(title: str, value: Any) -> list[str]:
+    return _block(title, json.dumps(value, indent=2, ensure_ascii=False).split("\n"), "json")
+
+
+def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
+    """Lines of others in a fence, which none of them ends: a backtick is shown as an escape."""
+    return ["", f"**{title}**", "", f"```{language}", *map(legible, lines), "```"]
 
 
 def changes(before: str, now: str) -> list[str]:
