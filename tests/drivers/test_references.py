@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from parley.chat.references import Brought
 from parley.chat.references import Path as FilePath
-from parley.drivers.references import OUTSIDE, FileReferences
+from parley.drivers.references import INSIDE, OUTSIDE, FileReferences
 
 
 class Home:
@@ -21,6 +22,9 @@ class Home:
         (self.work / "inside.txt").write_text("inside\n", encoding="utf-8")
         (self.work / "link.txt").symlink_to(self.beside)
         (self.work / ".hidden").write_text("hidden\n", encoding="utf-8")
+        (self.work / "loop").symlink_to(self.work / "loop")
+        (self.work / "binary").write_bytes(b"text\0")
+        os.mkfifo(self.work / "pipe")
         self.beside.write_text("beside\n", encoding="utf-8")
         self.answer = answer
         self.asked = list[Path]()
@@ -76,8 +80,17 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
         ("none.txt", "No such file or directory"),
         ("../none.txt", OUTSIDE),
         ("..", OUTSIDE),
-        ("../*.txt", "no file matches"),
-        ("/etc/*", "only patterns inside the working directory are read"),
+        ("../*.txt", INSIDE),
+        ("a/../../*.txt", INSIDE),
+        ("/etc/*", INSIDE),
+        ("**/" * 20 + "*.zzz", "only patterns with ** once are read"),
+        ("x" * 5000, "File name too long"),
+        ("../" + "x" * 5000, "cannot be read"),
+        ("loop", "no such file"),
+        ("loop*", "no file matches"),
+        ("~nobody-of-this-name/*", "no file matches"),
+        ("pipe", "no file: not read"),
+        ("binary", "no text: not read"),
         ("~nobody-of-this-name/x", "no such file"),
         ("a\0b", "no such file"),
     ],
@@ -86,6 +99,10 @@ async def test_what_is_not_brought_in_is_not_asked_about(tmp_path: Path, name: s
     home = Home(tmp_path, True)
     assert {(each.text, each.kind) for each in await home.bring(name)} == {(why, "missing")}
     assert home.asked == []
+
+
+async def test_a_pattern_deeper_than_any_folder_is_only_missing(tmp_path: Path) -> None:
+    assert [each.kind for each in await Home(tmp_path, True).bring("*/" * 2000 + "x")] == ["missing"]
 
 
 async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) -> None:

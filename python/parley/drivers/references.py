@@ -18,6 +18,7 @@ from parley.tools.results import size_text, visible
 MOST_BYTES = 262_144
 MOST_FILES = 100
 OUTSIDE = "outside the working directory: not read"
+INSIDE = "only patterns inside the working directory are read"
 
 
 async def nobody_asked(_: Path) -> bool:
@@ -46,7 +47,13 @@ class FileReferences:
         """The text of a file, or of all files of a glob; a line that says why where there is none."""
         if isinstance(reference, Resource):
             return [await self._read(reference)]
-        folder, name = self._folder().resolve(), reference.name
+        try:
+            return await self._bring_files(reference.name)
+        except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
+            return [_missing(reference.name, "cannot be read")]
+
+    async def _bring_files(self, name: str) -> Sequence[Brought]:
+        folder = self._folder().resolve()
         if outside := await asyncio.to_thread(_outside, folder, name):
             allowed = await self._may_read(outside)
             return [await asyncio.to_thread(_text, outside, name) if allowed else _missing(name, OUTSIDE)]
@@ -82,10 +89,14 @@ def _files(folder: Path, name: str) -> Sequence[Brought]:
     if not _is_glob(name):
         path = _place(folder, name)
         return [_file(folder, path, name) if path else _missing(name, "no such file")]
+    if name.count("**") > 1:  # which takes time without end
+        return [_missing(name, "only patterns with ** once are read")]
+    if ".." in Path(name).parts:
+        return [_missing(name, INSIDE)]
     try:
         found = sorted(path for path in folder.glob(name) if path.is_file() and not _is_hidden(path, folder))
     except (ValueError, NotImplementedError):
-        return [_missing(name, "only patterns inside the working directory are read")]
+        return [_missing(name, INSIDE)]
     brought = [_file(folder, path, path.relative_to(folder).as_posix()) for path in found[:MOST_FILES]]
     if len(found) > MOST_FILES:
         brought.append(_missing(name, f"{len(found) - MOST_FILES} more files are left out"))
@@ -106,13 +117,17 @@ def _text(path: Path, name: str) -> Brought:
     try:
         if path.resolve() != path:
             return _missing(name, "it is another file now: not read")
-        if path.stat().st_size > MOST_BYTES:
-            return _missing(name, f"too large ({size_text(path.stat().st_size)}): not read")
-        return Brought(name, fit(path.read_text(encoding="utf-8")))
+        size = path.stat().st_size
+        if not path.is_file():
+            return _missing(name, "no file: not read")
+        if size > MOST_BYTES:
+            return _missing(name, f"too large ({size_text(size)}): not read")
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return _missing(name, "no text: not read")
     except OSError as error:
         return _missing(name, error.strerror or "cannot be read")
+    return _missing(name, "no text: not read") if "\0" in text else Brought(name, text)
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:
