@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from parley.tools.schema import check_arguments, decode_arguments
 
@@ -155,6 +156,49 @@ def test_a_draft_that_the_schema_names_is_used() -> None:
 )
 def test_a_broken_schema_of_a_server_is_no_schema(schema: object) -> None:
     assert check_arguments('{"a": "x"}', schema) is None
+
+
+DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)} | {"d60": {}}
+NEVER = {"a": "a" * 40 + "!"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"pattern": "^(a+)+$"}}},
+        {"patternProperties": {"^(a+)+$": False}},
+        {"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+        {"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False},
+        {"$ref": "#/$defs/d0", "$defs": DOUBLING},
+        {"anyOf": [{"$ref": "#/$defs/d0"}, {"type": "object"}], "$defs": DOUBLING},
+    ],
+)
+@pytest.mark.timeout(30)
+def test_a_schema_without_end_is_left_to_its_server(schema: dict[str, Any]) -> None:
+    for arguments in (NEVER, {NEVER["a"]: 1}):
+        assert check_arguments(json.dumps(arguments), schema) is None
+
+
+def test_each_call_has_its_steps_anew() -> None:
+    schema = {"properties": {"a": {"items": {"type": "integer"}}}}
+    for _ in range(5):
+        assert check_arguments(json.dumps({"a": [1] * 4_000}), schema) is None
+        assert check_arguments(json.dumps({"a": [1] * 4_000 + ["x"]}), schema) is not None
+
+
+def test_a_schema_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = list[object]()
+    check = Draft202012Validator.check_schema
+
+    def counting(schema: Any) -> None:
+        checked.append(schema)
+        check(schema)
+
+    monkeypatch.setattr(Draft202012Validator, "check_schema", counting)
+    for title in ("one schema", "another"):
+        for number in range(100):
+            check_arguments(json.dumps({"path": number}), FILE | {"title": title})
+    assert len(checked) == 2
 
 
 def test_a_remote_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

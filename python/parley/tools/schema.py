@@ -3,12 +3,17 @@
 Works on the raw text, as it stands in the file: what is shown is what runs, so anything that two readers
 could read differently (a key twice, NaN) is refused. Never fetches a remote `$ref`; a server's broken
 schema is no schema.
+
+A schema comes from a server, and is at work before anybody is asked, so it gets a bounded number of steps:
+arguments that take more are left for the server to check, and so is what `_UNBOUNDED` names.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +29,10 @@ _VALUE_SHOWN = 80
 _SLIP = 0.85  # a letter or two of a name; `more` beside `mode` may be meant
 _DIGITS = 1000  # Python itself reads no more than some thousands
 _REASON_SHOWN = 200
+_STEPS = 10_000
+"""Keywords of a schema that are looked at for one call; subschemas that refer to others can be endless."""
+_UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
+"""Keywords that a server checks itself: a regular expression can take for ever over a short text."""
 
 _KINDS: Mapping[type, str] = {
     dict: "object",
@@ -121,15 +130,25 @@ def _inside(value: object) -> Iterator[object]:
             yield from value
 
 
+class _UncheckedError(Exception):
+    """A schema wants more than is checked here."""
+
+
+_LEFT: ContextVar[Iterator[int]] = ContextVar("steps left")
+
+
 def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
     from jsonschema.exceptions import SchemaError, best_match  # some 100 ms, and not before the first call
     from referencing.exceptions import Unresolvable
 
     try:
-        errors = islice(_validator(schema).iter_errors(value), _ERRORS_SHOWN)
+        validator = _validator(json.dumps(schema))
+        _LEFT.set(iter(range(_STEPS)))
+        errors = islice(validator.iter_errors(value), _ERRORS_SHOWN) if validator else ()
         deepest = (best_match([error]) for error in errors)
         reasons = dict.fromkeys(_reason(error) for error in deepest if error is not None)
     except (
+        _UncheckedError,
         SchemaError,
         Unresolvable,
         re.error,
@@ -144,16 +163,52 @@ def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
     return "; ".join(reasons) or None
 
 
-def _validator(schema: Mapping[str, Any]) -> "Validator":
-    """A validator of the schema's own draft, else 2020-12; references resolve inside it or not at all."""
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> "Validator | None":
+    """A validator of the schema's own draft, else 2020-12; references resolve inside it or not at all.
+
+    None where the schema is broken.
+    """
     from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
     from referencing.jsonschema import EMPTY_REGISTRY
 
-    kind = validator_for(schema, default=Draft202012Validator)
-    plain = dict(schema)
-    kind.check_schema(plain)
-    return kind(plain, registry=EMPTY_REGISTRY)  # the default registry would ask the network
+    plain = json.loads(schema)
+    kind = validator_for(plain, default=Draft202012Validator)
+    try:
+        kind.check_schema(plain)
+    except SchemaError:
+        return None
+    return _bounded(kind)(plain, registry=EMPTY_REGISTRY)  # the default registry would ask the network
+
+
+@cache
+def _bounded(kind: "type[Validator]") -> "type[Validator]":
+    """A draft whose validators take only so many steps, and skip what has no bound."""
+    from jsonschema.validators import extend
+
+    checks: dict[str, Any] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
+    checks |= dict.fromkeys(_UNBOUNDED, _unchecked)
+    more = checks["additionalProperties"]
+    checks["additionalProperties"] = lambda validator, wanted, instance, schema: (
+        () if "patternProperties" in schema else more(validator, wanted, instance, schema)
+    )
+    bounded: type[Validator] = extend(kind, checks)  # type: ignore[no-untyped-call]
+    return bounded
+
+
+def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
+    def counting(*given: Any) -> Iterable[Any]:
+        if next(_LEFT.get(), None) is None:
+            raise _UncheckedError
+        return check(*given) or ()
+
+    return counting
+
+
+def _unchecked(*_: Any) -> Iterable[Any]:
+    return ()
 
 
 def _reason(error: "ValidationError") -> str:
@@ -164,7 +219,7 @@ def _reason(error: "ValidationError") -> str:
         case "required":
             missing = [name for name in wanted if name not in given]
             return "; ".join(f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3])
-        case "additionalProperties" | "unevaluatedProperties" if wanted is False:
+        case "additionalProperties" if wanted is False:
             known = _properties(error.schema)
             extra = [name for name in given if name not in known]
             return "; ".join(_unknown(_joined(where, name), name, known) for name in extra[:3])
