@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.chat import grammar
 from parley.chat.reader import parse, split_lines
-from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
+from parley.chat.transcript import Answer, Broken, Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from strategies import answers_with_orphans, any_text, files, transcripts
 
@@ -102,6 +102,21 @@ def test_a_question_is_what_was_typed(text: str) -> None:
 
 
 ANSWER = "💬: q\n\n🤖:[A]\n\n"
+
+
+@pytest.mark.parametrize("body", ["y", "`x`", "```\ny\n```"])
+def test_an_old_prompt_line_is_no_part_of_a_result_that_cannot_be_read(body: str) -> None:
+    transcript = parse(f"{ANSWER}🛠️: bad header\n>> Please choose (\n\n{body}\n\nText.\n")
+    said, text = transcript.exchanges[0].answers[0].segments
+    assert said == Broken("result", f"🛠️: bad header\n\n{body}")
+    assert text == Text("Text.")
+    assert parse(render(transcript)) == transcript
+
+
+@pytest.mark.timeout(30)
+def test_results_without_a_call_are_found_none_at_once() -> None:
+    transcript = parse(ANSWER + "🛠️: [x][y]\n\n`1`\n\n" * 20_000)
+    assert len(transcript.exchanges[0].answers[0].segments) == 20_000
 
 
 def test_a_result_of_backticks_that_never_end_is_read_at_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from parley.chat import calls, grammar, results
 from parley.chat.grammar import Kind
 from parley.chat.page import Block, Page
@@ -112,7 +114,8 @@ class AnswerParts(Parts):
         super().__init__(page)
         self._starts = RoundStarts()
         self._seen = 0
-        self._round = 0
+        self._waiting = dict[str, deque[int]]()
+        """Where the calls of the round stand, by their ids, that have no result yet."""
 
     def add(self, block: Block) -> None:
         """The next block of the answer."""
@@ -187,7 +190,7 @@ class AnswerParts(Parts):
     ) -> None:
         self.page.problem(block.start, column, "error", message)
         assert kind in ("proposal", "result", "thinking")
-        text = "\n".join(self.page.lines[block.start : end]).rstrip(BLANK + "\n")
+        text = "\n".join(self.page.text_lines(block.start, end)).rstrip(BLANK + "\n")
         self.push(Broken(kind, text, choice, Span(block.start, end)))
 
     def _attach(self, name: str, call_id: str, result: Result) -> None:
@@ -216,10 +219,16 @@ class AnswerParts(Parts):
         if above >= 0 and self._waits(above, call_id):
             return above
         while self._seen < len(self.segments):
-            if self._starts.feed(self.segments[self._seen]):
-                self._round = self._seen
+            segment = self.segments[self._seen]
+            if self._starts.feed(segment):
+                self._waiting = {}
+            if isinstance(segment, Proposal):
+                self._waiting.setdefault(segment.call.id, deque()).append(self._seen)
             self._seen += 1
-        return next((at for at in range(self._round, len(self.segments)) if self._waits(at, call_id)), None)
+        places = self._waiting.get(call_id, deque())
+        while places and not self._waits(places[0], call_id):
+            places.popleft()
+        return places[0] if places else None
 
     def _waits(self, at: int, call_id: str) -> bool:
         segment = self.segments[at]
