@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from chats import answer, asked, chat, ran, tool, view, yes
+from parley.chat.transcript import Transcript
 from parley.drivers.nvim.view import Sight, details, found, shown, summary
 from parley.tools.catalogue import Catalogue
+from parley.turn.approval import Approvals, LedgerView
 
 EVIL = tool(
     title="read_file · files  path: README.md" + " " * 90,
@@ -44,3 +48,17 @@ def test_a_call_that_may_have_run_is_told_before_any_server_was_started() -> Non
     assert "may have run already" in found(Sight(waits, None, view(used)))["problems"][0]["message"]
     again = chat(answer(ran(1)), answer(proposal))
     assert found(Sight(again, None, view(used)))["problems"] == []
+
+
+def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = list[Approvals]()
+
+    def building(transcript: Transcript, catalogue: Catalogue, ledger: LedgerView) -> Approvals:
+        built.append(Approvals(transcript, catalogue, ledger))
+        return built[-1]
+
+    monkeypatch.setattr("parley.drivers.nvim.view.Approvals", building)
+    many = chat(answer(*(asked(n) for n in range(1, 51))))
+    drawn = found(Sight(many, Catalogue.of([tool()]), view()))
+    assert len(drawn["proposals"]) == 50
+    assert len(built) == 1

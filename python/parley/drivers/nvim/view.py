@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any, TypeAlias
 
@@ -39,13 +39,20 @@ class Sight:
     transcript: Transcript
     catalogue: Catalogue | None
     ledger: LedgerView
+    _approvals: Approvals | None = field(init=False, repr=False, compare=False)
+    """Of all calls, since it counts what has run."""
+
+    def __post_init__(self) -> None:
+        known = self.catalogue
+        approvals = None if known is None else Approvals(self.transcript, known, self.ledger)
+        object.__setattr__(self, "_approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
         """What a call without result is."""
         if isinstance(call, Broken):
             return "declined" if call.choice in ("yn", "yN") else "undecided"
-        if self.catalogue is not None:
-            return Approvals(self.transcript, self.catalogue, self.ledger).standing(call)
+        if self._approvals is not None:
+            return self._approvals.standing(call)
         return self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
@@ -66,9 +73,9 @@ class Sight:
 
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
         """The yes that a changed definition has made void."""
-        if isinstance(call, Broken) or self.catalogue is None:
+        if isinstance(call, Broken) or self._approvals is None:
             return None
-        return Approvals(self.transcript, self.catalogue, self.ledger).lapsed(call)
+        return self._approvals.lapsed(call)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
         """The exchanges in which calls wait for a choice, with these calls."""
