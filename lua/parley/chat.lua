@@ -104,9 +104,9 @@ function M.ask(method, arguments, opts)
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if vim.list_contains({ "respond", "choose", "details", "request", "prompt" }, method) then
-    local edit = require("parley.edit")
-    arguments.handle = edit.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
-    edit.watch(arguments.handle)
+    local handles = require("parley.handle")
+    arguments.handle = handles.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+    handles.watch(arguments.handle)
     arguments.cwd = vim.fn.getcwd()
   end
   require("parley.host").notify(method, arguments)
@@ -149,7 +149,7 @@ function M.host_ended()
     require("parley.view").clear(buf)
   end
   require("parley.ask").withdraw()
-  require("parley.edit").close_all()
+  require("parley.handle").close_all()
 end
 
 --- A turn has ended: keep what it wrote, where the file is ours and nobody else has written to it.
@@ -238,7 +238,7 @@ function H.detach(buf)
   require("parley.status").show(buf, "")
   require("parley.view").forget(buf)
   require("parley.keys").forget(buf)
-  require("parley.edit").close_buffer(buf)
+  require("parley.handle").close_buffer(buf)
   require("parley.host").mention("detach", { buf = buf })
 end
 

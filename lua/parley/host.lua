@@ -44,7 +44,7 @@ function M.notify(method, arguments)
       require("parley.status").show(arguments.buf, "Making the Python environment...", arguments.handle)
     end
   elseif arguments.handle then
-    require("parley.edit").close(arguments.handle)
+    require("parley.handle").close(arguments.handle)
   end
 end
 
@@ -222,7 +222,7 @@ function H.installed(ok)
     M.start()
   elseif not ok then
     for _, message in ipairs(H.queue) do
-      require("parley.edit").close(message[2].handle)
+      require("parley.handle").close(message[2].handle)
       if message[2].buf then
         require("parley.status").show(message[2].buf, "")
       end

@@ -62,7 +62,7 @@ function H.switch()
     require("parley.host").message("this page belongs to no chat: type :ParleyTools in one", "warn")
     return
   end
-  local handle = require("parley.edit").open(H.chat, 0)
+  local handle = require("parley.handle").open(H.chat, 0)
   require("parley.host").notify("switch", { handle = handle, server = server, tool = tool })
 end
 

@@ -95,9 +95,9 @@ function H.draw(buf, run)
   if not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local edit = require("parley.edit")
-  local handle = edit.get(run.handle)
-  local row = handle and (edit.row(handle, "tip") or edit.row(handle, "anchor"))
+  local handles = require("parley.handle")
+  local handle = handles.get(run.handle)
+  local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
   if not row then
     H.erase(buf)
     return

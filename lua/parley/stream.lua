@@ -2,18 +2,19 @@
 local M = {}
 
 local api = vim.api
+local edit = require("parley.edit")
+local handles = require("parley.handle")
 
 --- Apply an edit and write at the row it names from now on.
 function M.open(id, tick, edits, answer, row)
-  local edit = require("parley.edit")
   local reply = edit.apply(id, tick, edits, answer)
   if not reply.applied then
     return reply
   end
-  local handle = edit.get(id) --[[@as parley.Handle]]
+  local handle = handles.get(id) --[[@as parley.Handle]]
   -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
-  edit.set_tip(handle, row, 0)
-  edit.lead(handle, row, true)
+  handles.set_tip(handle, row, 0)
+  handles.lead(handle, row, true)
   require("parley.status").moved(handle.buf)
   return reply
 end
@@ -23,14 +24,13 @@ end
 ---@param fresh boolean whether the host believes to be at the start of a line
 ---@param markers string[] what structure starts with
 function M.append(id, text, fresh, markers)
-  local edit = require("parley.edit")
-  local handle, gone = edit.get(id)
+  local handle, gone = handles.get(id)
   if not handle then
     return gone
   end
   local started = vim.uv.hrtime()
   local buf = handle.buf
-  local row, col = edit.row(handle, "tip")
+  local row, col = handles.row(handle, "tip")
   if not row then
     return { gone = "the answer was removed" }
   end
@@ -47,7 +47,7 @@ function M.append(id, text, fresh, markers)
   end)
   local last = row + #lines - 1
   local end_col = (#lines == 1 and col or 0) + #lines[#lines]
-  edit.set_tip(handle, last, end_col)
+  handles.set_tip(handle, last, end_col)
   M.follow(handle, followers, last, end_col)
   require("parley.status").moved(buf)
   M.show(buf)
@@ -87,7 +87,7 @@ function M.follow(handle, windows, row, col)
   for _, win in ipairs(windows) do
     api.nvim_win_set_cursor(win, { row + 1, col })
     if win == handle.win then
-      require("parley.edit").set_cursor(handle, row)
+      handles.set_cursor(handle, row)
     end
   end
 end

@@ -66,13 +66,13 @@ def opened(nvim: Child, chat: Chat) -> None:
 
 def waits(nvim: Child) -> bool:
     """Whether a choice is waited for, and no turn runs."""
-    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)")
+    here: bool = nvim.lua("return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)")
     return here
 
 
 def is_complete(nvim: Child) -> bool:
     """Whether the answer is complete, and no turn runs."""
-    return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.edit').busy(0)")
+    return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.handle').busy(0)")
 
 
 def problems(nvim: Child) -> list[str]:

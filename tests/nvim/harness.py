@@ -200,7 +200,7 @@ class Child:
     def until_idle(self, seconds: float = PATIENCE_S) -> None:
         """Return when no turn runs in the current buffer."""
         self.until(
-            lambda: not self.lua("return require('parley.edit').busy(0)"), "the end of the turn", seconds
+            lambda: not self.lua("return require('parley.handle').busy(0)"), "the end of the turn", seconds
         )
 
     def until_waiting(self, seconds: float = PATIENCE_S) -> None:

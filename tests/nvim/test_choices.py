@@ -75,7 +75,7 @@ def waiting(nvim: Child, state: str) -> None:
 
 def ready(nvim: Child) -> None:
     """Return when the keys are there and nothing runs."""
-    wait = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.edit').busy(0)"
+    wait = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)"
     until(nvim, lambda: nvim.lua(wait), "the keys")
 
 

@@ -22,8 +22,8 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
     nvim.command(f"edit! {path}")
     nvim.lua("_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, {...}) end")
-    handle: int = nvim.lua("return require('parley.edit').open(0 + vim.api.nvim_get_current_buf(), 0)")
-    nvim.lua("require('parley.edit').watch(...)", handle)
+    handle: int = nvim.lua("return require('parley.handle').open(0 + vim.api.nvim_get_current_buf(), 0)")
+    nvim.lua("require('parley.handle').watch(...)", handle)
     return handle
 
 
@@ -273,6 +273,6 @@ def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "one", True)
     remote(plain, "close", handle)
-    namespace = plain.nvim.api.get_namespaces()["parley.edit"]
+    namespace = plain.nvim.api.get_namespaces()["parley.handle"]
     assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
     assert remote(plain, "read", handle, -1) == {"gone": "the chat was closed"}

@@ -99,7 +99,9 @@ def respond(nvim: Child) -> None:
     def done() -> bool:
         nvim.command("messages clear")
         nvim.command("ParleyRespond")
-        until(nvim, lambda: waits(nvim) or not nvim.lua("return require('parley.edit').busy(0)"), "the turn")
+        until(
+            nvim, lambda: waits(nvim) or not nvim.lua("return require('parley.handle').busy(0)"), "the turn"
+        )
         nvim.flush()
         return "another Neovim" not in nvim.messages()
 

@@ -134,7 +134,7 @@ def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> Non
         local function drawn() return #vim.api.nvim_buf_get_extmarks(buf, ns, 0, -1, {}) end
         local time, shown = 0, {}
         vim.uv.now = function() return time end
-        status.show(buf, 'Analyzing request...', require('parley.edit').open(0, 0))
+        status.show(buf, 'Analyzing request...', require('parley.handle').open(0, 0))
         for _, after in ipairs({ 299, 301 }) do
           time = after
           vim.wait(after < 300 and 400 or 20000, function() return drawn() > 0 end)

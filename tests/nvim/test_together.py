@@ -33,7 +33,7 @@ async def approve(home: Path, chat: Chat) -> None:
 
 def what_came(nvim: Child) -> str:
     """How the turn ended for somebody who looks at this Neovim."""
-    until(nvim, lambda: not nvim.lua("return require('parley.edit').busy(0)"), "the end of the turn")
+    until(nvim, lambda: not nvim.lua("return require('parley.handle').busy(0)"), "the end of the turn")
     nvim.flush()
     if "another Neovim or command runs a turn" in nvim.messages():
         return "told that another runs it"

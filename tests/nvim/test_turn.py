@@ -147,7 +147,7 @@ def test_a_wiped_buffer_ends_its_turn_and_no_other_is_touched(nvim: Child) -> No
     path = ask(nvim, "write 2000 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
     nvim.command(f"enew | bwipeout! {path}")
-    nvim.until(lambda: not nvim.lua("return require('parley.edit').busy()"))
+    nvim.until(lambda: not nvim.lua("return require('parley.handle').busy()"))
     assert nvim.lines() == [""]
     ask(nvim, "say: still here", "other.md")
     complete(nvim)
