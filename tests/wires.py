@@ -171,14 +171,21 @@ GOING_ON = Answer(None, (_THOUGHT, Text("a"), _LOOK, replace(_THOUGHT, text=None
 """An answer whose tool loop is open."""
 
 
+def _ends_in_an_answer(transcript: Transcript, at: int, full: int) -> bool:
+    """Whether there is nothing to ask for, with so many exchanges sent whole."""
+    turns = Ask(transcript, at, "", "", max_full_exchanges=full).turns()
+    return not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls)
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Transcript, int]:
     """A transcript and an exchange of it that there is something to ask for."""
     transcript = draw(transcripts())
     exchanges = transcript.exchanges or (Exchange(Question()),)
     at = draw(st.integers(0, len(exchanges) - 1))
-    turns = Ask(replace(transcript, exchanges=exchanges), at, "", "").turns()
-    if not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls):
+    if any(
+        _ends_in_an_answer(replace(transcript, exchanges=exchanges), at, full) for full in (0, len(exchanges))
+    ):
         answered = replace(exchanges[at], answers=(*exchanges[at].answers, GOING_ON))
         exchanges = (*exchanges[:at], answered, *exchanges[at + 1 :])
     return replace(transcript, exchanges=exchanges), at

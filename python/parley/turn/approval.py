@@ -67,6 +67,11 @@ def written_key(proposal: Proposal) -> tuple[str, str, str]:
     return proposal.call.id, proposal.call.name, proposal.call.arguments
 
 
+def is_declined(proposal: Proposal) -> bool:
+    """Whether its mark is a no, which needs nobody to bear it out."""
+    return proposal.choice is not None and proposal.choice not in YES
+
+
 def all_proposals(transcript: Transcript) -> list[Proposal]:
     """Every proposal of the file, in order."""
     return [p for exchange in transcript.exchanges for answer in exchange.answers for p in answer.proposals]
@@ -97,7 +102,7 @@ class Approvals:
 
     def standing(self, proposal: Proposal) -> Standing:
         """What a proposal without a result is: its mark counts for no more than the ledger bears out."""
-        if proposal.choice is not None and proposal.choice not in YES:
+        if is_declined(proposal):
             return "declined"
         tool = self.catalogue.get(proposal.call.name)
         if tool is None:

@@ -14,7 +14,7 @@ from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, T
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
 from parley.turn import limits as lim
-from parley.turn.approval import Approvals, Decision, LedgerView, Rules, decide
+from parley.turn.approval import Approvals, Decision, LedgerView, Rules, decide, is_declined
 from parley.turn.limits import Limits
 from parley.turn.safety import blocked_by
 
@@ -199,7 +199,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         if proposal.result is not None:
             continue
         why = (
-            _declined(situation, proposal)
+            (DECLINED if is_declined(proposal) else None)
             or refusal(situation, proposal, number, len(reply.proposals))
             or lim.over_limit(situation.limits, made + standing, session + standing)
         )
@@ -208,10 +208,6 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         else:
             standing += 1
     return tuple(refused)
-
-
-def _declined(situation: Situation, proposal: Proposal) -> str | None:
-    return DECLINED if situation.approvals.standing(proposal) == "declined" else None
 
 
 def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -> str | None:

@@ -17,7 +17,7 @@ from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments, decode_arguments
-from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals
+from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals, is_declined
 from parley.turn.choice import open_calls
 
 Chunks: TypeAlias = list[tuple[str, str]]
@@ -57,7 +57,7 @@ class Sight:
 
     def _guess(self, call: Proposal) -> Standing:
         """Without the tools' definitions: by id and arguments alone. For the eye, never for running."""
-        if call.choice is not None and call.choice not in YES:
+        if is_declined(call):
             return "declined"
         same = [
             e
