@@ -35,7 +35,7 @@ end
 --- From now on the host hears at once when the buffer or the answer in hand is taken away.
 function M.watch(id)
   local handle = H.handles[id]
-  if not handle or not M.alive(handle) then
+  if not handle or M.lost(handle) then
     return false
   end
   local function ended()
@@ -69,10 +69,6 @@ function M.lost(handle)
   elseif handle.answer and not M.row(handle, "answer") then
     return "the answer was removed"
   end
-end
-
-function M.alive(handle)
-  return not M.lost(handle)
 end
 
 --- The handle of an id, or nil and what the host is to be told.

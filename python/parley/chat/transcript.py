@@ -163,6 +163,11 @@ class Proposal:
         """Whether the file records neither a choice nor a result."""
         return self.choice is None and self.result is None
 
+    @property
+    def has_run(self) -> bool:
+        """Whether it has a result, and not one that says it never ran."""
+        return self.result is not None and self.result.status != "refused"
+
 
 @dataclass(frozen=True, slots=True)
 class Orphan:

@@ -52,8 +52,7 @@ async def cut_off(ports: Ports, why: str) -> None:
     They ran, if not to their end: the model is told, and the next request is a valid one.
     """
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
-    ran = (p for p in all_proposals(shot.transcript) if p.result and p.result.status != "refused")
-    answered = Counter((p.call.id, p.call.arguments) for p in ran)
+    answered = Counter((p.call.id, p.call.arguments) for p in all_proposals(shot.transcript) if p.has_run)
     used = (e.key for e in ports.ledger.view().entries if e.state == "used")
     sent = Counter((key.id, key.arguments) for key in used) - answered
     calls = [p for p in plan.waiting(shot.answer) if isinstance(p, Proposal)]

@@ -156,9 +156,9 @@ def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
         ArithmeticError,
         LookupError,
         AttributeError,
+        TypeError,
+        ValueError,
     ):
-        return None
-    except (TypeError, ValueError):
         return None
     return "; ".join(reasons) or None
 

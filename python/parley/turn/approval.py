@@ -97,7 +97,7 @@ class Approvals:
     _settled: Counter[tuple[str, str, str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        ran = (p for p in all_proposals(self.transcript) if p.result and p.result.status != "refused")
+        ran = (p for p in all_proposals(self.transcript) if p.has_run)
         object.__setattr__(self, "_settled", Counter(map(written_key, ran)))
 
     def standing(self, proposal: Proposal) -> Standing:

@@ -36,7 +36,7 @@ def calls_made(answers: tuple[Answer, ...]) -> int:
 
 def calls_in(part: Answer | Round) -> int:
     """How many calls of an answer, or of one reply in it, ran."""
-    return sum(1 for p in part.proposals if p.result and p.result.status != "refused")
+    return sum(1 for p in part.proposals if p.has_run)
 
 
 def session_calls(transcript: Transcript) -> int:

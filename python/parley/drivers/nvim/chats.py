@@ -238,22 +238,18 @@ class Chat:
 
     async def change(self, handle: int, change: engine.Change) -> None:
         """Change the text beside whatever runs, as one step of undo."""
-        document = BufferDocument(self.editor, handle, self.seen)
-        try:
-            await document.change(change)
-        finally:
-            document.close()
+        await self._at(handle, lambda document: document.change(change))
         await self.refresh()
 
     def _beside(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
-        async def run() -> None:
-            document = BufferDocument(self.editor, handle, self.seen)
-            try:
-                await work(document)
-            finally:
-                document.close()
+        self.editor.spawn(self._at(handle, work))
 
-        self.editor.spawn(run())
+    async def _at(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
+        document = BufferDocument(self.editor, handle, self.seen)
+        try:
+            await work(document)
+        finally:
+            document.close()
 
     def ports(self, document: BufferDocument, audience: engine.Audience) -> engine.Ports:
         """The world of a turn of this chat."""

@@ -67,7 +67,7 @@ class Sight:
         if call.choice in YES and any(e.state == "live" for e in same):
             return "approved"
         used = sum(1 for e in same if e.state == "used")
-        ran = (p.call for p in all_proposals(self.transcript) if p.result and p.result.status != "refused")
+        ran = (p.call for p in all_proposals(self.transcript) if p.has_run)
         settled = sum(1 for c in ran if (c.id, c.arguments) == (call.call.id, call.call.arguments))
         return "may have run" if used > settled else "undecided"
 
