@@ -140,21 +140,6 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
     await wire.close()
 
 
-async def test_a_proxy_of_the_environment_is_asked_for_hosts_elsewhere_only(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", world.server.url)
-    wire, ask = fresh(world), Ask(QUESTION, 0, "faulty", "m")
-    world.server.plan(Response(SAYS["chat"]("Whole")))
-    far = world.provider("chat", base_url="http://models.example/v1")
-    assert await said(wire, far, ask) == [TextDelta("Whole")]
-    assert world.server.paths == ["http://models.example/v1/chat/completions"]
-    world.server.plan(Response(SAYS["chat"]("Whole")))
-    assert await said(wire, world.provider("chat"), ask) == [TextDelta("Whole")]
-    assert world.server.paths == [CHAT]
-    await wire.close()
-
-
 async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(world: World) -> None:
     told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
     lab = Provider("lab", base_url=f"{world.server.url}/v1")

@@ -17,6 +17,7 @@ from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
 from parley.drivers.keys import SilentError, printed
+from parley.drivers.proxies import ProxyError, client_options
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
@@ -125,8 +126,13 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
                 f"{response.request.method}: HTTP {response.status_code} {response.reason_phrase}"
             )
 
+    try:
+        options = client_options(settings.url or "")
+    except ProxyError as error:
+        raise ServerError(f"mcp.servers.{settings.name}.url: {error}") from error
     tail.lines.clear()
     client = httpx2.AsyncClient(
+        **options,
         headers={**settings.headers, **await _token(settings)},
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
         event_hooks={"response": [note]},

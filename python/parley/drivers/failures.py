@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from parley.errors import ModelError
+from parley.errors import ModelError, ParleyError
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings import Provider
@@ -108,6 +108,13 @@ def no_stream(provider: Provider, content_type: str) -> ModelError:
     return ModelError(
         f"{provider.name} answered with {said} instead of a stream of events. What to do: check the base URL",
         reason=f"{provider.name} answered with no stream of events",
+    )
+
+
+def no_proxy(provider: Provider, error: ParleyError) -> ModelError:
+    """The way to the provider leads through a proxy that cannot be used."""
+    return ModelError(
+        f"{provider.name} cannot be reached: {error}", reason=f"no usable proxy to {provider.name}"
     )
 
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
-from ipaddress import ip_address
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -23,12 +22,14 @@ from parley.drivers.failures import (
     broken_off,
     failure,
     in_stream,
+    no_proxy,
     no_sdk,
     no_stream,
     rate_limits,
 )
 from parley.drivers.keys import key_of
 from parley.drivers.learned import Learned
+from parley.drivers.proxies import ProxyError, client_options
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses, whole
@@ -210,9 +211,10 @@ class Wire:
                 base_url=url,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
-                # A proxy of the environment cannot know what runs on this machine: Ollama, the demo.
-                http_client=sdk.DefaultAsyncHttpxClient(trust_env=False) if _is_here(url) else None,
+                http_client=sdk.DefaultAsyncHttpxClient(**client_options(url or "")),
             )
+        except ProxyError as error:
+            raise no_proxy(provider, error) from error
         except httpx2.InvalidURL as error:
             raise broken_off(provider, error, secret) from error
         return client, secret
@@ -226,15 +228,6 @@ class Wire:
         """Close all connections."""
         clients, self._clients = list(self._clients.values()), {}
         await asyncio.gather(*(client.close() for client, _ in clients), return_exceptions=True)
-
-
-def _is_here(url: str | None) -> bool:
-    """Whether an address is on this machine."""
-    host = import_module("httpx2").URL(url or "").host
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @asynccontextmanager
