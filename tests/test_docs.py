@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -20,13 +21,14 @@ from nvim.harness import nvim_path
 from parley.chat.reader import parse
 from parley.chat.writer import render
 from parley.cli import _parser
-from parley.settings import AGENTS, PROVIDERS, SYSTEM_PROMPT, Settings
+from parley.settings import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
 
 ROOT = Path(__file__).parent.parent
-README, FORMAT, HELP = ROOT / "README.md", ROOT / "doc" / "transcript.md", ROOT / "doc" / "parley.txt"
-PAGES = [README, *sorted((ROOT / "doc").glob("*.md")), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+README, HELP = ROOT / "README.md", ROOT / "doc" / "parley.txt"
+FORMAT, SHELL, LIBRARY = (ROOT / "doc" / f"{name}.md" for name in ("transcript", "shell", "library"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]
 
 _FENCE = re.compile(
     r"^(?P<in> *)(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=in)(?P=ticks)$", re.M | re.S
@@ -56,7 +58,7 @@ def without_blank_lines(text: str) -> list[str]:
 
 # --- Chats ------------------------------------------------------------------------------------------------
 
-CHATS = [example for page in (README, FORMAT) for example in examples(page, "parley")]
+CHATS = [example for page in (SHELL, FORMAT) for example in examples(page, "parley")]
 
 
 @pytest.mark.parametrize("chat", CHATS)
@@ -109,51 +111,70 @@ def defaults(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
             yield f"{path}{each.name}", default
 
 
-def test_the_readme_names_every_setting_with_its_default() -> None:
-    told = {name.strip("`"): default.strip("`") for name, default, *_ in table(README, "setting", "default")}
-    assert told.pop("system_prompt") == "*below*"
-    assert {name: default for name, default in told.items() if default} == {
-        name: lua(default) for name, default in defaults(Settings()) if name != "system_prompt"
+def entries(heading: str, ending: str) -> dict[str, str]:
+    """The names in backticks at the start of a line of the help between two texts, each with its default."""
+    part = HELP.read_text(encoding="utf-8").split(heading, 1)[1].split(ending, 1)[0]
+    return {
+        name: default.strip()
+        for names, default in re.findall(r"^((?:`[\w.]+`(?:, )?)+)(.*)$", part, re.M)
+        for name in re.findall(r"`([\w.]+)`", names)
     }
 
 
-def test_the_readme_quotes_the_system_prompt() -> None:
-    assert examples(README, "text") == [SYSTEM_PROMPT + "\n"]
+SETTINGS_OF_HELP = ("Each setting with its default:", "The default `system_prompt`")
 
 
-def test_the_readme_names_the_fields_of_a_server_with_their_defaults() -> None:
-    rows = list(table(README, "field", "default"))
+def test_the_help_names_every_setting_with_its_default() -> None:
+    rows = entries(*SETTINGS_OF_HELP)
+    assert rows.pop("system_prompt") == "see below"
+    assert rows == {name: lua(default) for name, default in defaults(Settings()) if name != "system_prompt"}
+
+
+def test_the_help_quotes_the_system_prompt() -> None:
+    quote = _help().split("The default `system_prompt`: >\n\n", 1)[1].split("<\n", 1)[0]
+    assert quote.split() == SYSTEM_PROMPT.split()
+
+
+def test_the_help_names_the_fields_of_a_server_with_their_defaults() -> None:
+    rows = entries("Fields of a server, with their defaults:", "More servers")
     known = dict(defaults(ServerSettings("")))
-    told = {name: default.strip("`") for names, default, *_ in rows for name in re.findall(r"`(\w+)`", names)}
-    assert set(told) == set(known) - {"name", "builtin"}
-    assert all(lua(known[name]) == default for name, default in told.items() if default)
+    assert set(rows) == set(known) - {"name", "builtin"}
+    assert all(lua(known[name]) == default for name, default in rows.items() if default)
 
 
-def test_the_readme_names_every_agent_with_its_key_and_address() -> None:
-    told = [[cell.strip("`") for cell in row] for row in table(README, "agent", "provider", "model")]
-    assert told == [
-        [a.name, a.provider, a.model, p.api_key_env or "", p.base_url_env or ""]
-        for a in AGENTS
-        for p in (PROVIDERS[a.provider],)
+def test_the_help_names_every_agent_with_its_key_and_address() -> None:
+    lines = _help().split("key                base URL\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    providers = [PROVIDERS[agent.provider] for agent in AGENTS]
+    known = [
+        [a.name, a.provider, a.model, *(name for name in (p.api_key_env, p.base_url_env) if name)]
+        for a, p in zip(AGENTS, providers, strict=True)
     ]
+    assert [line.split() for line in lines] == known
 
 
-def test_the_help_quotes_no_other_default() -> None:
-    known = dict(defaults(Settings()))
-    told = re.findall(r"^`?([a-z_]+(?:\.[a-z_]+)*)`?\s+\(?default:? `?([^`\n)]+)`?\)?$", _help(), re.M)
-    assert all(lua(known[name]) == default for name, default in told if name in known)
+def test_the_help_names_the_fields_of_a_provider() -> None:
+    rows = entries("A provider of your own has", "Parley writes a key nowhere")
+    known = {each.name for each in fields(Provider)}
+    assert set(rows) == known - {"name", "base_url_env", "official", "builtin"}
 
 
 def _help() -> str:
-    return HELP.read_text(encoding="utf-8") if HELP.exists() else ""
+    return HELP.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("example", examples(README, "toml"))
+def help_examples(language: str) -> list[str]:
+    """The blocks of the help in one language; "" for those that name none."""
+    return [textwrap.dedent(block) for block in re.findall(rf">{language}\n(.*?)^<", _help(), re.M | re.S)]
+
+
+@pytest.mark.parametrize("example", [e for e in help_examples("") if "[[agents]]" in e])
 def test_a_toml_example_is_read_without_complaint(example: str) -> None:
     assert read_settings(tomllib.loads(example))[1] == ()
 
 
-@pytest.mark.parametrize("example", [e for e in examples(README, "lua") if "setup" in e])
+@pytest.mark.parametrize(
+    "example", [e for e in examples(README, "lua") + help_examples("lua") if "setup(" in e]
+)
 def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -> None:
     script = tmp_path / "example.lua"
     script.write_text(
@@ -164,21 +185,33 @@ def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -
     assert read_settings(json.loads(ran.stdout or ran.stderr))[1] == ()
 
 
+# --- The address ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
+def test_a_page_names_the_address_that_the_project_has(page: Path) -> None:
+    """`[project.urls]` is where it stands; while it is not there, the pages speak of "this repository"."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository", "<this repository>")
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"^(?:git clone |\{ url = \")(<[^>]*>|[^\s\"]+)", text, re.M)
+    assert set(named) <= {address}
+    assert "URL-OF" not in text
+
+
 # --- Commands ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", [*PAGES, HELP], ids=lambda page: page.name)
 def test_every_command_that_is_named_exists(page: Path) -> None:
-    if not page.exists():
-        pytest.skip("not written yet")
     defined = re.findall(r"^  (\w+) = \{", (ROOT / "plugin" / "parley.lua").read_text(encoding="utf-8"), re.M)
     named = re.findall(r":Parley([A-Z]\w*)", page.read_text(encoding="utf-8"))
     assert set(named) <= set(defined)
 
 
-def test_the_readme_names_every_command_of_the_shell() -> None:
+def test_the_page_on_the_shell_names_every_command() -> None:
     parsers = [a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)]
-    cells = [cell.strip("`").split() for cell, *_ in table(README, "command", "what it does")]
+    cells = [cell.strip("`").split() for cell, *_ in table(SHELL, "command", "what it does")]
     named = [words[1].strip("`") for words in cells if words[0] == "parley"]
     assert sorted(named) == sorted(parsers[0].choices)
 
@@ -197,18 +230,40 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**homes, "HOME": str(tmp_path), "PATH": path, "PARLEY_DEMO_PACE": "0", "LC_ALL": "C.UTF-8"}
 
 
-def test_the_session_in_the_readme_is_what_its_commands_make(tmp_path: Path, shell: dict[str, str]) -> None:
-    commands = [line.removeprefix("$ ") for line in examples(README, "console")[0].splitlines()]
+def test_the_session_on_the_page_is_what_its_commands_make(tmp_path: Path, shell: dict[str, str]) -> None:
+    commands = [line.removeprefix("$ ") for line in examples(SHELL, "console")[0].splitlines()]
     ran = [subprocess.run(["sh", "-c", c], cwd=tmp_path, env=shell, capture_output=True) for c in commands]
     assert [each.returncode for each in ran] == [0, 3, 0, 0]
-    assert (tmp_path / "stocks.md").read_text(encoding="utf-8") == examples(README, "parley")[0]
+    assert (tmp_path / "stocks.md").read_text(encoding="utf-8") == examples(SHELL, "parley")[0]
 
 
 def test_the_library_example_runs(tmp_path: Path, shell: dict[str, str]) -> None:
-    code = examples(README, "python")[0]
+    code = examples(LIBRARY, "python")[0]
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=shell, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     assert "GOOGL) is at $911" in ran.stdout
     assert parse(ran.stdout[ran.stdout.index("💬:") :]).problems == ()
+
+
+# --- The README -------------------------------------------------------------------------------------------
+
+
+def test_the_readme_is_no_longer_than_one_reads() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 160
+
+
+def test_the_commands_of_the_readme_install_the_plugin_and_its_help(
+    tmp_path: Path, shell: dict[str, str]
+) -> None:
+    packages = next(block for block in examples(README, "sh") if "pack/parley/start" in block)
+    script = packages.replace("<this repository>", f"'{ROOT}'")
+    path = f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
+    home = {"XDG_DATA_HOME": str(tmp_path / ".local/share"), "PATH": path}
+    subprocess.run(["sh", "-ec", script], env={**shell, **home}, check=True, capture_output=True)
+    asks = ["--headless", "+help :ParleyRespond", "+verbose echo expand('%:t') exists(':ParleyStop')", "+qa!"]
+    ran = subprocess.run(
+        [nvim_path(), *asks], env={**shell, **home}, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.split() == ["parley.txt", "2"]
