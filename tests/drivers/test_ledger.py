@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -316,3 +316,62 @@ def test_a_process_that_is_killed_gives_its_turn_back(file: LedgerFile) -> None:
         pass
     holder.stdout.close()
     holder.stdin.close()
+
+
+def locks(file: LedgerFile) -> list[Path]:
+    return list(file.turns.iterdir())
+
+
+def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile) -> None:
+    with file.chat("/chat").lease():
+        assert len(locks(file)) == 1
+    assert locks(file) == []
+    (file.turns / "of-a-process-that-was-killed").touch()
+    assert file.path
+    later = LedgerFile(file.path)
+    with file.chat("/chat").lease(), later.chat("/other").lease():
+        assert len(locks(file)) == 2
+    assert locks(file) == []
+    later.close()
+
+
+def test_who_waits_at_a_lock_that_is_taken_away_does_not_hold_the_one_made_since(file: LedgerFile) -> None:
+    """Processes that take and leave one lock as fast as they can never hold it together."""
+    held = file.turns.parent / "held"
+    code = (
+        "import os, pathlib, sys\n"
+        "from parley.drivers.locks import locked\n"
+        "lock, held = map(pathlib.Path, sys.argv[1:])\n"
+        "turns = 0\n"
+        "while turns < 200:\n"
+        "    with locked(lock) as is_ours:\n"
+        "        if is_ours:\n"
+        "            os.close(os.open(held, os.O_CREAT | os.O_EXCL)); turns += 1; held.unlink()\n"
+    )
+    arguments = [sys.executable, "-c", code, str(file.turns / "one"), str(held)]
+    rivals = [subprocess.Popen(arguments) for _ in range(3)]
+    assert [rival.wait(60) for rival in rivals] == [0, 0, 0]
+
+
+TAKING: dict[str, Callable[[ChatLedger], object]] = {
+    "used up": lambda chat: chat.start(KEY),
+    "revoked": lambda chat: chat.revoke(["call_1"]),
+    "forgotten": lambda chat: chat.forget([("call_1", KEY.arguments)]),
+    "decided anew": lambda chat: chat.enter([(replace(KEY, digest="new"), "ya")], "key"),
+}
+
+
+@pytest.mark.parametrize("taken", TAKING.values(), ids=TAKING)
+def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
+    file: LedgerFile, tmp_path: Path, taken: Callable[[ChatLedger], object]
+) -> None:
+    assert file.path
+    chat = file.chat("/chat")
+    chat.enter([(KEY, "ya")], "key")
+    taken(chat)
+    restored = tmp_path / "restored.db"
+    restored.write_bytes(file.path.read_bytes())
+    copy = LedgerFile(restored)
+    assert copy.chat("/chat").view() == chat.view()
+    assert not copy.chat("/chat").start(KEY)
+    copy.close()

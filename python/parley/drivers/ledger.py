@@ -7,7 +7,6 @@ Knows how decisions are kept; what they mean is decided elsewhere.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from typing import Any
 
 from parley.chat.transcript import Choice
 from parley.drivers.ledger_sql import CLOSE, SCHEMA, UNWRITE, USE_UP
+from parley.drivers.locks import locked
 from parley.errors import BusyError, ParleyError
 from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
@@ -50,6 +50,7 @@ class LedgerFile:
     def __init__(self, path: Path | None) -> None:
         """The database at `path`; None is one in memory, for a conversation that is no file."""
         self.path = path
+        self._is_swept = False
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,6 +79,20 @@ class LedgerFile:
             else:
                 return
 
+    @property
+    def turns(self) -> Path:
+        """Where the locks of the turns that run are; of a database in memory there is none."""
+        assert self.path is not None
+        return self.path.parent / "turns"
+
+    def sweep(self) -> None:
+        """Take away, once, what turns left behind whose process was killed."""
+        if not self._is_swept:
+            self._is_swept = True
+            for left in self.turns.glob("*"):
+                with locked(left):
+                    pass
+
     def chat(self, path: str) -> ChatLedger:
         """The part of the ledger that speaks of one chat, by the path of its file."""
         return ChatLedger(self, path)
@@ -93,8 +108,12 @@ class LedgerFile:
             db.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?)", (_stored(path), digest))
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One durable transaction; another process waits for it."""
+    def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
+        """One durable transaction; another process waits for it.
+
+        One that `takes` yeses away is brought into the database file itself: who copies or restores that
+        file without the log beside it (`-wal`) shall find no yes in it that is none any more.
+        """
         with self._translated():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -104,6 +123,8 @@ class LedgerFile:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+            if takes:
+                self._db.execute("PRAGMA wal_checkpoint(FULL)")
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows that answer a question."""
@@ -141,16 +162,12 @@ class ChatLedger:
         if self._file.path is None:
             yield
             return
-        folder = self._file.path.parent / "turns"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        name = hashlib.sha256(_stored(self.chat)).hexdigest()
-        with (folder / name).open("a+b") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+        self._file.sweep()
+        with locked(self._file.turns / hashlib.sha256(_stored(self.chat)).hexdigest()) as is_ours:
+            if not is_ours:
                 raise BusyError(
                     "another Neovim or command runs a turn in this chat: wait for it, or stop it there"
-                ) from error
+                )
             yield
 
     def view(self) -> LedgerView:
@@ -167,7 +184,7 @@ class ChatLedger:
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
         """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
-        with self._file.transaction() as db:
+        with self._file.transaction(takes=True) as db:
             for key, choice in decided:
                 self._revoke(db, key.id)
                 facts = {"call": key.id, "tool": f"{key.server}/{key.tool}", "choice": choice, "rule": rule}
@@ -198,7 +215,7 @@ class ChatLedger:
 
     def revoke(self, call_ids: Iterable[str]) -> None:
         """Take back the live yeses for these calls."""
-        with self._file.transaction() as db:
+        with self._file.transaction(takes=True) as db:
             for call_id in call_ids:
                 self._revoke(db, call_id)
 
@@ -207,7 +224,7 @@ class ChatLedger:
 
         Ids repeat: another answer's call of the same id may still owe its result.
         """
-        with self._file.transaction() as db:
+        with self._file.transaction(takes=True) as db:
             for call_id, arguments in calls:
                 self._revoke(db, call_id)
                 for close in (CLOSE, UNWRITE):
@@ -223,7 +240,7 @@ class ChatLedger:
         """Use up the yes for this call: True for exactly one caller, whatever else runs at this time."""
         if os.path.realpath(self._path) != self.chat:
             return False
-        with self._file.transaction() as db:
+        with self._file.transaction(takes=True) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
             return used.rowcount == 1
 
