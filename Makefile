@@ -4,6 +4,7 @@
 # make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
 # make format  put Python and Lua into shape
 # make bench   measure, on this machine
+# make screens draw the pictures of doc/ from real screens
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -66,10 +67,14 @@ format: .venv/.stamp $(STYLUA)
 bench: .venv/.stamp
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.bench
 
+# Pictures of real screens, for README and help.
+screens: .venv/.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python tests/nvim/picture.py doc/session.svg
+
 $(STYLUA):
 	@npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2
 
 clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
 
-.PHONY: demo test guests lint check format bench clean
+.PHONY: demo test guests lint check format bench screens clean

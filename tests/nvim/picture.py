@@ -1,6 +1,6 @@
 """A picture of a real session, cell by cell as Neovim draws it; not a test.
 
-`PYTHONPATH=tests .venv/bin/python tests/nvim/picture.py doc/session.svg` makes it anew. It shows the demo
+`make screens` makes it anew, as `doc/session.svg`. It shows the demo
 model, at the moment at which two tool calls wait for a choice.
 """
 
@@ -18,13 +18,13 @@ from typing import Any
 from nvim.harness import Child, child
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
-CHAT = f"---\ntopic: stock prices\nagent: Demo\n---\n\n💬: {QUESTION}\n"
+CHAT = f"---\ntopic: stock prices\n---\n\n💬: {QUESTION}\n"
 SETTINGS = """
 vim.o.termguicolors, vim.o.background, vim.o.showcmd, vim.o.cmdheight = true, 'dark', false, 0
 vim.o.laststatus, vim.o.fillchars = 2, 'eob: '
 vim.o.statusline = " %t%=%{v:lua.require'parley'.status()} "
 """
-WIDTH, HEIGHT = 98, 21
+WIDTH, HEIGHT = 80, 22
 CELL, LINE, MARGIN = 8.43, 18, 12
 FONTS = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 
