@@ -169,7 +169,7 @@ def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) 
         home = Home(Settings(), {}, LedgerFile(None), may_read=think)
         inside = tmp_path / "inside"
         ports = home.ports(TextDocument("", 0), "chat.md", Listeners(), lambda: inside)
-        brought = await ports.references.bring(references.Path(str(tmp_path / "note.txt")))
+        brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])
         await home.close()
         return [each.text for each in brought], ports.world.now()
 

@@ -81,14 +81,14 @@ async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
         with pytest.raises(ServerError) as told:
             await hub.read_resource(server, uri)
         assert str(told.value).startswith(complaint)
-        (brought,) = await FileReferences(Path.cwd, hub.read_resource).bring(Resource(server, uri))
+        (brought,) = await FileReferences(Path.cwd, hub.read_resource).bring([Resource(server, uri)])
         assert (brought.title, brought.kind) == (f"{server}:{uri}", "missing")
         assert brought.text.startswith(complaint)
 
 
 async def test_a_resource_goes_into_the_question_as_text() -> None:
     async with hub_of(fake()) as hub:
-        brought = await FileReferences(Path.cwd, hub.read_resource).bring(Resource("fake", "note://a.py"))
+        brought = await FileReferences(Path.cwd, hub.read_resource).bring([Resource("fake", "note://a.py")])
     assert brought == [Brought("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 

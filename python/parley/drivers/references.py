@@ -1,24 +1,45 @@
 """The texts that questions refer to: files of the working directory, resources of MCP servers.
 
-Of files only what is inside the working directory is read, links resolved, nothing hidden, and only text,
-up to a bound: a question may have been written by somebody else. For one file outside, the user is asked.
+Of files only what is inside the working directory is read, links resolved, nothing hidden, and only text:
+a question may have been written by somebody else. For one file outside, the user is asked. How much a
+question may bring, and how long is looked for it, is bounded; what is left out is said in its place.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.grammar import fit
 from parley.chat.references import Brought, Reference, Resource
-from parley.errors import ServerError
+from parley.drivers.patterns import Looks, files, is_hidden, is_pattern
+from parley.errors import ParleyError, ServerError
 from parley.tools.results import size_text, visible
 
-MOST_BYTES = 262_144
-MOST_FILES = 100
 OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"
+_HIDDEN = "hidden: not read"
+_NO_TEXT = "no text: not read"
+_READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one question may bring: so many references, texts, bytes; so much looked at for it."""
+
+    references: int = 100
+    texts: int = 100
+    file_bytes: int = 262_144
+    all_bytes: int = 1_048_576
+    opened: int = 1_000
+    names: int = 20_000
+    seconds: float = 5.0
 
 
 async def nobody_asked(_: Path) -> bool:
@@ -30,7 +51,7 @@ class FileReferences:
     """Implements the engine's references; `folder` says what the working directory is now.
 
     `resource` reads a resource of a server, by its URI; it raises ServerError. `may_read` asks the user about
-    a file outside of the working directory, by its real path.
+    a file outside of the working directory, by its real path. `now` is a clock in seconds.
     """
 
     def __init__(
@@ -38,38 +59,98 @@ class FileReferences:
         folder: Callable[[], Path],
         resource: Callable[[str, str], Awaitable[str]],
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
+        *,
+        bounds: Bounds | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._resource = resource
         self._may_read = may_read
+        self._bounds = bounds or Bounds()
+        self._now = now
 
-    async def bring(self, reference: Reference) -> Sequence[Brought]:
-        """The text of a file, or of all files of a glob; a line that says why where there is none."""
+    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
+        """The texts of a question's references in order; a line that says why where there is none."""
+        room, most = _Room(self._bounds, self._now), self._bounds.references
+        brought = [each for one in references[:most] for each in await self._bring(one, room)]
+        if more := references[most:]:
+            why = f"left out with all after it ({len(more)} in all): a question has at most {most} references"
+            brought.append(_missing(_name(more[0]), why))
+        return brought
+
+    async def _bring(self, reference: Reference, room: _Room) -> Sequence[Brought]:
         if isinstance(reference, Resource):
-            return [await self._read(reference)]
+            return [await self._read(reference, room)]
         try:
-            return await self._bring_files(reference.name)
+            return await self._bring_files(reference.name, room)
         except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
             return [_missing(reference.name, "cannot be read")]
 
-    async def _bring_files(self, name: str) -> Sequence[Brought]:
+    async def _bring_files(self, name: str, room: _Room) -> Sequence[Brought]:
         folder = self._folder().resolve()
+        if is_pattern(name):
+            return await asyncio.to_thread(_all, folder, name, room)
         if outside := await asyncio.to_thread(_outside, folder, name):
-            allowed = await self._may_read(outside)
-            return [await asyncio.to_thread(_text, outside, name) if allowed else _missing(name, OUTSIDE)]
-        return await asyncio.to_thread(_files, folder, name)
+            if not await self._may_read(outside):
+                return [_missing(name, OUTSIDE)]
+            return [await asyncio.to_thread(_one, outside, name, room)]
+        return [await asyncio.to_thread(_inside, folder, name, room)]
 
-    async def _read(self, reference: Resource) -> Brought:
-        name = f"{reference.server}:{reference.uri}"
+    async def _read(self, reference: Resource, room: _Room) -> Brought:
+        name = _name(reference)
         try:
-            return Brought(name, fit(await self._resource(reference.server, reference.uri)))
-        except ServerError as error:
+            text = fit(await self._resource(reference.server, reference.uri))
+            room.take(len(text.encode()))
+        except (ServerError, _LeftOutError) as error:
             return _missing(name, " ".join(visible(str(error)).split()))
+        return Brought(visible(name), text)
+
+
+class _LeftOutError(ParleyError):
+    """Why a file is not brought in: in its words, and as a kind where it is one of many."""
+
+    def __init__(self, why: str, kind: str = "cannot be read") -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+class _Room:
+    """What may still be brought into a question, and looked at for it."""
+
+    def __init__(self, bounds: Bounds, now: Callable[[], float]) -> None:
+        until = now() + bounds.seconds
+        self.bounds = bounds
+        self.looks = Looks(bounds.names, lambda: now() > until)
+        self._texts, self._bytes, self._opened = bounds.texts, bounds.all_bytes, bounds.opened
+
+    def open(self) -> bool:
+        """Whether one more file of a pattern may be opened."""
+        self._opened -= 1
+        return self._texts > 0 and self._bytes > 0 and self._opened >= 0
+
+    def take(self, size: int) -> None:
+        """Room for a text, if there is some."""
+        if self._texts <= 0 or size > self._bytes:
+            raise _LeftOutError(f"left out: {self.most()}; ask about it in another question", _MORE)
+        self._texts -= 1
+        self._bytes -= size
+
+    def most(self) -> str:
+        """What a question may bring."""
+        size = size_text(self.bounds.all_bytes)
+        return f"a question brings in at most {self.bounds.texts} texts and {size} in all"
+
+
+_MORE = "more"
+
+
+def _name(reference: Reference) -> str:
+    return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
 
 
 def _outside(folder: Path, name: str) -> Path | None:
-    """The real path of a file that is outside of the folder; None for any other, and for a glob."""
-    path = None if _is_glob(name) else _place(folder, name)
+    """The real path of a file that is outside of the folder; None for any other."""
+    path = _place(folder, name)
     return path if path and not path.is_relative_to(folder) and path.is_file() else None
 
 
@@ -81,58 +162,117 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _is_glob(name: str) -> bool:
-    return any(sign in name for sign in "*?[")
-
-
-def _files(folder: Path, name: str) -> Sequence[Brought]:
-    if not _is_glob(name):
-        path = _place(folder, name)
-        return [_file(folder, path, name) if path else _missing(name, "no such file")]
-    if name.count("**") > 1:  # which takes time without end
-        return [_missing(name, "only patterns with ** once are read")]
-    if ".." in Path(name).parts:
-        return [_missing(name, INSIDE)]
-    try:
-        found = sorted(path for path in folder.glob(name) if path.is_file() and not _is_hidden(path, folder))
-    except (ValueError, NotImplementedError):
-        return [_missing(name, INSIDE)]
-    brought = [_file(folder, path, path.relative_to(folder).as_posix()) for path in found[:MOST_FILES]]
-    if len(found) > MOST_FILES:
-        brought.append(_missing(name, f"{len(found) - MOST_FILES} more files are left out"))
-    return brought or [_missing(name, "no file matches")]
-
-
-def _file(folder: Path, path: Path, name: str) -> Brought:
-    path = path.resolve()
+def _inside(folder: Path, name: str, room: _Room) -> Brought:
+    path = _place(folder, name)
+    if path is None:
+        return _missing(name, "no such file")
     if not path.is_relative_to(folder):
         return _missing(name, OUTSIDE)
-    if _is_hidden(path, folder):
-        return _missing(name, "hidden: not read")
-    return _text(path, name)
+    if is_hidden(path.relative_to(folder).as_posix()):
+        return _missing(name, _HIDDEN)
+    return _one(path, name, room)
 
 
-def _text(path: Path, name: str) -> Brought:
-    """The text at a real path; a link that has taken its place since is not followed."""
+def _one(path: Path, name: str, room: _Room) -> Brought:
     try:
-        if path.resolve() != path:
-            return _missing(name, "it is another file now: not read")
-        size = path.stat().st_size
-        if not path.is_file():
-            return _missing(name, "no file: not read")
-        if size > MOST_BYTES:
-            return _missing(name, f"too large ({size_text(size)}): not read")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        return _missing(name, "no text: not read")
+        return Brought(visible(name), _text(path, name, room))
+    except _LeftOutError as error:
+        return _missing(name, str(error))
+
+
+def _all(folder: Path, pattern: str, room: _Room) -> Sequence[Brought]:
+    """The texts that a pattern means, and a line on what it means beside them."""
+    brought, left = list[Brought](), Counter[str]()
+    if is_hidden("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
+        return [_missing(pattern, _HIDDEN)]
+    try:
+        for name in files(folder, pattern, room.looks):
+            path = (folder / name).resolve()
+            if not path.is_relative_to(folder) or is_hidden(path.relative_to(folder).as_posix()):
+                left["outside the working directory or hidden"] += 1
+            elif not room.open():
+                left[_MORE] += 1
+            else:
+                try:
+                    brought.append(Brought(visible(name), _text(path, name, room)))
+                except _LeftOutError as error:
+                    left[error.kind] += 1
+    except ValueError:
+        return [_missing(pattern, INSIDE)]
+    brought.sort(key=lambda each: each.title)
+    if told := list(_left_out(left, room)):
+        brought.append(_missing(pattern, f"left out: {', '.join(told)}{_how_to_narrow(left, room)}"))
+    return brought or [_missing(pattern, "no file matches")]
+
+
+def _left_out(left: Counter[str], room: _Room) -> Iterator[str]:
+    for kind, count in sorted(left.items()):
+        if kind != _MORE:
+            yield f"{_counted(count, 'file')} ({kind})"
+    if room.looks.closed:
+        yield f"{_counted(room.looks.closed, 'folder')} (cannot be read)"
+    if count := left[_MORE]:
+        yield f"{_counted(count, 'more file')} ({room.most()})"
+    if room.looks.ended == "names":
+        yield f"all beyond the first {room.bounds.names} names of files and folders"
+    if room.looks.ended == "time":
+        yield f"all that was not found within {room.bounds.seconds:g} seconds"
+
+
+def _how_to_narrow(left: Counter[str], room: _Room) -> str:
+    if not (left[_MORE] or room.looks.ended):
+        return ""
+    return ". Name a folder, or a pattern that fewer files match, such as src/*.py"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _text(path: Path, name: str, room: _Room) -> str:
+    """The text at a real path; a link that has taken its place since is not followed."""
+    if path.resolve() != path:
+        raise _LeftOutError("it is another file now: not read")
+    try:
+        content = _content(path, name, room.bounds.file_bytes)
     except OSError as error:
-        return _missing(name, error.strerror or "cannot be read")
-    return _missing(name, "no text: not read") if "\0" in text else Brought(name, text)
+        raise _LeftOutError(error.strerror or "cannot be read") from error
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise _LeftOutError(_NO_TEXT, "no text") from error
+    if "\0" in text:
+        raise _LeftOutError(_NO_TEXT, "no text")
+    room.take(len(content))
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _is_hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+def _content(path: Path, name: str, most: int) -> bytes:
+    """The bytes of a regular file, `most` of them: others have no end, or wait for somebody who writes."""
+    _regular(os.lstat(path), name, most)  # before it is opened, which alone moves some devices
+    with os.fdopen(os.open(path, _READ_ONLY), "rb", buffering=0) as file:
+        found = os.fstat(file.fileno())
+        _regular(found, name, most)
+        content = bytearray()
+        while piece := file.read(most + 1 - len(content)):  # it may grow meanwhile, and /proc tells no size
+            content += piece
+    if len(content) > most:
+        raise _too_large(len(content), "more than ")
+    return bytes(content)
+
+
+def _regular(found: os.stat_result, name: str, most: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise _LeftOutError(f"a folder: not read; a pattern such as {name.rstrip('/')}/* brings in its files")
+    if not stat.S_ISREG(found.st_mode):
+        raise _LeftOutError("no file: not read")
+    if found.st_size > most:
+        raise _too_large(found.st_size)
+
+
+def _too_large(size: int, about: str = "") -> _LeftOutError:
+    return _LeftOutError(f"too large ({about}{size_text(size)}): not read", "too large")
 
 
 def _missing(name: str, why: str) -> Brought:
-    return Brought(name, why, "missing")
+    return Brought(visible(name), visible(why), "missing")

@@ -86,9 +86,7 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
 
 async def _start_answer(ports: Ports, seen: Look) -> None:
     question, agent = seen.snapshot.exchange.question, seen.conduct.agent
-    brought = [
-        each for one in references(question or Question()) for each in await ports.references.bring(one)
-    ]
+    brought = await ports.references.bring(references(question or Question()))
     texts = [expansion(each) for each in brought]
     await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 

@@ -121,15 +121,15 @@ class Tools(Protocol):
 class References(Protocol):
     """Where the texts are that a question may refer to."""
 
-    async def bring(self, reference: Reference) -> Sequence[Brought]:
-        """What a reference stands for: one text, one a file of a glob, or why there is none."""
+    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
+        """What a question's references stand for: one text, one a file of a glob, or why there is none."""
         ...
 
 
 class NoReferences:
     """No place for texts: references stay what was typed."""
 
-    async def bring(self, reference: Reference) -> Sequence[Brought]:
+    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
         """Nothing."""
         return ()
 

@@ -1,0 +1,126 @@
+"""The files of a folder that a pattern means, found in a bounded number of looks.
+
+A folder may hold a million names, links in circles and places that nobody may read; so links to folders are
+not followed, hidden names not looked at, and whoever asks says how much may be looked at. What lies near the
+top is found first. Reads no file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+ANY_DEPTH = "**"
+LONGEST = 4096
+"""Longer than any path is."""
+
+_SIGNS = "*?["
+
+
+@dataclass(slots=True)
+class Looks:
+    """How many names may still be looked at, and till when; what ended the search, what nobody may read."""
+
+    left: int
+    is_late: Callable[[], bool]
+    ended: Literal["", "names", "time"] = ""
+    closed: int = 0
+
+    def another(self) -> bool:
+        """Whether one more name may be looked at."""
+        if self.left <= 0:
+            self.ended = self.ended or "names"
+        elif self.is_late():
+            self.ended = self.ended or "time"
+        self.left -= 1
+        return not self.ended
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for several files."""
+    return any(sign in name for sign in _SIGNS)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether any part of a path is hidden."""
+    return any(part.startswith(".") and part != "." for part in name.split("/"))
+
+
+def files(folder: Path, pattern: str, looks: Looks) -> Iterator[str]:
+    """The paths below `folder`, a real one, of all files that match; nearest first, then by name.
+
+    As in a shell, `*` stays within a name and `**` stands for folders of any depth, none included. Raises
+    ValueError for a pattern that leads out of the folder or has no end.
+    """
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    if pattern.startswith("/") or ".." in parts or "\0" in pattern or len(pattern) > LONGEST:
+        raise ValueError(pattern)
+    named = next((n for n, part in enumerate(parts) if is_pattern(part)), len(parts))
+    base = "/".join(parts[:named])
+    level = [(base, _reached(parts, {named}))]
+    if not (folder / base).resolve().is_relative_to(folder):
+        raise ValueError(pattern)
+    while level:
+        deeper = list[tuple[str, frozenset[int]]]()
+        for place, states in level:
+            for entry in _entries(folder / place, looks):
+                after = _stepped(parts, states, entry.name)
+                path = f"{place}/{entry.name}" if place else entry.name
+                if len(parts) in after and _is_file(entry):
+                    yield path
+                if (after := after - {len(parts)}) and entry.is_dir(follow_symlinks=False):
+                    deeper.append((path, after))
+        level = deeper
+
+
+def _entries(place: Path, looks: Looks) -> Iterator[os.DirEntry[str]]:
+    entries = list[os.DirEntry[str]]()
+    try:
+        with os.scandir(place) as names:
+            while looks.another() and (entry := next(names, None)):
+                if not is_hidden(entry.name):
+                    entries.append(entry)
+    except FileNotFoundError:
+        return
+    except OSError:
+        looks.closed += 1
+    yield from sorted(entries, key=lambda entry: entry.name)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link in a circle
+        return False
+
+
+def _reached(parts: list[str], states: set[int]) -> frozenset[int]:
+    """The parts of the pattern that the next name may match: `**` may stand for nothing."""
+    for state in sorted(states):
+        while state < len(parts) and parts[state] == ANY_DEPTH:
+            state += 1
+            states.add(state)
+    return frozenset(states)
+
+
+def _stepped(parts: list[str], states: frozenset[int], name: str) -> frozenset[int]:
+    after = set[int]()
+    for state in states:
+        if state == len(parts):
+            continue
+        if parts[state] == ANY_DEPTH:
+            after.add(state)
+        elif _expression(parts[state]).match(name):
+            after.add(state + 1)
+    return _reached(parts, after)
+
+
+@lru_cache(maxsize=LONGEST)
+def _expression(part: str) -> re.Pattern[str]:
+    return re.compile(translate(part))
