@@ -133,6 +133,30 @@ exchanges = st.builds(Exchange, question=questions, answers=st.lists(answers, ma
 headless = st.builds(
     Exchange, question=st.none(), answers=st.lists(answers, min_size=1, max_size=2).map(tuple)
 )
+YAMLISH = [
+    *[
+        "!!bool",
+        "!!int",
+        "!!float",
+        "!!timestamp",
+        "!!binary",
+        "!!set",
+        "!!omap",
+        "!!pairs",
+        "!!seq",
+        "!!map",
+    ],
+    *["!!str", "!!null", "!!merge", "!!value", "!x", "!!python/name:os.system", "&a", "*a", "<<", "="],
+    *["topic", "temperature", "max_tokens", "tools", "thinking", "tags", "tool_mode", "max_tool_calls"],
+    *[":", ": ", "- ", "? ", "[", "]", "{", "}", ",", "'", '"', "|\n", ">\n", "#", "...", "%YAML 1.1"],
+    *["1", "-1", "1:1", "1e9", "0x", "0b_", ".inf", "2001-01-01", "true", "off", "~"],
+    *[" ", "  ", "\n", "\n  ", "\n- ", "\t", "\u00a0", "\x85", "\u2028", "\x01", "\\", "é"],
+]
+yaml_texts = st.one_of(
+    *(st.lists(st.sampled_from(YAMLISH), max_size=14).map(gap.join) for gap in ("", " ")),
+    st.text(max_size=40),
+)
+"""Front matter as a slip of the hand or an enemy leaves it."""
 front_matters = st.none() | st.sampled_from(["", "topic: x", "topic: x\nagent: Demo\n", "- - -", "\\💬: no"])
 
 

@@ -47,7 +47,20 @@ _MINIMA = {
 }
 """By the end of a path: an agent's thinking is bounded as everybody's is."""
 
+_LARGEST = 2**53
+"""Beyond it Lua and JSON's readers round a number."""
+
 _UNSET = object()
+
+
+class _Short(reprlib.Repr):
+    """A value in few words; an integer of TOML may have more digits than Python prints."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if abs(x) <= _LARGEST else "a number too large"
+
+
+_SHORT = _Short()
 
 
 class _Reader:
@@ -59,7 +72,7 @@ class _Reader:
     def wrong(self, path: str, wanted: str, got: Any, known: Sequence[str] = ()) -> None:
         near = nearest(got, known) if known and isinstance(got, str) else None
         hint = f"; did you mean {near}?" if near else ""
-        shown = json.dumps(got, ensure_ascii=False) if isinstance(got, str) else reprlib.repr(got)
+        shown = json.dumps(got, ensure_ascii=False) if isinstance(got, str) else _SHORT.repr(got)
         if "key" in path.rpartition(".")[2] and isinstance(got, str):
             shown = "a text"  # it may be the key itself
         self.problems.append(f"parley: {path}: expected {wanted}, got {shown:.80}{hint}")
@@ -193,14 +206,17 @@ _PLAIN: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (lambda raw: isinstance(raw, str), "a text"),
     Key: (lambda raw: isinstance(raw, str), "a key or false"),
     bool: (lambda raw: isinstance(raw, bool), "true or false"),
-    int: (lambda raw: isinstance(raw, int) and not isinstance(raw, bool), "an integer ≥ 0"),
+    int: (
+        lambda raw: isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LARGEST,
+        "an integer ≥ 0",
+    ),
     float: (
-        lambda raw: isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw < math.inf,
+        lambda raw: _PLAIN[int][0](raw) or (isinstance(raw, float) and 0 <= raw < math.inf),
         "a number ≥ 0",
     ),
 }
 _SHORTHANDS: dict[Any, Callable[[Any], Any]] = {
-    CallLimits: lambda raw: CallLimits(raw) if _PLAIN[int][0](raw) and raw >= 0 else None,
+    CallLimits: lambda raw: CallLimits(raw) if _PLAIN[int][0](raw) else None,
     Pattern: lambda raw: Pattern(raw) if isinstance(raw, str) else None,
     ThinkingSettings: lambda raw: ThinkingSettings(enabled=raw) if isinstance(raw, bool) else None,
     Key: lambda raw: "" if raw is False else None,

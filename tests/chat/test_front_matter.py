@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, settings
 
 from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter, trouble
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem
+from strategies import yaml_texts
 
 ALL = """\
 topic: Stocks
@@ -36,9 +36,7 @@ def test_every_key_is_read() -> None:
 
 @pytest.mark.parametrize("raw", [None, "", " \n\n", "# only a comment"])
 def test_nothing_asks_for_nothing(raw: str | None) -> None:
-    read = read_front_matter(raw)
-    assert read.keys == {}
-    assert all(p.message == "front matter: expected keys with values" for p in read.problems)
+    assert read_front_matter(raw) == FrontMatter({})
 
 
 WRONG = {
@@ -138,6 +136,24 @@ HOSTILE = [
     "? |\n" + "  long key\n" * 5000 + ": 1",
     "%YAML 9.9\n---\ntopic: x",
     "topic: a\n---\ntopic: b",
+    *[
+        f"topic: {value}"
+        for value in ("!!bool maybe", "!!int ''", "!!int -", "!!float ''", "!!timestamp foo")
+    ],
+    *[
+        "topic: 2001-99-99 99:99:99",
+        "topic: !!binary é",
+        "topic: !!set x",
+        "topic: !!omap x",
+        "topic: !!merge x",
+    ],
+    *["!!int : 1", "!!bool x: 1", "? !!set {a}\n: 1", "<<: 3", "<<: [3]", "topic: =", "topic: 0b_"],
+    *[
+        "max_tokens: " + "1:" * 2500 + "1",
+        "temperature: " + "1:" * 400 + "1.5",
+        "max_tokens: 0x" + "f" * 5000,
+    ],
+    *["1:" * 2500 + "1: 1", "0x" + "f" * 5000 + ": 1", "topic: \ud800"],
 ]
 
 
@@ -147,6 +163,26 @@ def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
     assert "topic" not in read.keys
     assert read.problems
     check(read)
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        ("topic: x\n\nmax_tokens: !!int ''", 4, "front matter is no YAML: this is no int"),
+        ("topic: x\ntemperature: !!bool maybe", 3, "front matter is no YAML: this is no bool"),
+        ("topic: x\ntags:\n- !!timestamp foo", 4, "front matter is no YAML: this is no timestamp"),
+        ("topic: x\ntags: 0x" + "f" * 99, 3, "front matter is no YAML: this number is too large"),
+        ("topic: x\ntags: \x01", 3, "front matter is no YAML: special characters are not allowed"),
+        ("topic: \u2028\x85\ntemperature: !!float ''", 3, "front matter is no YAML: this is no float"),
+        ("'topic': x\n\"temperature\": hot", 3, "front matter temperature: expected a number ≥ 0, got 'hot'"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_told_with_the_line_it_stands_on(
+    raw: str, line: int, message: str
+) -> None:
+    (problem,) = read_front_matter(raw).problems
+    assert (problem.line + 1, problem.severity) == (line, "error" if "YAML" in message else "warning")
+    assert problem.message == message
 
 
 LARGE = [
@@ -181,13 +217,13 @@ def check(read: FrontMatter) -> None:
     assert set(read.keys) <= set(KEYS)
 
 
-@given(
-    st.text(max_size=40)
-    | st.lists(st.sampled_from([*KEYS, ":", " ", "\n", "- ", "[", "{", "1"])).map("".join)
-)
+@settings(max_examples=300)
+@given(yaml_texts)
 @example("topic: 'x")
-def test_no_text_raises(raw: str) -> None:
-    check(read_front_matter(raw))
+def test_no_text_raises_and_each_problem_has_its_line(raw: str) -> None:
+    read = read_front_matter(raw)
+    check(read)
+    assert all(problem.line <= 1 + raw.count("\n") for problem in read.problems)
 
 
 def test_nothing_is_asked_before_broken_front_matter_is_mended() -> None:

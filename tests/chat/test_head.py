@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_list
 from parley.chat.reader import parse, split_lines
+from strategies import yaml_texts
 
 ASK = "💬: ask\n"
 
@@ -57,3 +60,34 @@ def test_a_key_is_taken_away(before: str, after: str) -> None:
 def test_what_is_no_yaml_is_left_alone() -> None:
     with pytest.raises(ValueError, match="mend it first"):
         put(f"---\ntools: [\n---\n{ASK}", ["a"])
+
+
+@settings(max_examples=300)
+@given(yaml_texts, st.sampled_from([["x"], None]))
+@example("\t", ["x"])
+@example("{topic: a}", ["x"])
+@example("topic: \u2028a\ntools: [b]", None)
+def test_a_key_is_put_so_that_all_others_are_read_as_before_or_it_is_not_put(
+    raw: str, values: list[str] | None
+) -> None:
+    text = f"---\n{raw}\n---\n{ASK}"
+    before = parse(text)
+    keys = dict(read_front_matter(before.front_matter).keys)
+    try:
+        after = parse(
+            "\n".join(
+                [*apply_edits(split_lines(text), put_list(split_lines(text), before, "tools", values)), ""]
+            )
+        )
+    except ValueError:
+        return
+    assert after.exchanges == before.exchanges
+    keys.pop("tools", None)
+    assert read_front_matter(after.front_matter).keys == keys | ({"tools": values} if values else {})
+
+
+@pytest.mark.parametrize(
+    "raw", ["\t", " \n\t", "topic: x\n", "# note", "topic: |\n  x\n\n", "topic: 'a\u2028b'"]
+)
+def test_a_list_can_be_put_into_what_people_write(raw: str) -> None:
+    assert 'tools: ["a"]' in put(f"---\n{raw}\n---\n{ASK}", ["a"])

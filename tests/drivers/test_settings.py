@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from parley.config import config_path, load_settings, merged
 from parley.models.ask import ThinkingSettings
+from parley.models.template import builtin_templates, load_templates
 from parley.settings import AGENTS, Agent, CallLimits, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
@@ -316,3 +317,43 @@ def test_a_key_is_switched_off_with_false() -> None:
     settings, problems = read_settings({"keys": {"respond": False, "stop": 5}})
     assert (settings.keys.respond, settings.keys.stop) == ("", "<C-g>x")
     assert problems == ("parley: keys.stop: expected a key or false, got 5",)
+
+
+HUGE = "0x" + "f" * 5000
+DEEP = "[" * 5000 + "]" * 5000
+HOSTILE = [
+    f"a = {DEEP}",
+    "a = " + "{a = " * 3000 + "1" + "}" * 3000,
+    f"agent = {HUGE}",
+    f"agents = [{HUGE}]",
+    f"loop.timeout_s = {HUGE}",
+    f"loop.max_iterations = {HUGE}",
+    f"thinking.budget_tokens = {HUGE}",
+    f"keys.scope = {HUGE}",
+    f"mcp.servers = {HUGE}",
+    f"mcp.servers.x.command = {HUGE}",
+    f"approval.auto = [{{tool = 'a', args = {{path = {HUGE}}}}}]",
+    "prompt_tools.templates = '~nobody_of_that_name/x'",
+    "mcp.config_file = '~nobody_of_that_name/x'",
+    'prompt_tools.templates = "\\u0000"',
+    'mcp.config_file = "\\u0000"',
+    "agent = 1979-05-27",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_file_of_settings_is_told_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "parley").mkdir()
+    (tmp_path / "parley" / "config.toml").write_text(text, encoding="utf-8")
+    settings, problems = load_settings({"XDG_CONFIG_HOME": str(tmp_path)})
+    assert problems
+    assert all(problem.startswith("parley: ") and len(problem.splitlines()) == 1 for problem in problems)
+    assert (settings.loop, settings.thinking, settings.agents) == (Settings().loop, ThinkingSettings(), ())
+
+
+@pytest.mark.parametrize("text", [f"models = {DEEP}", f"style = {HUGE}", f"json = {HUGE}", "\0"])
+def test_a_hostile_template_is_told_on_a_line_and_stops_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text, encoding="utf-8")
+    templates, problems = load_templates(str(tmp_path))
+    assert templates == builtin_templates()
+    assert [problem.split(": ")[1] for problem in problems] == ["prompt_tools.templates"]

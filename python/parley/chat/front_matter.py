@@ -23,6 +23,8 @@ _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
 """The YAML library takes seconds for what a hostile file may hold."""
+_LARGEST = 2**53
+"""Beyond it JSON's readers round a number; a number without bound cannot even be printed."""
 _IMMODEST = "front matter is too large, too deep or has aliases (*name): it is not read"
 
 
@@ -110,19 +112,61 @@ def read_front_matter(raw: str | None) -> FrontMatter:
     try:
         if not _is_modest(raw):
             return FrontMatter({}, (Problem(1, 0, "error", _IMMODEST),))
-        loaded = yaml.safe_load(raw)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = 1 + (mark.line if mark else 0)
-        what = getattr(error, "problem", None) or "it cannot be read"
-        return FrontMatter({}, (Problem(line, 0, "error", f"front matter is no YAML: {what}"),))
-    if isinstance(loaded, dict) and loaded.get("tool_mode") is False:
-        loaded["tool_mode"] = "off"  # which YAML 1.1 takes for a truth value
+        loaded, lines = _load(raw)
+    except yaml.YAMLError as error:
+        return FrontMatter({}, (_no_yaml(raw, error),))
+    if loaded is None:
+        return FrontMatter({})
     if not isinstance(loaded, dict):
         return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
-    checked = {key: _check(raw, key, value) for key, value in loaded.items()}
+    if loaded.get("tool_mode") is False:
+        loaded["tool_mode"] = "off"  # which YAML 1.1 takes for a truth value
+    checked = {key: _check(lines[key], key, value) for key, value in loaded.items()}
     fit = {key: value for key, value in loaded.items() if checked[key] is None}
     return FrontMatter(fit, tuple(problem for problem in checked.values() if problem))
+
+
+def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
+    """The value of a YAML text, and where it is a table, the line of the file on which each key stands."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """The safe loader; what a value's own constructor raises is said of the value, with its place.
+
+        PyYAML 6.0 raises KeyError (`!!bool maybe`), IndexError (`!!int ''`), AttributeError
+        (`!!timestamp foo`) and OverflowError (`1:1:…:1.5`) where it means that a text is no such value.
+        """
+
+        def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            try:
+                value = super().construct_object(node, deep)
+            except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError) as error:
+                kind = node.tag.rpartition(":")[2]
+                raise yaml.MarkedYAMLError(None, None, f"this is no {kind}", node.start_mark) from error
+            if isinstance(value, int) and abs(value) > _LARGEST:
+                raise yaml.MarkedYAMLError(None, None, "this number is too large", node.start_mark)
+            return value
+
+    loader = Loader(raw)
+    node = loader.get_single_node()
+    if node is None:
+        return None, {}
+    loaded = loader.construct_document(node)
+    keys = node.value if isinstance(node, yaml.MappingNode) else []
+    return loaded, {loader.construct_object(key): 1 + line_of(raw, key.start_mark.index) for key, _ in keys}
+
+
+def line_of(raw: str, index: int) -> int:
+    """The line of a character, as a file has lines; YAML's own marks end lines at U+0085 and U+2028, too."""
+    return raw.count("\n", 0, index)
+
+
+def _no_yaml(raw: str, error: Any) -> Problem:
+    """The problem that an error of the YAML library tells, with its line where it knows one."""
+    mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
+    line = 1 + line_of(raw, mark.index if mark else place or 0)
+    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+    return Problem(line, 0, "error", f"front matter is no YAML: {' '.join(what.split())}")
 
 
 def _is_modest(raw: str) -> bool:
@@ -142,9 +186,8 @@ def _is_modest(raw: str) -> bool:
     return True
 
 
-def _check(raw: str, key: Any, value: Any) -> Problem | None:
+def _check(line: int, key: Any, value: Any) -> Problem | None:
     name = " ".join(str(key)[:_SHOWN].split())
-    line = 1 + next((n for n, text in enumerate(raw.split("\n")) if text.startswith(name)), 0)
     if key not in KEYS:
         near = difflib.get_close_matches(name, KEYS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

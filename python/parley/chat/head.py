@@ -8,24 +8,39 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from parley.chat.edits import Edit, Lines
-from parley.chat.front_matter import read_front_matter
+from parley.chat.edits import Edit, Lines, apply_edits
+from parley.chat.front_matter import line_of, read_front_matter
+from parley.chat.reader import parse
 from parley.chat.transcript import Transcript, is_blank
 
 
 def put_list(lines: Lines, transcript: Transcript, key: str, values: Sequence[str] | None) -> list[Edit]:
     """A list of texts under a key, None to have the key no more; a front matter of nothing goes.
 
-    Raises ValueError where the front matter is no YAML.
+    Raises ValueError where the front matter is no YAML, or is written in such a way that a line more or less
+    would change what else it says.
     """
-    raw = transcript.front_matter
+    edits = _put(lines, transcript.front_matter, key, values)
+    before, after = (
+        dict(read_front_matter(each.front_matter).keys)
+        for each in (transcript, parse("\n".join([*apply_edits(lines, edits), ""])))
+    )
+    wanted = {name: value for name, value in before.items() if name != key}
+    if after != (wanted if values is None else wanted | {key: list(values)}):
+        raise ValueError(
+            f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
+        )
+    return edits
+
+
+def _put(lines: Lines, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:
     written = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
     if raw is None:
         return [Edit(0, 0, ("---", *written, "---", ""))] if written else []
     place = _place(raw, key)
     if place is None:
         end = 1 + _count(raw)
-        return [Edit(end, end, tuple(written))] if written else []
+        return [Edit(end if raw.strip() else 1, end, tuple(written))] if written else []
     if not written and place == (0, _count(raw)):
         below = place[1] + 2
         return [Edit(0, below + (below < len(lines) and is_blank(lines[below])), ())]
@@ -38,19 +53,21 @@ def _place(raw: str, key: str) -> tuple[int, int] | None:
 
     if any(problem.severity == "error" for problem in read_front_matter(raw).problems):
         raise ValueError("the front matter cannot be read: mend it first")
+    if not raw.strip():
+        return None
     top = yaml.compose(raw, Loader=yaml.SafeLoader)
     if not isinstance(top, yaml.MappingNode):
         return None
     for name, value in top.value:
         if name.value == key:
-            return name.start_mark.line, _after(raw, value.end_mark.line, value.end_mark.column)
+            return line_of(raw, name.start_mark.index), _after(raw, value.end_mark.index)
     return None
 
 
-def _after(raw: str, line: int, column: int) -> int:
-    """The line after a value that ends here: a block's end is the start of what follows it."""
-    lines = raw.split("\n")
-    if column:
+def _after(raw: str, end: int) -> int:
+    """The line after a value that ends at a character: a block's end is the start of what follows it."""
+    line, lines = line_of(raw, end), raw.split("\n")
+    if raw[:end].rpartition("\n")[2]:
         return line + 1
     while line > 0 and lines[line - 1].strip()[:1] in ("", "#"):
         line -= 1

@@ -47,13 +47,22 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
     builtin = builtin_templates()
     if path is None:
         return builtin, ()
-    place, own, problems = Path(path).expanduser(), list[Template](), list[str]()
-    for file in sorted(place.glob("*.toml")) if place.is_dir() else [place]:
+    own, problems = list[Template](), list[str]()
+    for file in _files(path):
         try:
-            own.append(_read(file, builtin[-1]))
-        except (OSError, ValueError) as error:
+            own.append(_read(file.expanduser(), builtin[-1]))
+        except (OSError, ValueError, RuntimeError) as error:
             problems.append(f"parley: prompt_tools.templates: {file}: {error}")
     return (*own, *builtin), tuple(problems)
+
+
+def _files(path: str) -> list[Path]:
+    """The files that a setting names; a path that leads nowhere is one, which then cannot be read."""
+    try:
+        place = Path(path).expanduser()
+        return sorted(place.glob("*.toml")) if place.is_dir() else [place]
+    except (OSError, RuntimeError):  # no home directory of that name
+        return [Path(path)]
 
 
 def template_for(model: str, templates: Templates) -> Template:
