@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from parley.chat.calls import legible
 from parley.chat.front_matter import topic
 from parley.chat.rounds import read_notice
 from parley.chat.transcript import (
@@ -28,6 +27,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.text import visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -123,8 +123,7 @@ def _result(name: str, result: Result) -> str:
 
 
 def _details(title: str, text: str) -> str:
-    lines = "\n".join(map(legible, text.split("\n")))
-    return f"<details>\n<summary>{_text(title)}</summary>\n<pre>{escape(lines)}</pre>\n</details>"
+    return f"<details>\n<summary>{_text(title)}</summary>\n<pre>{escape(visible(text))}</pre>\n</details>"
 
 
 def _rendered(markdown: MarkdownIt, text: str) -> str:
@@ -133,4 +132,4 @@ def _rendered(markdown: MarkdownIt, text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(legible(text))
+    return escape(visible(text))

@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from parley.models.ask import ThinkingSettings
 from parley.settings import PROVIDERS, Agent, CallLimits, Key, Settings
+from parley.text import one_line
 from parley.tools.catalogue import nearest
-from parley.tools.results import visible
 from parley.tools.servers import RESERVED
 from parley.turn.approval import Pattern
 
@@ -36,7 +36,7 @@ def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     settings = reader.without_reserved(settings)
     if settings.agent and settings.named_agent(settings.agent) is None:
         reader.wrong("agent", "the name of an agent", settings.agent, [a.name for a in settings.all_agents()])
-    return settings, tuple(visible(problem).replace("\n", "\\n") for problem in reader.problems)
+    return settings, tuple(map(one_line, reader.problems))
 
 
 _MINIMA = {

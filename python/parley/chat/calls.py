@@ -7,45 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from typing import Any
 
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import CALL_ID, SPACING, ToolCall
+from parley.text import legible
 
 _PROPOSAL = re.compile(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", re.DOTALL)
-_IGNORABLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-"""Characters that show as nothing (Unicode's Default_Ignorable_Code_Point) or move what is around them."""
-
-
-def _shows(character: str) -> bool:
-    if " " <= character <= "~":
-        return character != "`"
-    if _IGNORABLE.match(character):
-        return False
-    return character == " " or unicodedata.category(character) not in {
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-        "Cn",
-        "Zs",
-        "Zl",
-        "Zp",
-    }
-
-
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
-
-
-def legible(json_text: str) -> str:
-    """JSON text with every character that would not show for what it is as a `\\uXXXX` escape."""
-    return "".join(c if _shows(c) else _json_escape(c) for c in json_text)
 
 
 def proposal_json(call: ToolCall) -> str:

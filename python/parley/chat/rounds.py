@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from parley.chat.grammar import SUMMARY
 from parley.chat.transcript import Answer, Broken, Note, Orphan, Proposal, Segment, Text, Thinking
+from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
 
@@ -29,12 +30,12 @@ class Notice:
     @property
     def text(self) -> str:
         """The text of the note that says so in the file."""
-        return f"[{self.kind}: {one_line(self.reason)}]"
+        return f"[{self.kind}: {_as_reason(self.reason)}]"
 
 
-def one_line(reason: str) -> str:
+def _as_reason(reason: str) -> str:
     """A reason as a notice can hold it: one line, without brackets and controls."""
-    return " ".join(re.sub(r"[\[\]\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", " ", reason).split())
+    return one_line(re.sub(r"[\[\]]", " ", reason))
 
 
 def read_notice(note: Note) -> Notice | None:
@@ -50,7 +51,7 @@ def read_notice(note: Note) -> Notice | None:
 
 def resumption(notice: Notice) -> str:
     """The text of the note that replaces a notice when the turn goes on: limits count anew from there."""
-    return f"[Resumed after: {one_line(notice.reason)}]"
+    return f"[Resumed after: {_as_reason(notice.reason)}]"
 
 
 def is_resumption(segment: Segment) -> bool:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from parley import engine
-from parley.chat.calls import legible
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Broken, Proposal
 from parley.cli.terminal import complain, plain, say, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
+from parley.text import legible
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _EXITS: dict[engine.EndKind, int] = {

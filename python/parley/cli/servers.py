@@ -11,7 +11,7 @@ from pathlib import Path
 
 from parley.cli.terminal import complain, plain, read, say, settings, warn_of_project
 from parley.errors import ParleyError
-from parley.tools.results import visible
+from parley.text import visible
 
 COMPLETE = 0
 

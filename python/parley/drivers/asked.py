@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from parley.drivers.clock import Clock
 from parley.drivers.sampling import Said, Wanted
 from parley.errors import ParleyError
-from parley.tools.results import result_text, visible
+from parley.text import visible
+from parley.tools.results import result_text
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
 

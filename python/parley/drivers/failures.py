@@ -12,6 +12,7 @@ from parley.errors import ModelError, ParleyError
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings import Provider
+from parley.text import one_line
 
 SHOWN = 300
 LONGEST_WAIT_S = 60.0
@@ -175,5 +176,4 @@ def _message(error: Any) -> str:
 def bounded(text: str, secret: str = "") -> str:
     """One line of at most 300 characters, with the secret and anything like a key blotted out."""
     text = text[:_LOOKED_AT].replace(secret, "…") if secret else text[:_LOOKED_AT]
-    shown = "".join(c if c.isprintable() else " " for c in _SECRETS.sub(r"\1…", text))
-    return " ".join(shown.split())[:SHOWN].rstrip(" .")
+    return one_line(_SECRETS.sub(r"\1…", text))[:SHOWN].rstrip(" .")

@@ -20,7 +20,8 @@ from parley.chat.grammar import fit
 from parley.chat.references import Brought, Reference, Resource
 from parley.drivers.patterns import Looks, files, is_hidden, is_pattern
 from parley.errors import ParleyError, ServerError
-from parley.tools.results import size_text, visible
+from parley.text import one_line, visible
+from parley.tools.results import size_text
 
 OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"
@@ -102,7 +103,7 @@ class FileReferences:
             text = fit(await self._resource(reference.server, reference.uri))
             room.take(len(text.encode()))
         except (ServerError, _LeftOutError) as error:
-            return _missing(name, " ".join(visible(str(error)).split()))
+            return _missing(name, one_line(str(error)))
         return Brought(visible(name), text)
 
 

@@ -9,7 +9,7 @@ import os
 from collections import deque
 from typing import TextIO
 
-from parley.tools.results import visible
+from parley.text import visible
 
 LINES = 200
 _CHUNK = 65_536

@@ -15,6 +15,7 @@ from parley.chat.grammar import fit
 from parley.errors import ModelError
 from parley.models.arriving import Arriving, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.text import one_line
 
 MESSAGE_SHOWN = 300
 REASON_SHOWN = 100
@@ -99,14 +100,14 @@ class Decoder(ABC):
         yield from made
         if reason in ("complete", "tool_calls"):
             reason = "tool_calls" if made else "complete"
-        yield Finished(reason, one_line(detail))
+        yield Finished(reason, _words(detail))
 
 
 def stream_failed(provider: str, error: object) -> ModelError:
     """The error for a provider that says, within the stream, that it cannot go on, and says it somehow."""
     said = error if isinstance(error, Mapping) else {"message": error}
     kind = str(said.get("type") or said.get("code") or "")
-    message = one_line(str(said.get("message") or kind.replace("_", " ") or "no reason given"))
+    message = _words(str(said.get("message") or kind.replace("_", " ") or "no reason given"))
     return ModelError(
         f"{provider} broke off the reply: {message}",
         reason=message[:REASON_SHOWN],
@@ -131,9 +132,9 @@ def ended_early(provider: str) -> ModelError:
     )
 
 
-def one_line(said: str) -> str:
+def _words(said: str) -> str:
     """A provider's words as one bounded line, without what looks like a key."""
-    line = _KEY.sub("…", " ".join(fit(said[: 4 * MESSAGE_SHOWN]).split()))
+    line = _KEY.sub("…", one_line(said[: 4 * MESSAGE_SHOWN]))
     return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parley.tools.results import visible
+from parley.text import one_line
 from parley.tools.schema import check_arguments
 
-_SHOWN = 300
+SHOWN = 300
+"""Characters of a server's text in a question or a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Field:
     def label(self) -> str:
         """What a person reads: title and description, else the name."""
         about = self.schema.get("description")
-        title = one_line(self.schema.get("title") or self.name)
-        label = f"{title} ({one_line(about)})" if about else title
+        title = _shown(self.schema.get("title") or self.name)
+        label = f"{title} ({_shown(about)})" if about else title
         return f"{self.asker}: {label}" if self.asker else label
 
     @property
@@ -66,9 +67,8 @@ def complaint(field: Field, value: Any) -> str | None:
     return check_arguments(json.dumps({field.name: value}), schema)
 
 
-def one_line(text: object) -> str:
-    """A server's text on one line of bounded length, in which nothing hides."""
-    return " ".join(visible(str(text)[:_SHOWN]).split())
+def _shown(text: object) -> str:
+    return one_line(str(text), SHOWN)
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
@@ -86,9 +86,9 @@ def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     if isinstance(titled, list):
         for each in titled:
             if isinstance(each, Mapping) and "const" in each:
-                yield each["const"], one_line(each.get("title") or each["const"])
+                yield each["const"], _shown(each.get("title") or each["const"])
         return
     values, names = schema.get("enum"), schema.get("enumNames")
     if isinstance(values, list):
         labels = names if isinstance(names, list) and len(names) == len(values) else values
-        yield from zip(values, map(one_line, labels), strict=True)
+        yield from zip(values, map(_shown, labels), strict=True)

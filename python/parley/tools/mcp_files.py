@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parley.tools.results import visible
+from parley.text import one_line
 from parley.tools.servers import RESERVED, ServerSettings
 
 PROJECT_FILE = ".mcp.json"
@@ -44,16 +44,19 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
             try:
                 servers[name] = _server(name, entry, folder)
             except _WrongError as wrong:
-                problems.append(f"parley: {where}: {wrong}")
+                problems.append(one_line(f"parley: {where}: {wrong}"))
     except _WrongError as wrong:
-        problems.append(f"parley: {where}: {wrong}")
+        problems.append(one_line(f"parley: {where}: {wrong}"))
     return ServersFile(servers, tuple(problems))
 
 
 def below(file: ServersFile, own: Mapping[str, ServerSettings], where: str) -> ServersFile:
     """The servers of a file that are none of the user's `own`; the others are told as a problem."""
     taken = [name for name in file.servers if name in own]
-    told = [f"parley: {where}: mcpServers.{name}: your settings have a server of this name" for name in taken]
+    told = [
+        one_line(f"parley: {where}: mcpServers.{name}: your settings have a server of this name")
+        for name in taken
+    ]
     kept = {name: server for name, server in file.servers.items() if name not in own}
     return ServersFile(kept, (*file.problems, *told))
 
@@ -63,7 +66,7 @@ class _WrongError(ValueError):
 
     def __init__(self, path: str, wanted: str, got: object = None) -> None:
         shown = "" if got is None else f", got {reprlib.repr(got)}"
-        super().__init__(visible(f"{path}: {wanted}{shown}").replace("\n", "\\n"))
+        super().__init__(f"{path}: {wanted}{shown}")
 
 
 def _entries(content: bytes) -> Mapping[str, Any]:

@@ -5,20 +5,14 @@ The text can neither command a terminal nor hide anything from a reader, and has
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from parley.text import visible
+
 MAX_BYTES = 102_400
 NO_OUTPUT = "(no output)"
-
-# Controls but newline and tab; what turns or hides text (zero width, bidi, invisible operators, tags);
-# separators that some readers take for line ends.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +36,6 @@ def result_text(content: Sequence[object], structured: object = None, max_bytes:
     return cut(text, max_bytes) if text.strip() else NO_OUTPUT
 
 
-def visible(text: str) -> str:
-    r"""`text` with controls and invisible characters as escapes (`\x1b`, `\u202e`), half surrogates U+FFFD.
-
-    Line ends become `\n`; a carriage return alone is a control.
-    """
-    return _HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
-
-
 def cut(text: str, max_bytes: int) -> str:
     """`text` within `max_bytes` of UTF-8, cut between characters and saying how much was left out."""
     if len(text) * 4 <= max_bytes:
@@ -68,15 +54,6 @@ def size_text(size: int) -> str:
     if size < 1_000_000:
         return f"{round(size / 1000)} kB"
     return f"{size / 1_000_000:.1f} MB"
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if 0xD800 <= code <= 0xDFFF:
-        return "\ufffd"
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _block_text(block: Mapping[str, Any]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from parley.text import one_line
+
 ANALYZING = "Analyzing request..."
 SELECTING = "Selecting appropriate tools..."
 PROCESSING = "Processing tool results..."
@@ -68,5 +70,5 @@ def sentence(reply: str) -> str | None:
         except ValueError:
             unquoted = text.strip('"')
         text = unquoted.strip() if isinstance(unquoted, str) else ""
-    fits = text and len(text) < _LONGEST_SENTENCE and text.isprintable()
+    fits = text and len(text) < _LONGEST_SENTENCE and text == one_line(text)
     return text if fits else None

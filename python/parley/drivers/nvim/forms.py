@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from parley.drivers.asked import Left
 from parley.drivers.nvim.questions import Questions
-from parley.tools.forms import Field, complaint, fields, one_line, read
+from parley.text import one_line
+from parley.tools.forms import SHOWN, Field, complaint, fields, read
 
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
@@ -37,7 +38,7 @@ class Forms:
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         """The answers of the user, or how the form was left."""
         async with self._one_at_a_time:
-            asked = f"{server} asks: {one_line(message)}"
+            asked = f"{server} asks: {one_line(message, SHOWN)}"
             with self._showing(asked):
                 return await self._fill_in(asked, tuple(replace(f, asker=server) for f in fields(schema)))
 
@@ -72,7 +73,7 @@ class Forms:
                 value = field.options[number - 1][0]
                 chosen = [v for v, _ in field.options if (v in chosen) != (v == value)]
             elif why := complaint(field, chosen):
-                told = f"{field.label} - {one_line(why)}"
+                told = f"{field.label} - {one_line(why, SHOWN)}"
             else:
                 return chosen
 
@@ -90,7 +91,7 @@ class Forms:
             why = complaint(field, value)
             if why is None:
                 return value
-            told = f"{field.label} - {one_line(why)}"
+            told = f"{field.label} - {one_line(why, SHOWN)}"
 
     async def _picked(self, prompt: str, items: list[str]) -> int:
         number = await self._questions.select(prompt, items)

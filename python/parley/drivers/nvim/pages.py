@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.chat.calls import legible
 from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.drivers.nvim.view import shown
 from parley.errors import ParleyError
 from parley.export import html_page
+from parley.text import legible
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings
 from parley.turn.approval import Entry

@@ -15,7 +15,8 @@ from parley.drivers.hub import Hub
 from parley.drivers.nvim.chats import Chat
 from parley.drivers.nvim.questions import Questions
 from parley.errors import ParleyError
-from parley.tools.forms import one_line
+from parley.text import one_line
+from parley.tools.forms import SHOWN
 from parley.tools.prompts import Prompt
 
 
@@ -33,7 +34,7 @@ async def insert_prompt(
     given = arguments(prompt, words[1:])
     for argument in prompt.arguments:
         if argument.required and argument.name not in given:
-            about = f" ({one_line(argument.description)})" if argument.description else ""
+            about = f" ({one_line(argument.description, SHOWN)})" if argument.description else ""
             typed = await questions.input(f"{argument.name}{about}:")
             if typed is None:
                 return
@@ -53,7 +54,10 @@ def _blanks(lines: Sequence[str]) -> int:
 async def _picked(prompts: Sequence[Prompt], questions: Questions) -> Prompt | None:
     if not prompts:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
-    items = [f"{one_line(full_name(p))}  {one_line(p.description or p.title)}".rstrip() for p in prompts]
+    items = [
+        f"{one_line(full_name(p), SHOWN)}  {one_line(p.description or p.title, SHOWN)}".rstrip()
+        for p in prompts
+    ]
     number = await questions.select("Prompt", items)
     return None if number is None else prompts[number]
 

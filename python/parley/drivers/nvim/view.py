@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any, TypeAlias
 
-from parley.chat.calls import legible
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
+from parley.text import legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments, decode_arguments
 from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals, is_declined

@@ -1,0 +1,98 @@
+"""What makes strangers' text safe to show: in a file, on a screen, in a terminal, in a message.
+
+Knows the one table of characters that do not show for what they are; knows nothing of Parley. Text that came
+from a model, a server, a file or a user's settings goes through here before anybody is shown it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters that show as nothing, or turn what is around them.
+
+Unicode 17.0, DerivedCoreProperties.txt: all of Default_Ignorable_Code_Point, which holds all of Bidi_Control
+(PropList.txt); the ranges hold what is reserved for further ones (UAX #44).
+"""
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode's general categories (UnicodeData.txt, as this Python has it) of no letter, mark or sign."""
+_PICTOGRAPH = re.compile("[\U0001f000-\U0001faff]")
+"""Pictures newer than this Python's Unicode are shown: emoji-data.txt has the whole range, with what is not
+assigned yet, as Extended_Pictographic."""
+_BLANK = frozenset("\u2800")
+"""Signs that are drawn as a blank: the Braille pattern without dots."""
+
+_STYLED = re.compile("((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])")
+"""A sign with the selector that makes it a picture or none, as in emoji-variation-sequences.txt: one each."""
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a character does not show for what it is: a control, invisible, or turning what is around."""
+    if _IGNORABLE.match(character) or character in _BLANK:
+        return True
+    category = unicodedata.category(character)
+    return category in _HIDDEN_CATEGORIES and not (category == "Cn" and _PICTOGRAPH.match(character))
+
+
+class _Table(dict[int, str]):
+    """For `str.translate`: what stands for each character, found out when it is first met."""
+
+    def __init__(self, stand_in: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stand_in = stand_in
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = text = self._stand_in(character)
+        return text
+
+
+def _escape(character: str) -> str:
+    if character in "\n\t" or not is_hidden(character):
+        return character
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(character: str) -> str:
+    is_other_blank = character != " " and unicodedata.category(character) == "Zs"
+    if not (is_hidden(character) or is_other_blank or character == "`"):
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+_ESCAPES, _JSON_ESCAPES = _Table(_escape), _Table(_json_escape)
+
+
+def visible(text: str) -> str:
+    r"""`text` with what would not show as escapes (`\x1b`, `\u202e`), half surrogates as U+FFFD.
+
+    Line ends become `\n`; a carriage return alone is a control. Line ends and tabs stay.
+    """
+    parts = _STYLED.split(text.replace("\r\n", "\n"))
+    return "".join(part if at % 2 else part.translate(_ESCAPES) for at, part in enumerate(parts))
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """`text` as one line without runs of blanks, in which nothing hides; of it at most so many characters."""
+    line = " ".join(text.split())
+    return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
+
+
+def legible(json_text: str) -> str:
+    r"""One line of JSON, or of any text, with every character that would not show for what it is as `\uXXXX`.
+
+    Backticks too, since such a line stands between some, and all blanks but the common one. JSON means the
+    same after it.
+    """
+    return json_text.translate(_JSON_ESCAPES)

@@ -1,0 +1,110 @@
+"""Nothing hides in what is shown, whoever shows it: one table for all, over all of Unicode."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.chat.calls import proposal_json
+from parley.chat.rounds import Notice
+from parley.chat.transcript import ToolCall
+from parley.drivers.failures import bounded
+from parley.drivers.nvim.view import arguments, shown
+from parley.models.decoder import stream_failed
+from parley.settings_reader import read_settings
+from parley.text import is_hidden, legible, one_line, visible
+from parley.tools.forms import Field
+from parley.tools.mcp_files import read_servers
+from parley.tools.results import result_text
+from parley.turn.status import sentence
+
+ALL = [chr(code) for code in range(0x110000)]
+IGNORABLE = [
+    *(0x00AD, 0x034F, 0x061C, 0x3164, 0xFEFF, 0xFFA0, *range(0x115F, 0x1161), *range(0x17B4, 0x17B6)),
+    *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
+    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)),
+    *range(0xE0000, 0xE1000),
+]
+"""Default_Ignorable_Code_Point of Unicode 17.0, DerivedCoreProperties.txt."""
+_HIDDEN = [c for c in ALL if is_hidden(c)]
+_RARE = ("Cn", "Co", "Cs")
+HIDDEN = "".join([*(c for c in _HIDDEN if unicodedata.category(c) not in _RARE), *_HIDDEN[::499]])
+SURFACES: dict[str, Callable[[str], str]] = {
+    "text": visible,
+    "a line": one_line,
+    "JSON": legible,
+    "a proposal": lambda text: proposal_json(ToolCall("c", text or "n", text)),
+    "a notice": lambda text: Notice("Interrupted", text).text,
+    "a tool's result": lambda text: result_text([{"type": "text", "text": text}]),
+    "a form": lambda text: Field("f", {"title": text, "description": text}).label,
+    "a provider's error in a stream": lambda text: str(stream_failed("p", text)),
+    "a provider's error": bounded,
+    "a drawn call": lambda text: "".join(said for said, _ in arguments(text)),
+    "a drawn name": shown,
+    "a sentence of a model": lambda text: sentence(text) or "",
+    "a problem of the settings": lambda text: " ".join(read_settings({"x" + text: text, "agent": text})[1]),
+    "a problem of a file of servers": lambda text: " ".join(
+        read_servers(json.dumps({"mcpServers": {"a" + text: {"command": [text]}}}).encode(), text).problems
+    ),
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_hidden_character_of_unicode_gets_through(surface: str) -> None:
+    show = SURFACES[surface]
+    for at in range(0, len(HIDDEN), 20):
+        said = show(f"a{HIDDEN[at : at + 20]}b").replace("\n", "").replace("\t", "")
+        assert not any(map(is_hidden, said)), ascii(said)
+
+
+def test_the_table_has_all_that_unicode_calls_ignorable_and_every_control() -> None:
+    assert all(map(is_hidden, map(chr, IGNORABLE)))
+    wanted = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    assert all(is_hidden(c) for c in ALL if unicodedata.category(c) in wanted)
+
+
+def test_letters_marks_signs_and_blanks_show() -> None:
+    ignorable = set(map(chr, IGNORABLE)) | {"\u2800"}
+    assert not [
+        c for c in ALL if is_hidden(c) and unicodedata.category(c)[0] not in "CZ" and c not in ignorable
+    ]
+    assert not any(map(is_hidden, " \u00a0é漢ع🛠👩\U0001f1e9\U0001faea"))
+
+
+@given(st.text(st.characters() | st.sampled_from("\r\n\t\x1b\u202e\ufe0f⚠1\ud83d")))
+def test_what_is_visible_stays_as_it_is(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+    assert one_line(one_line(text)) == one_line(text)
+    assert not any(map(is_hidden, one_line(text).replace("\ufe0f", "").replace("\ufe0e", "")))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_json_means_the_same_when_it_is_legible(text: str) -> None:
+    written = legible(json.dumps(text, ensure_ascii=False))
+    assert json.loads(written) == text
+    assert not any(map(is_hidden, written))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("🛠️ ⚠️ 1️⃣", "🛠️ ⚠️ 1️⃣"),
+        ("a\ufe0f", r"a\ufe0f"),
+        ("🛠\ufe0f\ufe0f", "🛠\ufe0f" + r"\ufe0f"),
+        ("🛠\ufe01", r"🛠\ufe01"),
+        ("a\U000e0100", r"a\U000e0100"),
+        ("\u2800", r"\u2800"),
+        ("\ue000\uffff", r"\ue000\uffff"),
+    ],
+)
+def test_a_selector_shows_with_the_sign_it_is_for_and_nowhere_else(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_a_line_is_bounded_before_it_is_made_visible() -> None:
+    assert one_line(" a \n\t b\x1b" * 9, 5) == "a b\\x1b…"
