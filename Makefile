@@ -3,6 +3,7 @@
 # make check   formatting, lint, types and tests: what has to pass before anything is merged
 # make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
 # make format  put Python and Lua into shape
+# make lock    pin anew what the plugin installs for itself, with hashes; needs uv
 # make bench   measure, on this machine
 # make screens draw the pictures of doc/ from real screens
 
@@ -74,7 +75,13 @@ screens: .venv/.stamp
 $(STYLUA):
 	@npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2
 
+# Intel Macs get an older one: cryptography has no wheels for them from 49.
+lock:
+	@echo "cryptography<49; sys_platform == 'darwin' and platform_machine == 'x86_64'" | \
+	  uv --no-config pip compile --quiet --universal --generate-hashes --upgrade --python-version 3.11 \
+	  --no-annotate --custom-compile-command "make lock" --constraints - -o requirements.lock pyproject.toml
+
 clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
 
-.PHONY: demo test guests lint check format bench screens clean
+.PHONY: demo test guests lint check format bench screens lock clean

@@ -116,7 +116,7 @@ end
 
 function H.run(command)
   local ok, ran = pcall(function()
-    return vim.system(command, { text = true }):wait(10000)
+    return vim.system(command, { text = true, cwd = require("parley.install").folder() }):wait(10000)
   end)
   return ok and ran or { code = 1, stderr = tostring(ran) }
 end

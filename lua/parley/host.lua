@@ -91,7 +91,7 @@ end
 
 --- The host's log file.
 function M.log()
-  return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
+  return require("parley.install").log()
 end
 
 --- The names of the agents, as far as they are known.
@@ -175,9 +175,16 @@ end
 function H.spawn(python)
   local main = M.root .. "/python/parley/drivers/nvim/main.py"
   local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
+  if not python:match("^/") and not python:match("^%a:") then
+    return ("vim.g.parley_python is %s: neither a program of the PATH nor an absolute path"):format(python)
+  end
   H.started, H.ready = vim.uv.hrtime(), nil
-  local ok, channel =
-    pcall(vim.fn.jobstart, command, { rpc = true, on_stderr = H.on_stderr, on_exit = H.on_exit })
+  local ok, channel = pcall(vim.fn.jobstart, command, {
+    rpc = true,
+    cwd = require("parley.install").folder(), -- the project is told; a shim of Python would heed its files
+    on_stderr = H.on_stderr,
+    on_exit = H.on_exit,
+  })
   if not ok or channel <= 0 then
     local said = ok and "it cannot be run" or tostring(channel):gsub("^.*E%d+: ", "")
     return ("cannot start %s: %s. :ParleyInstall makes an environment"):format(python, said)
@@ -214,7 +221,7 @@ end
 function H.greeting()
   local settings = M.settings()
   settings = next(settings) == nil and vim.empty_dict() or settings
-  return { settings = settings, log = M.log() }
+  return { settings = settings, log = M.log(), cwd = vim.fn.getcwd() }
 end
 
 function H.installed(ok)

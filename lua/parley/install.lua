@@ -1,14 +1,18 @@
 --- The Python environment of the host: where it is, and how it is made.
 ---
---- It is a private one, named by the hash of what Parley requires and stamped when complete: an update that
---- requires something else makes another, and never breaks the one in use. Works without the rest of Parley,
---- for `build.lua`, which runs before the plugin is loaded.
+--- It is a private one, named by the hash of the lock of what Parley requires and stamped when complete: an
+--- update that requires something else makes another, and never breaks the one in use. Works without the rest
+--- of Parley, for `build.lua`, which runs before the plugin is loaded.
+---
+--- A folder that somebody works in may be anybody's: what lies there must not choose which program runs, what
+--- Python imports, or where packages come from. So everything is started in a folder of our own.
 local M = {}
 
 local H = {}
 
 H.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 H.least = { 3, 11 }
+H.separator = vim.fn.has("win32") == 1 and ";" or ":"
 H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
 
 --- The Python that runs the host: the user's, else that of the private environment, else that of a
@@ -17,7 +21,8 @@ H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.1
 function M.python()
   local own = vim.g.parley_python
   if type(own) == "string" and own ~= "" then
-    return vim.fn.expand(own)
+    own = vim.fn.expand(own)
+    return own:find("[/\\]") and own or M.program(own) or own
   end
   local dir = M.dir()
   if H.exists(dir .. "/.ok") then
@@ -30,21 +35,41 @@ end
 --- The folder of the private environment.
 ---@return string
 function M.dir()
-  local hash = vim.fn.sha256(table.concat(M.requirements(), "\n")):sub(1, 12)
-  return vim.fs.joinpath(vim.fn.stdpath("data"), "parley", "venv-" .. hash)
+  local file = assert(io.open(M.lock(), "rb"))
+  local hash = vim.fn.sha256(file:read("*a")):sub(1, 12)
+  file:close()
+  return vim.fs.joinpath(H.own(), "venv-" .. hash)
 end
 
---- What the host requires, as pip takes it.
----@return string[]
-function M.requirements()
-  local file = assert(io.open(H.root .. "/pyproject.toml"))
-  local block = file:read("*a"):match("\ndependencies = %[\n(.-)\n%]") or ""
-  file:close()
-  local found = {}
-  for requirement in block:gmatch('"([^"]+)"') do
-    found[#found + 1] = requirement
+--- What the host requires: exact versions with the hashes of their files; `make lock` renews it.
+---@return string
+function M.lock()
+  return H.root .. "/requirements.lock"
+end
+
+--- A folder to start processes in: our own, which nobody else can write to; where that cannot be made, the
+--- root, where nobody but root can.
+---@return string
+function M.folder()
+  local folder = H.own()
+  local private = tonumber("700", 8)
+  if pcall(vim.fn.mkdir, folder, "p", private) and vim.uv.fs_chmod(folder, private) then
+    return folder
   end
-  return found
+  return "/"
+end
+
+--- The path of a program, from the absolute folders of PATH: any other is one of the project's.
+---@param name string
+---@return string?
+function M.program(name)
+  return vim
+    .iter(H.path())
+    :map(function(folder)
+      local path = vim.fn.exepath(vim.fs.joinpath(folder, name))
+      return path ~= "" and path or nil
+    end)
+    :next()
 end
 
 ---@class parley.InstallOptions
@@ -75,7 +100,6 @@ function M.run(opts)
     return H.finish(false)
   end
   say("making the Python environment in " .. M.dir() .. " (once; up to a minute)...", "info")
-  vim.fn.mkdir(vim.fs.dirname(M.dir()), "p")
   vim.fn.delete(M.dir(), "rf")
   H.step(commands, 1, say)
 end
@@ -83,12 +107,20 @@ end
 --- What makes the environment, one command after the other; nil and what to do where it cannot be made.
 ---@return string[][]?, string?
 function M.commands()
-  local dir, wanted = M.dir(), M.requirements()
-  if vim.fn.executable("uv") == 1 then
-    local pip = { "uv", "pip", "install", "--compile-bytecode", "--python", H.python_in(dir) }
+  local dir, uv = M.dir(), M.program("uv")
+  -- Wheels only: to build a package would run what is not in the lock.
+  local locked = { "--require-hashes", "--only-binary", ":all:", "-r", M.lock() }
+  if uv then
+    local config = H.uv_config()
+    local from = config and { uv, "--config-file", config } or { uv, "--no-config" }
+    local function command(...)
+      return vim.list_extend(vim.list_slice(from), { ... })
+    end
+    local least = (">=%d.%d"):format(unpack(H.least))
+    local install = command("pip", "install", "--compile-bytecode", "--python", H.python_in(dir))
     return {
-      { "uv", "venv", "--quiet", "--python", (">=%d.%d"):format(unpack(H.least)), dir },
-      vim.list_extend(pip, wanted),
+      command("venv", "--quiet", "--no-project", "--python", least, dir),
+      vim.list_extend(install, locked),
     }
   end
   local python = H.find_python()
@@ -98,21 +130,29 @@ function M.commands()
         unpack(H.least)
       ) .. "macOS: brew install python), or install uv, then :ParleyInstall"
   end
-  local pip = { H.python_in(dir), "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
-  return { { python, "-m", "venv", dir }, vim.list_extend(pip, wanted) }
+  local pip = { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
+  return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
 end
 
 --- The first Python that is new enough.
 ---@return string?
 function H.find_python()
   local check = ("import sys, venv, ensurepip; sys.exit(sys.version_info < (%d, %d))"):format(unpack(H.least))
-  return vim.iter(H.candidates):find(function(name)
-    if vim.fn.executable(name) == 0 then
-      return false
-    end
-    local ran = vim.system({ name, "-I", "-c", check }, { env = H.env(), clear_env = true }):wait(5000)
-    return ran.code == 0
+  return vim.iter(H.candidates):map(M.program):find(function(path)
+    return vim.system({ path, "-I", "-c", check }, H.options()):wait(5000).code == 0
   end)
+end
+
+--- The user's own file of settings for uv, else that of the machine: uv would also take one of a project.
+---@return string?
+function H.uv_config()
+  local config = vim.env.XDG_CONFIG_HOME
+  config = config and H.is_absolute(config) and config or vim.fn.expand("~/.config")
+  local files = { vim.fs.joinpath(config, "uv/uv.toml"), "/etc/uv/uv.toml" }
+  if vim.env.UV_CONFIG_FILE and H.is_absolute(vim.env.UV_CONFIG_FILE) then
+    return vim.env.UV_CONFIG_FILE
+  end
+  return vim.iter(files):find(H.exists)
 end
 
 function H.step(commands, n, say)
@@ -123,20 +163,15 @@ function H.step(commands, n, say)
     say("the Python environment is ready", "info")
     return H.finish(true)
   end
-  local started, why = pcall(
-    vim.system,
-    command,
-    { env = H.env(), clear_env = true, text = true },
-    function(ran)
-      vim.schedule(function()
-        if ran.code == 0 then
-          return H.step(commands, n + 1, say)
-        end
-        say(H.failed(command, ran), "error")
-        H.finish(false)
-      end)
-    end
-  )
+  local started, why = pcall(vim.system, command, H.options(), function(ran)
+    vim.schedule(function()
+      if ran.code == 0 then
+        return H.step(commands, n + 1, say)
+      end
+      say(H.failed(command, ran), "error")
+      H.finish(false)
+    end)
+  end)
   if not started then
     say(("cannot run %s: %s"):format(command[1], why), "error")
     H.finish(false)
@@ -148,7 +183,7 @@ function H.failed(command, ran)
   local said = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, said)
   local last = H.reason(said)
-  local advice = "All it said is in " .. require("parley.host").log() .. "; then :ParleyInstall"
+  local advice = "All it said is in " .. M.log() .. "; then :ParleyInstall"
   if said:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
   elseif said:find("resol", 1, true) or said:find("onnect", 1, true) then
@@ -173,10 +208,11 @@ function H.reason(said)
 end
 
 function H.log(command, said)
-  local path = require("parley.host").log()
+  local path = M.log()
   vim.fn.mkdir(vim.fs.dirname(path), "p")
   local file = io.open(path, "a")
   if file then
+    vim.uv.fs_chmod(path, tonumber("600", 8))
     file:write(("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), said))
     file:close()
   end
@@ -188,6 +224,12 @@ function H.finish(ok)
   for _, done in ipairs(waiting) do
     done(ok)
   end
+end
+
+--- The log of host and installation.
+---@return string
+function M.log()
+  return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
 end
 
 --- Whether an installation runs.
@@ -209,9 +251,16 @@ function H.remove_others()
   end
 end
 
---- The environment without what would have Python take other packages than those installed here.
+--- How processes of ours are started.
+function H.options()
+  return { cwd = M.folder(), env = H.env(), clear_env = true, text = true }
+end
+
+--- The environment without what would have Python take other packages than those installed here, or take
+--- programs from the folder that is worked in.
 function H.env()
   local env = vim.fn.environ()
+  env.PATH = table.concat(H.path(), H.separator)
   for _, name in ipairs({
     "PYTHONHOME",
     "PYTHONPATH",
@@ -220,10 +269,31 @@ function H.env()
     "PYTHONDONTWRITEBYTECODE",
     "PIP_REQUIRE_VIRTUALENV",
     "PIP_USER",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "UV_NO_CONFIG",
+    "UV_CONFIG_FILE",
+    "UV_WORKING_DIR",
   }) do
     env[name] = nil
   end
   return env
+end
+
+--- The folders of PATH that do not depend on where one is: "", "." and "bin" are the project's.
+---@return string[]
+function H.path()
+  return vim.tbl_filter(H.is_absolute, vim.split(vim.env.PATH or "", H.separator, { plain = true }))
+end
+
+function H.is_absolute(path)
+  return path:match("^/") ~= nil or path:match("^%a:[/\\]") ~= nil
+end
+
+--- The folder of Parley's own.
+function H.own()
+  return vim.fs.joinpath(vim.fn.stdpath("data"), "parley")
 end
 
 function H.python_in(dir)

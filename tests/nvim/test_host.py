@@ -111,6 +111,7 @@ def test_the_classic_way_works_with_the_same_plugin(tmp_path: Path) -> None:
 
 UV = """#!/bin/sh
 echo "$@" >> {log}
+shift
 case "$1" in
 venv)
   for dir; do :; done
@@ -128,7 +129,7 @@ def installed(tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
     root, bin_ = tmp_path / "plugin", tmp_path / "bin"
     root.mkdir()
     bin_.mkdir()
-    for name in ("lua", "plugin", "python", "rplugin", "pyproject.toml", "build.lua"):
+    for name in ("lua", "plugin", "python", "rplugin", "requirements.lock", "build.lua"):
         (root / name).symlink_to(ROOT / name)
     return root, bin_, {"PATH": f"{bin_}:{os.environ['PATH']}"}  # type: ignore[return-value]
 
@@ -158,8 +159,8 @@ def test_the_first_question_installs_and_is_then_answered(
         nvim.command("ParleyInstall")
         nvim.until(lambda: "the Python environment is complete" in nvim.messages(), "the message")
     wanted = log.read_text(encoding="utf-8")
-    assert "pip install --compile-bytecode --python" in wanted
-    assert "pynvim>=0.6" in wanted
+    assert "--no-config pip install --compile-bytecode --python" in wanted
+    assert f"--require-hashes --only-binary :all: -r {root}/requirements.lock" in wanted
 
 
 def test_an_installation_that_fails_says_why_and_what_to_type(

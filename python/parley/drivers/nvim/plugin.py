@@ -73,6 +73,7 @@ class Plugin:
         chat = self.chats.get(buf)
         if chat is None:
             chat = self.chats[buf] = Chat(self.editor, self.home, self.trusting, buf, name)
+            chat.folder = self.folder
         chat.name = name
         return chat
 
@@ -101,11 +102,12 @@ class Plugin:
 
     # --- Messages: what follows `_on_` is the name ---
 
-    def _on_setup(self, settings: dict[str, Any], log: str) -> None:
+    def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
         from parley.drivers.home import Home
         from parley.models.attempts import PATIENCE
 
         log_to(Path(log), os.environ)
+        self._in(cwd)
         read, problems = load_settings(os.environ, settings)
         asker = Forms(self.questions, self._waiting)
         home = Home(
