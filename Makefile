@@ -1,5 +1,6 @@
 # make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
 # make test    run all tests
+# make fuzz    try every law with new examples, for MINUTES=5
 # make check   formatting, lint, types and tests: what has to pass before anything is merged
 # make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
 # make format  put Python and Lua into shape
@@ -35,6 +36,11 @@ demo: .venv/.stamp
 
 test: .venv/.stamp
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+
+MINUTES ?= 5
+fuzz: .venv/.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(FACTOR),--factor $(FACTOR)) -- $(ONLY)
 
 guests: $(GUESTS)/.stamp
 
@@ -84,4 +90,4 @@ lock:
 clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
 
-.PHONY: demo test guests lint check format bench screens lock clean
+.PHONY: demo test fuzz guests lint check format bench screens lock clean

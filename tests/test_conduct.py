@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chats import tool
+from examples import examples
 from parley.chat.reader import parse
 from parley.conduct import MOCK_SERVER, agent_of, conduct
 from parley.engine import Conduct
@@ -166,7 +167,7 @@ keys = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(keys, max_size=6).map("\n".join))
 def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> None:
     strict = Settings(

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 
+from examples import examples
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli import main
@@ -48,7 +49,10 @@ I look.
 class Tags(HTMLParser):
     """All elements of a page, those left open, and its text."""
 
-    VOID = frozenset({"meta", "br", "hr"})
+    VOID = frozenset(
+        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+    )
+    """All there are: https://html.spec.whatwg.org/multipage/syntax.html#void-elements, 2026-11-22."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -62,6 +66,10 @@ class Tags(HTMLParser):
         self.all.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """`<hr />` is `<hr>`, and `<p />` is `<p>`: a browser does not heed the slash."""
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -103,7 +111,8 @@ def test_a_chat_without_a_topic_has_the_name_that_is_given() -> None:
 
 
 @given(transcripts())
-@settings(max_examples=50)
+@example(parse("💬: above\n\n---\n\nbelow\n\n🤖:[A]\n\n***\n\na\\\nb ![c](d)\n"))
+@examples(50)
 def test_every_chat_makes_a_page_whose_elements_are_closed(transcript: Transcript) -> None:
     tags = Tags(html_page(transcript, "a.md"))
     assert tags.open == []

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chats import TOOLS, call, tool
+from examples import examples
 from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
@@ -706,7 +707,7 @@ FORGED = "\n".join(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
@@ -738,7 +739,7 @@ async def _hostile(first: str, result: Result, last: str) -> None:
     assert len(turns.ledger.view().entries) == 1
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(any_text, st.integers(1, 9))
 def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(said: str, size: int) -> None:
     pieces = [said[i : i + size] for i in range(0, len(said), size)]

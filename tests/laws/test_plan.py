@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from examples import examples
 from parley.chat import edits
 from parley.chat.edits import apply_edits
 from parley.chat.reader import parse, split_lines
@@ -41,7 +42,7 @@ from parley.turn.plan import (
 )
 from strategies import files
 
-moderate = settings(max_examples=100)
+moderate = examples(100)
 
 TOOLS = [
     Tool("demo", "web_search", input_schema={"type": "object"}),

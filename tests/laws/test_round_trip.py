@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from examples import examples
 from parley.chat import grammar
 from parley.chat.reader import parse, split_lines
 from parley.chat.transcript import Answer, Broken, Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from strategies import answers_with_orphans, any_text, files, transcripts
 
-loaded = settings(max_examples=200)
+loaded = examples(200)
 
 
 @loaded
@@ -81,7 +82,7 @@ def test_what_may_grow_into_structure_is_held_back(text: str) -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @given(transcript=transcripts())
-@settings(max_examples=100)
+@examples(100)
 def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
     text = render(transcript)
     if "\r" not in text:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
+from examples import examples
 from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED, OMITTED, Asked, Reply, Turn, history
 from parley.chat.reader import parse
 from parley.chat.rounds import rounds
@@ -39,7 +40,7 @@ from wires import WIRES, Said, Wire, cases, own, with_answers
 Case = tuple[Transcript, int]
 
 # Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
-loaded = settings(max_examples=30, suppress_health_check=list(HealthCheck))
+loaded = examples(30, suppress_health_check=list(HealthCheck))
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:

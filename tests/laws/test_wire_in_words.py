@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
+from examples import examples
 from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
@@ -25,7 +26,7 @@ Case = tuple[Transcript, int]
 Body = dict[str, Any]
 
 # Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
-loaded = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+loaded = examples(25, suppress_health_check=list(HealthCheck))
 modes = st.sampled_from(["json", "xml"])
 
 

@@ -1,0 +1,32 @@
+"""The examples that laws are tried with: always the same by `make test`, more and new ones by `make fuzz`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+COMMON = 100
+VARIABLE = "PARLEY_FUZZ"
+FACTOR = int(os.environ.get(VARIABLE, "0"))
+"""How many times more examples than `make test` tries; 0 is `make test` itself."""
+
+# Machines are shared: how long an example takes says nothing of Parley.
+_UNTIMED: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, database=None, max_examples=COMMON, **_UNTIMED)
+settings.register_profile(
+    "fuzz",
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+    max_examples=COMMON * max(FACTOR, 1),
+    print_blob=True,
+    **_UNTIMED,
+)
+settings.load_profile("fuzz" if FACTOR else "repeatable")
+
+
+def examples(count: int, **more: Any) -> settings:
+    """The settings of a law that `make test` tries with so many examples, where 100 do not fit."""
+    return settings(max_examples=count * max(FACTOR, 1), **more)

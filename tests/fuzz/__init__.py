@@ -1,0 +1,1 @@
+"""Laws for what comes from outside, to be tried with `make fuzz`; and what runs them."""
