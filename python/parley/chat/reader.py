@@ -5,11 +5,11 @@ What it cannot make sense of stays in the file and is reported as a `Problem`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from parley.chat.page import Block, Page
 from parley.chat.parts import AnswerParts, Parts
-from parley.chat.rounds import rounds
+from parley.chat.rounds import Round, rounds
 from parley.chat.transcript import SPACING, Answer, Exchange, Note, Question, Span, Text, Transcript
 
 
@@ -44,13 +44,20 @@ def _exchanges(page: Page, blocks: list[Block]) -> Iterator[Exchange]:
     for turn in _turns(blocks):
         if turn[0].kind == "question":
             if start >= 0:
-                yield Exchange(question, tuple(answers), Span(start, turn[0].start))
+                yield _exchange(page, question, answers, Span(start, turn[0].start))
             question, answers, start = _question(page, turn), [], turn[0].start
         else:
             start = turn[0].start if start < 0 else start
             answers.append(_answer(page, turn))
     if start >= 0:
-        yield Exchange(question, tuple(answers), Span(start, len(page.lines)))
+        yield _exchange(page, question, answers, Span(start, len(page.lines)))
+
+
+def _exchange(page: Page, question: Question | None, answers: list[Answer], span: Span) -> Exchange:
+    for answer in answers:
+        if any(proposal.result is None for proposal in answer.proposals):
+            _report_unanswered(page, rounds(answer)[: -1 if answer is answers[-1] else None])
+    return Exchange(question, tuple(answers), span)
 
 
 def _question(page: Page, turn: list[Block]) -> Question:
@@ -71,14 +78,12 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     parts.open(head, content)
     for block in turn[1:]:
         parts.add(block)
-    answer = Answer(agent or None, parts.done(), Span(head.start, turn[-1].end))
-    if any(proposal.result is None for proposal in answer.proposals):
-        _report_unanswered(page, answer)
-    return answer
+    return Answer(agent or None, parts.done(), Span(head.start, turn[-1].end))
 
 
-def _report_unanswered(page: Page, answer: Answer) -> None:
-    for earlier in rounds(answer)[:-1]:
+def _report_unanswered(page: Page, replies: Iterable[Round]) -> None:
+    """Report the open calls of rounds that can no longer wait or run."""
+    for earlier in replies:
         for proposal in earlier.proposals:
             if proposal.result is None:
                 message = f"call {proposal.call.id} was never answered: the model is told so"

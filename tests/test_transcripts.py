@@ -1,0 +1,118 @@
+"""The corpus of chats, `transcripts/NAME.md`: what is said of each, what follows, and what is sent of it.
+
+Beside each chat, `NAME.problems` holds what `parley check` says of it (no file: nothing), `NAME.step` the
+step that follows for its last exchange, and `NAME.requests` the messages that each wire format makes of it. A
+new case needs no code: with `PARLEY_EXPECT=1` in the environment these files are written anew, to be read and
+committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chats import TOOLS
+from parley.chat.reader import parse
+from parley.chat.transcript import Broken, Proposal, Transcript
+from parley.chat.writer import render
+from parley.turn.plan import (
+    AskModel,
+    AwaitChoices,
+    AwaitQuestion,
+    Complete,
+    Decide,
+    Resume,
+    RunTools,
+    Settle,
+    Situation,
+    StartAnswer,
+    Step,
+    Stop,
+    next_step,
+)
+from wires import CLAUDE, OPENAI, RESPONSES
+
+CASES = sorted((Path(__file__).parent / "transcripts").glob("*.md"))
+MESSAGES = {CLAUDE: "messages", OPENAI: "messages", RESPONSES: "input"}
+EMPTY = "no exchange"
+
+
+def read(path: Path) -> Transcript:
+    """The transcript of a chat file, with bytes that are no UTF-8 kept."""
+    return parse(path.read_bytes().decode("utf-8", "surrogateescape"))
+
+
+def expect(path: Path, text: str) -> None:
+    """Hold a text against the file that has it; no file stands for "". Write it where that is wanted."""
+    if os.environ.get("PARLEY_EXPECT"):
+        if text:
+            path.write_text(text, encoding="utf-8")
+        else:
+            path.unlink(missing_ok=True)
+    assert text == (path.read_text(encoding="utf-8") if path.exists() else "")
+
+
+def step_text(transcript: Transcript) -> str:
+    """The step that follows for the last exchange, with nothing decided on this machine, as lines."""
+    if not transcript.exchanges:
+        return EMPTY
+    return "\n".join(step_lines(next_step(Situation(transcript, len(transcript.exchanges) - 1, TOOLS))))
+
+
+def step_lines(step: Step) -> list[str]:
+    """The name of a step, and a line for each thing in it."""
+    name = type(step).__name__
+    match step:
+        case AskModel(tools_on):
+            return [name if tools_on else f"{name} without tools"]
+        case Stop(reason):
+            return [f"{name}: {reason}"]
+        case Settle(results):
+            return [name, *(f"  {p.call.id} [{result.status}] {result.body}" for p, result in results)]
+        case AwaitChoices(calls):
+            return [name, *(f"  {_call_name(call)}" for call in calls)]
+        case RunTools(proposals):
+            return [name, *(f"  {_call_name(proposal)}" for proposal in proposals)]
+        case Decide() | StartAnswer() | AwaitQuestion() | Resume() | Complete():
+            return [name]
+
+
+def _call_name(call: Proposal | Broken) -> str:
+    return f"{call.call.id} {call.call.name}" if isinstance(call, Proposal) else "a broken call"
+
+
+def requests_text(transcript: Transcript) -> str:
+    """What each format sends of the chat for its last exchange, as JSON a person can read."""
+    if not transcript.exchanges:
+        return EMPTY
+    at = len(transcript.exchanges) - 1
+    bodies: dict[str, Any] = {
+        wire.name: wire.body(wire.ask(transcript, at))[field] for wire, field in MESSAGES.items()
+    }
+    return json.dumps(bodies, ensure_ascii=False, indent=1)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_chat_has_these_problems_and_round_trips(path: Path) -> None:
+    transcript = read(path)
+    lines = [f"{p.line + 1}:{p.column + 1}: {p.severity}: {p.message}\n" for p in transcript.problems]
+    expect(path.with_suffix(".problems"), "".join(lines))
+    assert parse(render(transcript)) == transcript
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_this_step_follows_in_a_chat(path: Path) -> None:
+    expect(path.with_suffix(".step"), step_text(read(path)) + "\n")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_this_is_sent_of_a_chat(path: Path) -> None:
+    expect(path.with_suffix(".requests"), requests_text(read(path)) + "\n")
+
+
+def test_the_corpus_has_a_chat_of_each_kind() -> None:
+    assert len(CASES) >= 30
