@@ -116,7 +116,8 @@ end
 ---@param path string "" means beside the chat's file
 ---@param force boolean
 function M.export(path, force)
-  local given = path ~= "" and vim.fn.expand(path) or vim.fn.expand("%:p:r") .. ".html"
+  -- The command has expanded it already; once more, and a name with backticks would be run.
+  local given = path ~= "" and path or vim.fn.expand("%:p:r") .. ".html"
   M.ask("export", { path = vim.fn.fnamemodify(given, ":p"), force = force })
 end
 

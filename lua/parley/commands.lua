@@ -35,9 +35,14 @@ local candidates = {
   end,
   Prompt = function(name)
     local prompts = require("parley.host").prompts()
-    return name and vim.tbl_map(function(argument)
-      return argument .. "="
-    end, prompts[name] or {}) or vim.tbl_keys(prompts)
+    local words = name
+        and vim.tbl_map(function(argument)
+          return argument .. "="
+        end, prompts[name] or {})
+      or vim.tbl_keys(prompts)
+    return vim.tbl_map(function(word)
+      return vim.fn.escape(word, " \\")
+    end, words)
   end,
 }
 

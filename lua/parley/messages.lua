@@ -6,11 +6,17 @@ local H = { most = 6, patience_ms = 10000, queue = {} }
 ---@param text string shown as one line, however long
 ---@param level integer one of vim.log.levels
 function M.show(text, level)
-  table.insert(H.queue, { vim.trim(text:gsub("%s+", " ")), level })
+  text = vim.trim(text:gsub("%s+", " ")):gsub("%c", H.escape)
+  table.insert(H.queue, { text, level })
   -- Later, since an error message in the middle of a command would make the command fail; and together.
   if #H.queue == 1 then
     vim.schedule(H.flush)
   end
+end
+
+--- A NUL would make one message two, and have Neovim wait for a key.
+function H.escape(control)
+  return ("\\x%02x"):format(control:byte())
 end
 
 function H.flush()

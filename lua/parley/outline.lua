@@ -29,7 +29,7 @@ function M.title(lines, row)
     n = n + 1
     first = vim.trim(lines[n])
   end
-  return first == "" and "(empty)" or first
+  return first == "" and "(empty)" or (first:gsub("%c", " ")) -- a NUL would make it a Blob
 end
 
 --- Go to the next question, `count` of them down, or up if negative; as far as there are any.

@@ -54,8 +54,13 @@ function M.moved(buf)
   end
 end
 
---- For a status line: what is being done, else the agent and the tokens of the chat.
+--- For a status line: what is being done, else the agent and the tokens of the chat. In `%{%…%}` and `%!`
+--- what a function returns is evaluated once more (|'statusline'|): no `%` in it may be a stranger's.
 function M.line(buf)
+  return (H.line(buf):gsub("%%", "%%%%"))
+end
+
+function H.line(buf)
   buf = (buf == nil or buf == 0) and api.nvim_get_current_buf() or buf
   local variables = vim.b[buf]
   local text = variables.parley_status

@@ -22,7 +22,7 @@ CHAT = f"---\ntopic: stock prices\n---\n\n💬: {QUESTION}\n"
 SETTINGS = """
 vim.o.termguicolors, vim.o.background, vim.o.showcmd, vim.o.cmdheight = true, 'dark', false, 0
 vim.o.laststatus, vim.o.fillchars = 2, 'eob: '
-vim.o.statusline = " %t%=%{v:lua.require'parley'.status()} "
+vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
 """
 WIDTH, HEIGHT = 80, 22
 CELL, LINE, MARGIN = 8.43, 18, 12

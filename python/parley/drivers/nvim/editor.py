@@ -1,24 +1,37 @@
 """The way to Neovim: questions to Lua that can be awaited, and tasks that never fail in silence.
 
-Uses pynvim's public calls only. Knows nothing of chats.
+Uses pynvim's public calls only. Knows nothing of chats, but which functions of Lua's only show: what
+these are given is made visible here, whoever said it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeAlias
 
 import greenlet
 import pynvim
 
 from parley.errors import ParleyError
+from parley.text import visible
 
 _ASK = "return require('parley.remote')(...)"
 _TELL = (
     "local ok, why = pcall(require('parley.remote'), ...) if not ok then vim.g.parley_last_error = why end"
 )
+
+_SHOWING = frozenset(
+    {"message", "status", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
+    | {"confirm_agent", "healthy"}
+)
+"""What of Lua's `remote` shows its strings to the user and does nothing else with them.
+
+Each is a line, or less. A NUL makes it a Blob for Vim's functions, a line end an error for those that set
+lines; control characters in the default of an input are keys: CTRL-R = evaluates what follows.
+"""
+_LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
 Level: TypeAlias = Literal["info", "warn", "error"]
 _log = logging.getLogger("parley")
@@ -41,7 +54,7 @@ class Editor:
 
         def body() -> None:
             try:
-                returned = self._nvim.exec_lua(_ASK, name, *arguments)
+                returned = self._nvim.exec_lua(_ASK, name, *shown_arguments(name, arguments))
             except Exception as error:  # noqa: BLE001 - it is raised again where it is awaited
                 if not answer.done():
                     answer.set_exception(error)
@@ -55,7 +68,7 @@ class Editor:
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Call a function of Lua's `remote`; nobody waits for it."""
-        self._nvim.exec_lua(_TELL, name, *arguments, async_=True)
+        self._nvim.exec_lua(_TELL, name, *shown_arguments(name, arguments), async_=True)
 
     def message(self, text: str, level: Level = "info") -> None:
         """One line for the user."""
@@ -77,3 +90,20 @@ class Editor:
         except Exception as error:  # noqa: BLE001 - the boundary of the task
             _log.exception("a task failed")
             self.message(f"something went wrong: {error!r}. The log has more: :checkhealth parley", "error")
+
+
+def shown_arguments(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
+    """What a function of Lua's is given: as it is, or visible where all it does is to show it."""
+    return [_visible(each) for each in arguments] if name in _SHOWING else arguments
+
+
+def _visible(value: Any) -> Any:
+    match value:
+        case str():
+            return visible(value).translate(_LINE_ENDS)
+        case dict():
+            return {key: _visible(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_visible(each) for each in value]
+        case _:
+            return value

@@ -231,7 +231,8 @@ class Plugin:
     def _on_prompts(self) -> None:
         async def tell() -> None:
             offered = {full_name(p): [a.name for a in p.arguments] for p in await self.home.hub.prompts()}
-            self.editor.tell("prompts", offered)
+            named = {n: [a for a in names if a.isprintable()] for n, names in offered.items()}
+            self.editor.tell("prompts", {n: names for n, names in named.items() if n.isprintable()})
 
         self.editor.spawn(tell())
 

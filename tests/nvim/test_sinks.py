@@ -1,0 +1,167 @@
+"""Texts of strangers in all the places where Neovim shows text: none is evaluated, typed or hidden there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nvim.harness import Child, child
+from parley.drivers.nvim.editor import shown_arguments
+
+HERE = Path(__file__).parent
+RAN = "vim_ran_this"
+TEXTS = {
+    "an item of the status line": "%{writefile([],'" + RAN + "')}",
+    "an item evaluated twice": "%{%writefile([],'" + RAN + "')%}",
+    "a status line": "%!writefile([],'" + RAN + "')",
+    "a second command": "| call writefile([],'" + RAN + "')",
+    "a command on a second line": "x\ncall writefile([],'" + RAN + "')\nx",
+    "keys": "<C-r>=writefile([],'" + RAN + "')<CR>",
+    "typed keys": "\x12=writefile([],'" + RAN + "')\r",
+    "a shell command": "`touch " + RAN + "`",
+    "NUL": "a\0b",
+    "an escape sequence": "\x1b]0;title\x07\x1b[31mred",
+    "bidi": "a\u202egpj.exe\u2066\u200b",
+    "percent": "100% of %% %= %#Error#",
+}
+each_text = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+
+
+def ran(nvim: Child) -> bool:
+    return (nvim.home / RAN).exists()
+
+
+@pytest.fixture
+def chat(plain: Child) -> Child:
+    """A chat, in a Neovim without a host, that evaluates what the status line of Parley says twice."""
+    plain.keys("<C-\\><C-n>")
+    plain.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    plain.command(f"cd {plain.home}")
+    plain.edit("chat.md", "💬: hi\n")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    plain.lua("vim.o.laststatus, vim.o.cmdheight = 2, 1")
+    return plain
+
+
+def remote(nvim: Child, name: str, *arguments: Any) -> Any:
+    """What the host has Lua do, said as the host says it."""
+    return nvim.lua("return require('parley.remote')(...)", name, *shown_arguments(name, arguments))
+
+
+def visible(text: str) -> str:
+    return str(shown_arguments("message", [text])[0])
+
+
+BARS = ["statusline=%{%", "statusline=%!", "winbar=%{%", "tabline=%{%", "titlestring=%{%", "statuscolumn=%{%"]
+
+
+@each_text
+@pytest.mark.parametrize("bar", BARS)
+def test_bars_that_evaluate_what_they_show_show_it(chat: Child, bar: str, text: str) -> None:
+    buf = chat.nvim.current.buffer.number
+    end = "%}" if bar.endswith("{%") else ""
+    chat.command(f"set showtabline=2 title {bar}v:lua.require'parley'.status({buf}){end}")
+    for route in ("status", "agent"):
+        remote(chat, route, buf, text, 0)
+        chat.command("redrawtabline | redraw!")
+        screen = chat.screen()
+        assert not ran(chat)
+        if bar.startswith(("statusline", "winbar", "tabline")):
+            assert visible(text) in screen
+    remote(chat, "status", buf, "", 0)
+    chat.command(f"set showtabline& title& {bar.partition('=')[0]}&")
+
+
+@each_text
+def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None:
+    buf, tick = chat.nvim.current.buffer.number, chat.nvim.api.buf_get_changedtick(0)
+    problem = {"row": 0, "col": 0, "severity": "error", "message": text}
+    proposal = {"row": 0, "lines": [[["  drawn " + text, "ParleyTool"]]], "prompt": [[text, "ParleyPrompt"]]}
+    found = {"problems": [problem], "proposals": [proposal], "waiting": [[0, 1]], "folds": []}
+    assert remote(chat, "draw", buf, tick, found)
+    assert "drawn " + visible(text) in chat.screen()
+    chat.lua("vim.diagnostic.setloclist({ open = true })")
+    assert visible(text) in chat.text()
+    chat.command("lclose")
+    remote(chat, "message", text, "warn")
+    chat.until(lambda: " ".join(visible(text).split()) in " ".join(chat.messages().split()), "the message")
+    remote(chat, "float", [text])
+    assert visible(text) in chat.screen()
+    remote(chat, "scratch", "page", [text], "markdown")
+    assert chat.text() == visible(text)
+    chat.command("close!")
+    assert not ran(chat)
+
+
+@each_text
+def test_what_is_asked_shows_what_it_is_and_a_suggestion_types_nothing(chat: Child, text: str) -> None:
+    chat.lua("""
+        _G.answers = {}
+        require('parley.host').mention = function(_, answer) table.insert(_G.answers, answer) end
+    """)
+    remote(chat, "ask_input", 1, "prompt " + text, text)
+    chat.lua("vim.defer_fn(function() vim.api.nvim_input('<CR>') end, 50)")
+    chat.until(lambda: len(chat.lua("return _G.answers")) == 1, "an answer")
+    remote(chat, "ask_select", 2, "prompt " + text, ["item " + text, "other"])
+    chat.lua("vim.defer_fn(function() vim.api.nvim_input('1<CR>') end, 50)")
+    chat.until(lambda: len(chat.lua("return _G.answers")) == 2, "a choice")
+    assert chat.lua("return _G.answers") == [{"id": 1, "value": visible(text)}, {"id": 2, "value": 1}]
+    assert not ran(chat)
+
+
+@each_text
+def test_the_outline_shows_a_question_that_holds_anything(chat: Child, text: str) -> None:
+    chat.nvim.api.buf_set_lines(0, 0, -1, True, ["💬: " + text.replace("\n", " ")])
+    chat.command("ParleyOutline")
+    assert chat.nvim.funcs.line("$") == 1
+    assert "|1 col " in chat.text()
+    chat.command("lclose")
+    assert not ran(chat)
+
+
+def test_the_name_of_a_file_to_write_is_expanded_once(chat: Child) -> None:
+    chat.lua("_G.told = {} require('parley.host').notify = function(_, a) table.insert(_G.told, a.path) end")
+    chat.lua("require('parley').export(...)", f"`touch {RAN}`.html")
+    chat.command("ParleyExport ~/page.html")
+    assert chat.lua("return _G.told") == [f"{chat.home}/`touch {RAN}`.html", f"{chat.home}/page.html"]
+    assert not ran(chat)
+
+
+@pytest.mark.parametrize("text", [TEXTS["an item evaluated twice"], "x\n" + TEXTS["typed keys"] + "\0\u202e"])
+def test_a_hostile_server_has_nothing_run_and_nothing_hidden(tmp_path: Path, text: str) -> None:
+    server = {
+        "command": sys.executable,
+        "args": [str(HERE / "hostile_server.py")],
+        "env": {"GO": str(tmp_path / "go"), "HOSTILE": text.replace("\0", "")},
+    }
+    bar = "vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\""
+    with child(tmp_path, init=bar) as nvim:
+        nvim.command(f"cd {tmp_path}")
+        nvim.lua(
+            "require('parley').setup(...)", {"mcp": {"servers": {"s": server}}, "status": {"llm": False}}
+        )
+        nvim.edit("chat.md", '💬: call t {"query":"q"}\n')
+        nvim.command("ParleyRespond")
+        nvim.until_waiting()
+        nvim.until_idle()
+        nvim.until_screen("query: ")
+        nvim.keys("ya")
+        shown = visible(text.replace("\0", "").split("\n")[-1])[:40]
+        nvim.until_screen(shown)
+        (tmp_path / "go").touch()
+        for prompt, keys in (("1: Answer", "1<CR>"), ("2: other", "1<CR>"), (r"\x12=", "<CR>")):
+            nvim.until_screen(prompt)
+            nvim.keys(keys)
+        nvim.until_idle()
+        nvim.command("ParleyTools")
+        nvim.until(lambda: "MCP servers" in nvim.text(), "the page")
+        nvim.command("close")
+        nvim.keys(":ParleyPrompt s/<Tab><C-c>")
+        nvim.until_open()
+        offered = nvim.lua("return require('parley.commands').complete('Prompt', '', 'ParleyPrompt ')")
+        assert sorted(offered) == [*(["s/" + text] if text.isprintable() else []), "s/my\\ plain"]
+        assert not ran(nvim)
+        assert "Error" not in nvim.messages().replace("#Error#", "")
