@@ -11,10 +11,17 @@ import pytest
 FILE = "PARLEY_FUZZ_RECORD"
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A law that was tried, or could not be; workers leave the writing to the process that they tell."""
-    if "PYTEST_XDIST_WORKER" in os.environ or not (report.when == "call" or report.failed):
-        return
-    law = {"name": report.nodeid, "seconds": report.duration, "failed": report.failed}
-    with Path(os.environ[FILE]).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(law) + "\n")
+class Recorder:
+    """Writes each law that was tried, or could not be."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.failed:
+            law = {"name": report.nodeid, "seconds": report.duration, "failed": report.failed}
+            with Path(os.environ[FILE]).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(law) + "\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record where all reports arrive, which is not in a worker."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
