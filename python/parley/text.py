@@ -96,3 +96,25 @@ def legible(json_text: str) -> str:
     same after it.
     """
     return json_text.translate(_JSON_ESCAPES)
+
+
+class VisiblePieces:
+    """`visible` for a text that comes in pieces: however it is cut, the same is shown."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """What is shown of the next piece; a carriage return at its end waits for what follows."""
+        text = self._held + piece
+        self._held = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r") if self._held else text
+        shown = visible(self._last + text)[len(visible(self._last)) :]
+        self._last = text[-1:] or self._last
+        return shown
+
+    def end(self) -> str:
+        """What was held back; then a new text may begin."""
+        rest, self._held, self._last = visible(self._held), "", ""
+        return rest

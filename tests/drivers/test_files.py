@@ -15,6 +15,7 @@ from parley.drivers.files import FileDocument, TextDocument, write_atomically
 from parley.engine import Snapshot
 from parley.errors import GoneError, ParleyError
 
+CALL = '❓: `{"id":"c","type":"function","function":{"name":"note","arguments":"{}"}}`'
 ASKED = "💬: q\n\n🤖:[A]\n\nold\n\n💬: next\n"
 
 
@@ -58,6 +59,11 @@ LAYOUTS = {
         ("💬: a\n\n💬: b\n\n🤖:[A]\n\n🔒: [Interrupted: x]\n\n💬: \n", "💬: b"),
         ("💬: a\n\n🤖:[A]\n\n🔒: [Stopped: x]\n\n💬: next\n", "💬: next"),
         ("💬: a\n\n🤖:[A]\n\n🔒: mine\n\n💬: \n", "💬: "),
+        (f"💬: a\n\n🤖:[A]\n\n{CALL}\n\n💬: \n", "💬: a"),
+        (f"💬: a\n\n🤖:[A]\n\n{CALL}\n\n💬: next\n", "💬: next"),
+        ("💬: a\n\n🤖:[A]\n\n❓: `{no call}`\n\n💬: \n", "💬: a"),
+        (f"💬: a\n\n🤖:[A]\n\n{CALL}\n\n🛠️: [note][c]\n\n`ok`\n\n💬: \n", "💬: a"),
+        (f"💬: a\n\n🤖:[A]\n\n{CALL}\n\n🛠️: [note][c]\n\n`ok`\n\nSo.\n\n💬: \n", "💬: "),
     ],
 )
 def test_what_is_moved_on_is_the_last_exchange_or_an_unfinished_one_above_an_empty_question(
@@ -87,6 +93,17 @@ def test_a_reply_is_in_the_file_when_it_is_settled(path: Path) -> None:
     asyncio.run(document.settle())
     assert path.read_text(encoding="utf-8") == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
     assert shown == ["one\n", "\ntwo", ""]
+
+
+def test_a_line_without_end_is_written_once_however_many_pieces_it_comes_in() -> None:
+    document = TextDocument("💬: q\n\n🤖:[A]\n", 0)
+    asyncio.run(document.open_stream(lambda s: edits.open_tip(s.lines, s.answer)))
+
+    before = document._lines[4]
+    for piece in ["x" * 10] * 1000:
+        asyncio.run(document.append(piece))
+        assert document._lines[4] is before  # adding each piece to the line would copy all of it each time
+    assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n"
 
 
 def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
@@ -153,6 +170,25 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "none.md", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(ParleyError, match=f"cannot read .*: {why}"):
             FileDocument(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "dangling link", "loop", "huge"])
+def test_what_is_no_chat_is_told_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "chat.md"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "dangling link":
+            path.symlink_to(tmp_path / "gone")
+        case "loop":
+            path.symlink_to(path)
+        case _:
+            with path.open("wb") as file:
+                file.truncate(10**11)  # of which the disk holds nothing
+    with pytest.raises(ParleyError, match=f"^cannot read {path}: "):
+        FileDocument(path)
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_lost(path: Path) -> None:

@@ -5,41 +5,103 @@ Each command reads its arguments, calls one function, and returns an exit code; 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
 
-from parley import __version__
-from parley.chat.transcript import CHOICES
-from parley.cli.inspect import check, export, log, messages, show
-from parley.cli.respond import respond
-from parley.cli.servers import convert, demo_server, tools, trust
-from parley.cli.terminal import complain
-from parley.errors import ParleyError
+TYPE_CHECKING = False  # of `typing`: nothing is imported before Ctrl-C is waited for
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
 
 WIRES = ("openai", "openai-responses", "anthropic")
+_CODES = """exit codes:
+  0    done; of respond: the answer is complete
+  1    an error, problems in a checked file, output that could not be written; of respond: no question
+  2    wrong arguments
+  3    respond: tool calls wait for a choice, go on with --choose
+  4    respond: a limit stopped the turn
+  130  Ctrl-C
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
-    arguments = _parser().parse_args(argv)
     try:
-        code: int = arguments.run(arguments)
-    except ParleyError as error:
-        complain(str(error))
-        return 1
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        try:
+            return _main(argv)
+        finally:
+            if argv is None:
+                _end_quietly()
     except KeyboardInterrupt:
         return 130
-    return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    _fill_descriptors()
+    from parley.cli.terminal import complain, open_screen
+    from parley.errors import ParleyError
+
+    screen, code = open_screen(), 1
+    try:
+        arguments = _parser().parse_args(argv)
+        code = arguments.run(arguments)
+    except ParleyError as error:
+        complain(str(error))
+    except SystemExit as end:  # argparse has said what is wrong, or helped
+        code = end.code if isinstance(end.code, int) else 1
+    except Exception:  # noqa: BLE001 - nothing is left above us to report it
+        from traceback import format_exc
+
+        for line in format_exc().splitlines():
+            screen.complain(line)
+        complain("this is an error in Parley: please report it with the lines above")
+    except KeyboardInterrupt:
+        code = 130
+    return screen.end(code)
+
+
+def _fill_descriptors() -> None:
+    """Let closed descriptors 0, 1 and 2 lead nowhere, or a file that we open would be our output."""
+    try:
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(number)
+    except OSError:
+        return
+
+
+def _end_quietly() -> None:
+    """A Ctrl-C while the interpreter ends comes too late to be told."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="parley", description="A Markdown file is the conversation with a language model."
+    import argparse
+
+    from parley import __version__
+    from parley.chat.transcript import CHOICES
+    from parley.cli.inspect import check, export, log, messages, show
+    from parley.cli.respond import respond
+    from parley.cli.servers import convert, demo_server, tools, trust
+    from parley.cli.terminal import screen
+
+    class Parser(argparse.ArgumentParser):
+        """Says what it says on the screen that everything goes through."""
+
+        def _print_message(self, message: str, file: object = None) -> None:
+            if file is sys.stdout:
+                screen().say(message)
+            else:
+                for line in message.rstrip("\n").split("\n"):
+                    screen().complain(line)
+
+    parser = Parser(
+        prog="parley",
+        description="A Markdown file is the conversation with a language model.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -15,7 +15,7 @@ from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Result, Transcript
-from parley.cli.terminal import plain, read, say, settings
+from parley.cli.terminal import plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.settings import Settings
@@ -28,7 +28,7 @@ COMPLETE, FAILED = 0, 1
 def messages(arguments: argparse.Namespace) -> int:
     """Print the request that the file would send."""
     body = asyncio.run(_messages(arguments))
-    say(json.dumps(body, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode())
+    say_json(body)
     return COMPLETE
 
 
@@ -81,7 +81,7 @@ def show(arguments: argparse.Namespace) -> int:
     """Print a transcript as JSON."""
     transcript = parse(read(arguments.file))
     tree = {**plain(transcript), "problems": [plain(problem) for problem in transcript.problems]}
-    say(json.dumps(_typed(transcript, tree), indent=2, ensure_ascii=False))
+    say_json(_typed(transcript, tree))
     return COMPLETE
 
 
@@ -112,7 +112,7 @@ def check(arguments: argparse.Namespace) -> int:
         problems = [*read_front_matter(transcript.front_matter).problems, *transcript.problems]
         for problem in problems:
             failed = failed or problem.severity == "error"
-            say(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
+            say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
     return FAILED if failed else COMPLETE
 
 
@@ -126,12 +126,15 @@ def log(arguments: argparse.Namespace) -> int:
         if arguments.json:
             say(json.dumps({"at": at, "kind": kind, **facts}))
         else:
-            say(f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items()))
+            say_line(
+                f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items())
+            )
     added = totals(history)
     if arguments.json:
         say(json.dumps({"totals": added.table()}))
     else:
-        say("\n".join(["", *totals_table(added)] if history else ["Nothing was decided or asked here yet."]))
+        for line in ["", *totals_table(added)] if history else ["Nothing was decided or asked here yet."]:
+            say_line(line)
     return COMPLETE
 
 

@@ -6,15 +6,16 @@ import argparse
 import asyncio
 import json
 import os
-import sys
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from parley import engine
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Broken, Proposal
-from parley.cli.terminal import complain, plain, say, settings, warn_of_project
+from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.text import legible
 
@@ -31,7 +32,22 @@ _EXITS: dict[engine.EndKind, int] = {
 
 def respond(arguments: argparse.Namespace) -> int:
     """Move the last exchange of a file one turn on, as the editor would."""
-    return asyncio.run(_respond(arguments))
+    screen().needs_output = arguments.json  # else the answer is in the file
+    with _ended_as_by_ctrl_c():
+        return asyncio.run(_respond(arguments))
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C."""
+    ends = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+    for each in ends:
+        signal.signal(each, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        for each in ends:
+            signal.signal(each, signal.SIG_DFL)
 
 
 async def _respond(arguments: argparse.Namespace) -> int:
@@ -69,6 +85,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
         await engine.stopped(ports)
+        complain(f"stopped: what was said so far is in {arguments.file}")
         raise
     finally:
         await home.close()
@@ -91,16 +108,18 @@ class _Told:
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
+        self._has_said = False
 
     def text(self, piece: str) -> None:
         if not self._as_json:
-            say(piece, end="")
+            self._has_said = True
+            screen().stream(piece)
 
     def status(self, text: str) -> None:
         if self._as_json:
             say(json.dumps({"type": "status", "text": text}))
-        elif text and sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{text}\r\x1b[K")
+        else:
+            screen().status(text)
 
     def happened(self, what: engine.Happening) -> None:
         if self._as_json:
@@ -108,13 +127,16 @@ class _Told:
             return
         match what:
             case engine.CallBegan(proposal, tool):
-                say(f"\n❓ {tool.server}/{tool.name} {proposal.call.arguments}")
+                say("")
+                say_line(f"❓ {tool.server}/{tool.name} {proposal.call.arguments}")
             case engine.CallEnded(_, result):
                 say(f"🛠️ {result.body}\n")
             case engine.Aside(text):
                 complain(text)
             case engine.CallRefused(proposal, result):
-                say(f"\n❓ {proposal.call.name} {proposal.call.arguments}\n🛠️ {result.body}\n")
+                say("")
+                say_line(f"❓ {proposal.call.name} {proposal.call.arguments}")
+                say(f"🛠️ {result.body}\n")
             case _:
                 pass
 
@@ -123,13 +145,15 @@ class _Told:
             return
         for call in calls:
             text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
-            say(f"\n❓ {legible(text)}", end="")
+            say("")
+            say(f"❓ {legible(text)}", end="")
 
     def end(self, end: engine.End) -> None:
         if self._as_json:
             say(json.dumps({"type": "end", "kind": end.kind, "message": end.message}))
             return
-        say("")
+        if self._has_said:
+            say("")
         if end.kind == "waiting":
             complain("tool calls wait for a choice: --choose ya says yes to all, --choose yN no")
         elif end.message:

@@ -9,7 +9,7 @@ import os
 import shlex
 from pathlib import Path
 
-from parley.cli.terminal import complain, plain, read, say, settings, warn_of_project
+from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings, warn_of_project
 from parley.errors import ParleyError
 from parley.text import visible
 
@@ -24,7 +24,7 @@ def convert(arguments: argparse.Namespace) -> int:
         converted = convert_all(json.loads(read("-")), arguments.to)
     except ValueError as error:
         raise ParleyError(f"standard input: {error}") from error
-    say(json.dumps(converted, indent=2, ensure_ascii=False))
+    say_json(converted)
     return COMPLETE
 
 
@@ -44,12 +44,12 @@ async def _tools(arguments: argparse.Namespace) -> int:
     finally:
         await home.close()
     if arguments.json:
-        say(json.dumps(plain(status), indent=2, default=str))
+        say_json(plain(status))
         return COMPLETE
     for server in status:
-        say(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
+        say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
-            say(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
+            say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
     return COMPLETE
 
 
@@ -63,12 +63,16 @@ def trust(arguments: argparse.Namespace) -> int:
         complain(problem)
     for name, server in file.servers.items():
         what = server.url or shlex.join((server.command or "", *server.args))
-        say(visible(f"{name}: {what}"))
+        say_line(visible(f"{name}: {what}"))
     return COMPLETE
 
 
 def demo_server(arguments: argparse.Namespace) -> int:
     """Serve the demo model until Ctrl-C."""
-    from parley.demo.server import main as serve
+    from parley.demo.server import serve
 
-    return serve([f"--port={arguments.port}", f"--pace={arguments.pace}"])
+    try:
+        serve(arguments.port, arguments.pace, say)
+    except OSError as error:
+        raise ParleyError(f"cannot listen on port {arguments.port}: {error}") from error
+    return COMPLETE

@@ -1,15 +1,20 @@
-"""What the commands share: reading settings and files, and saying things on a terminal."""
+"""What the commands share: reading settings and files, and saying things."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import sys
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parley.cli.screen import Screen
 from parley.config import load_settings
+from parley.drivers.files import MOST_BYTES, content, too_large
 from parley.errors import ParleyError
 from parley.settings import Settings
 
@@ -17,15 +22,51 @@ if TYPE_CHECKING:
     from parley.drivers.home import Home
 
 
+_screen: ContextVar[Screen] = ContextVar("screen")
+_IN_THE_SHELL = {
+    ":ParleyRespond! regenerates": "to have it anew, take the answer out of the file",
+    ":ParleyRespond": "parley respond",
+    ":ParleyRequest": "parley messages",
+    ":ParleyTools": "parley tools",
+    ":ParleyAgent": "--agent",
+    ":ParleyInstall": "install Parley again",
+}
+"""What messages that the editor shows too tell to do, in the shell's words."""
+_FOR_EDITORS = re.compile("|".join(map(re.escape, _IN_THE_SHELL)))
+
+
+def open_screen() -> Screen:
+    """Where this command writes from now on."""
+    screen = Screen(sys.stdout, sys.stderr, os.environ)
+    _screen.set(screen)
+    return screen
+
+
+def screen() -> Screen:
+    """Where this command writes."""
+    return _screen.get(None) or open_screen()
+
+
 def say(text: str, end: str = "\n") -> None:
     """Write to standard output, at once."""
-    sys.stdout.write(text + end)
-    sys.stdout.flush()
+    screen().say(text + end)
+
+
+def say_line(text: str) -> None:
+    """Write one line to standard output, whatever is in it."""
+    say(text.replace("\n", "\\n"))
+
+
+def say_json(value: Any) -> None:
+    """Write a value as JSON that can be read again: bytes that are no UTF-8 are escapes in it."""
+    written = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written))
 
 
 def complain(text: str) -> None:
     """Write a line to standard error."""
-    sys.stderr.write(f"parley: {text.removeprefix('parley: ')}\n")
+    told = _FOR_EDITORS.sub(lambda match: _IN_THE_SHELL[match[0]], text)
+    screen().complain(f"parley: {told.removeprefix('parley: ')}")
 
 
 def settings() -> Settings:
@@ -46,11 +87,19 @@ def warn_of_project(home: Home) -> None:
 
 def read(path: str) -> str:
     """The text of a file, `-` for standard input. Raises ParleyError."""
+    return (_standard_input() if path == "-" else content(Path(path))).decode("utf-8", "surrogateescape")
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise ParleyError("cannot read standard input: it is closed")
     try:
-        written = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        written = sys.stdin.buffer.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ParleyError(f"cannot read {path}: {error.strerror}") from error
-    return written.decode("utf-8", "surrogateescape")
+        raise ParleyError(f"cannot read standard input: {error.strerror}") from error
+    if len(written) > MOST_BYTES:
+        raise too_large("standard input")
+    return written
 
 
 def plain(value: Any) -> Any:

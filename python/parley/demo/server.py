@@ -11,6 +11,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -252,21 +253,24 @@ def main(argv: Sequence[str]) -> int:
     )
     options = parser.parse_args(argv)
     try:
-        asyncio.run(_serve(options.port, options.pace))
-    except KeyboardInterrupt:
-        return 0
+        serve(options.port, options.pace, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
     except OSError as error:
         sys.stderr.write(f"parley: cannot listen on port {options.port}: {error}\n")
         return 1
     return 0
 
 
-async def _serve(port: int, pace: float) -> None:
+def serve(port: int, pace: float, say: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; what to set in a shell is said first. Raises OSError where nobody can listen."""
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(port, pace, say))
+
+
+async def _serve(port: int, pace: float, say: Callable[[str], None]) -> None:
     async with await start(port=port, pace=pace) as server:
-        sys.stdout.write(
+        say(
             f"Demo server: {server.url} (Ctrl-C stops it)\n"
             f"export ANTHROPIC_BASE_URL={server.url}\n"
-            f"export OPENAI_BASE_URL={server.url}/v1\n"
+            f"export OPENAI_BASE_URL={server.url}/v1"
         )
-        sys.stdout.flush()
         await asyncio.Event().wait()

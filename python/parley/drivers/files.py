@@ -7,26 +7,46 @@ and is never written over when something else changed it meanwhile.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, split_lines
-from parley.chat.rounds import last_notice
-from parley.chat.transcript import Exchange, Question
+from parley.chat.rounds import last_notice, rounds
+from parley.chat.transcript import Answer, Exchange, Question
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
+from parley.tools.results import size_text
+from parley.turn.plan import waiting
+
+MOST_BYTES = 100_000_000
+_READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 class TextDocument:
     """A chat in memory; `shown` is told each piece of a reply as it comes."""
 
     def __init__(self, text: str, anchor: int, shown: Callable[[str], None] = lambda _: None) -> None:
-        self.lines = split_lines(text)
+        self._lines = split_lines(text)
+        self._pieces = list[str]()
+        """The line at the tip, as long as nobody has looked: adding to one string were quadratic."""
         self.anchor = anchor
         self._shown = shown
         self._tip = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """The chat's lines as they stand; may be changed."""
+        if len(self._pieces) > 1:
+            self._lines[self._tip] = "".join(self._pieces)
+        self._pieces = []
+        return self._lines
+
+    @lines.setter
+    def lines(self, lines: list[str]) -> None:
+        self._lines, self._pieces = lines, []
 
     @property
     def text(self) -> str:
@@ -51,9 +71,11 @@ class TextDocument:
     async def append(self, text: str) -> None:
         """Write at the tip."""
         first, *rest = text.split("\n")
-        self.lines[self._tip] += first
-        self.lines[self._tip + 1 : self._tip + 1] = rest
-        self._tip += len(rest)
+        self._pieces = self._pieces or [self._lines[self._tip]]
+        self._pieces.append(first)
+        if rest:
+            self.lines[self._tip + 1 : self._tip + 1] = rest
+            self._tip += len(rest)
         self._shown(text)
 
     async def settle(self) -> None:
@@ -84,10 +106,7 @@ class FileDocument(TextDocument):
         self, path: Path, anchor: int | None = None, shown: Callable[[str], None] = lambda _: None
     ) -> None:
         self.path = Path(os.path.realpath(path))
-        try:
-            self._on_disk = self.path.read_bytes()
-        except OSError as error:
-            raise ParleyError(f"cannot read {path}: {error.strerror}") from error
+        self._on_disk = content(path)
         text = self._on_disk.decode("utf-8", "surrogateescape")
         super().__init__(text, 0, shown)
         self.anchor = _in_hand(text) if anchor is None else anchor
@@ -100,7 +119,7 @@ class FileDocument(TextDocument):
         if written == self._on_disk:
             return
         try:
-            if self.path.read_bytes() != self._on_disk:
+            if _content(self.path) != self._on_disk:
                 raise GoneError(f"{self.path} was changed by another program: nothing more is written to it")
             write_atomically(self.path, written)
         except OSError as error:
@@ -112,10 +131,51 @@ def _in_hand(text: str) -> int:
     """A line of the exchange to move on: the last one, or an unfinished one above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
-            last_notice(last) and not below.text.strip()
+            _is_unfinished(last) and not below.text.strip()
         ):
             return span.start
     return len(split_lines(text))
+
+
+def _is_unfinished(answer: Answer) -> bool:
+    """Whether there is more to come: after a notice, for calls that wait, of a reply on their results."""
+    replies = rounds(answer)
+    return bool(last_notice(answer) or waiting(answer) or (replies and replies[-1].proposals))
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a regular file of bounded size: others have no end, or wait for somebody who writes.
+
+    Raises ParleyError.
+    """
+    try:
+        return _content(path)
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _content(path: Path) -> bytes:
+    _regular(path, path.stat())  # before it is opened, which alone moves some devices
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        _regular(path, os.fstat(file.fileno()))
+        written = file.read(MOST_BYTES + 1)
+    if len(written) > MOST_BYTES:
+        raise too_large(path)
+    return written
+
+
+def _regular(path: Path, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise ParleyError(f"cannot read {path}: Is a directory")
+    if not stat.S_ISREG(found.st_mode):
+        raise ParleyError(f"cannot read {path}: it is a pipe or a device, and a chat is a file")
+    if found.st_size > MOST_BYTES:
+        raise too_large(path)
+
+
+def too_large(what: object) -> ParleyError:
+    """The error for more than any chat has."""
+    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
 
 
 def write_atomically(path: Path, written: bytes) -> None:

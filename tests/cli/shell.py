@@ -1,0 +1,189 @@
+"""A person at a shell: real processes of `parley`, with real pipes and a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from parley.text import is_hidden
+
+PATIENCE_S = 45.0
+PARLEY = (sys.executable, "-m", "parley")
+_IN_A_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Shell:
+    """A home with nothing in it but what a test puts there, and a chat of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.chat = folder / "chat.md"
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
+            **{name: str(folder / name) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")},
+            "PARLEY_DEMO_PACE": "0",
+            "TERM": "xterm",
+            "COLUMNS": "80",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def ask(self, question: str) -> None:
+        """A chat with one question."""
+        self.chat.write_text(f"💬: {question}\n", encoding="utf-8")
+
+    @property
+    def text(self) -> str:
+        """The chat as it is on disk."""
+        return self.chat.read_text(encoding="utf-8", errors="surrogateescape")
+
+    def configure(self, toml: str) -> None:
+        """The settings of the shell."""
+        path = Path(self.environ["XDG_CONFIG_HOME"]) / "parley" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(toml, encoding="utf-8")
+
+    def serve(self, name: str, program: Path, **environ: str) -> None:
+        """One MCP server, as the settings have it; no sentences of a model."""
+        table = ", ".join(f"{key} = {_toml(value)}" for key, value in environ.items())
+        self.configure(
+            f"status.llm = false\n[mcp.servers.{name}]\ncommand = {_toml(sys.executable)}\n"
+            f"args = [{_toml(str(program))}]\nenv = {{ {table} }}\n"
+        )
+
+    def run(self, *arguments: str, after: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
+        """A command with pipes; `after` is what a shell writes behind it, such as `>&-`."""
+        line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *PARLEY, *arguments]
+        env = {**self.environ, **environ}
+        return subprocess.run(
+            line, cwd=self.folder, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+        )
+
+    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
+        """A command with pipes that is left running."""
+        return subprocess.Popen(
+            [*PARLEY, *arguments],
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    @contextmanager
+    def terminal(self, *arguments: str, columns: int = 80, **environ: str) -> Iterator[Terminal]:
+        """A command in a terminal of its own."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-c", _IN_A_TERMINAL, *PARLEY, *arguments],
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+class Terminal:
+    """What a command has written to its terminal, and keys for it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], handle: int) -> None:
+        self.process = process
+        self.written = b""
+        self._handle = handle
+
+    def press(self, keys: bytes) -> None:
+        """What a person types."""
+        os.write(self._handle, keys)
+
+    def wait_for(self, condition: Callable[[bytes], bool]) -> None:
+        """Read until something is so."""
+        end = time.monotonic() + PATIENCE_S
+        while not condition(self.written):
+            assert time.monotonic() < end, self.written.decode(errors="replace")
+            assert self._read(end - time.monotonic()), self.written.decode(errors="replace")
+
+    def end(self) -> int:
+        """The exit code, when all is written."""
+        end = time.monotonic() + PATIENCE_S
+        while self._read(end - time.monotonic()):
+            pass
+        return self.process.wait(max(0.1, end - time.monotonic()))
+
+    def _read(self, seconds: float) -> bytes:
+        if not select.select([self._handle], [], [], max(0.0, seconds))[0]:
+            return b""
+        piece = b""
+        with suppress(OSError):  # EIO: nobody has the other end any more
+            piece = os.read(self._handle, 65_536)
+        self.written += piece
+        return piece
+
+    @property
+    def text(self) -> str:
+        """All that was written, with the line ends of programs."""
+        return self.written.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+    @property
+    def rows(self) -> list[str]:
+        """What stands there at the end: the few things that Parley may do to a terminal, and no other."""
+        rows, column = [""], 0
+        for piece in re.split("(\r|\n|\x1b\\[K)", self.text):
+            if piece == "\r":
+                column = 0
+            elif piece == "\n":
+                rows, column = [*rows, ""], 0
+            elif piece == "\x1b[K":
+                rows[-1] = rows[-1][:column]
+            else:
+                rows[-1] = rows[-1][:column] + piece + rows[-1][column + len(piece) :]
+                column += len(piece)
+        return rows
+
+
+CLEAR = "\r\x1b[K"
+
+
+def raw(written: str) -> str:
+    """What in a terminal's text could command it, hide, or turn the text around; "" where nothing could."""
+    said = re.sub("[\u2000-\u2bff\U0001f000-\U0001faff]\ufe0f", "", written.replace(CLEAR, ""))
+    return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
+
+
+def width(text: str) -> int:
+    """Cells of a terminal."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=True)
+
+
+def hostile_environ(text: str) -> Mapping[str, str]:
+    """The text as a server finds it in its environment, which takes no NUL."""
+    return {"HOSTILE": json.dumps(text)}
