@@ -8,9 +8,13 @@
 # make bench   measure, on this machine
 # make screens draw the pictures of doc/ from real screens
 
-PYTHON ?= python3
+# make PYTHON=/path/to/python3.12 ... takes that Python; without, .venv has the first that is new enough
+export PYTHON
+
 BIN := .venv/bin
 STYLUA := .tools/node_modules/.bin/stylua
+# The stylua of the PATH, if there is one; else one from npm; else the shape of Lua is not looked at.
+WITH_STYLUA := PATH="$$PATH:$$PWD/.tools/node_modules/.bin"; ! command -v stylua >/dev/null || stylua
 LUA := lua plugin build.lua
 GUESTS := .tools/guests
 NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
@@ -18,68 +22,63 @@ NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 fil
 PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
 .DEFAULT_GOAL := check
 
-# uv where there is one, since it is faster; else the standard library's venv and pip.
-.venv/.stamp: pyproject.toml
-	@echo "installing Parley and what its tests need into .venv ..."
-	@if command -v uv >/dev/null; then \
-	  uv venv --quiet --allow-existing --python '>=3.11' .venv && \
-	  uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]'; \
-	else \
-	  $(PYTHON) -c 'import sys; sys.exit("Parley needs Python 3.11 or newer: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None' && \
-	  $(PYTHON) -m venv .venv && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	fi
-	@touch $@
+environment:
+	@.ci/environment all
 
-demo: .venv/.stamp
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m parley.drivers.nvim.demo
+demo:
+	@.ci/environment demo
+	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.drivers.nvim.demo "$$nvim"
 
-test: .venv/.stamp
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+test: environment
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
 
 MINUTES ?= 5
-fuzz: .venv/.stamp
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
+fuzz: environment
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FACTOR),--factor $(FACTOR)) -- $(ONLY)
 
 guests: $(GUESTS)/.stamp
 
 $(GUESTS)/.stamp: Makefile
+	@.ci/environment all
 	@echo "installing MCP servers to test with into $(GUESTS) ..."
 	@npm install --silent --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
 	@if command -v uv >/dev/null; then \
-	  uv venv --quiet --allow-existing --python '>=3.11' $(GUESTS)/python && \
+	  uv venv --quiet --allow-existing --python $(BIN)/python $(GUESTS)/python && \
 	  uv pip install --quiet --python $(GUESTS)/python/bin/python $(PYPI_GUESTS); \
 	else \
-	  $(PYTHON) -m venv $(GUESTS)/python && \
+	  $(BIN)/python -m venv $(GUESTS)/python && \
 	  $(GUESTS)/python/bin/python -m pip install --quiet --disable-pip-version-check $(PYPI_GUESTS); \
 	fi
 	@touch $@
 
-lint: .venv/.stamp $(STYLUA)
+lint: environment stylua
 	@$(BIN)/ruff format --quiet --check python rplugin tests
 	@$(BIN)/ruff check --quiet python rplugin tests
-	@$(BIN)/mypy --no-error-summary
-	@$(STYLUA) --check $(LUA)
+	@$(BIN)/python -m mypy --no-error-summary
+	@$(WITH_STYLUA) --check $(LUA)
 	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
-	else echo "luacheck is not installed: Lua is not linted (apt install lua-check)"; fi
+	else echo "luacheck is not installed: Lua is not linted (apt install lua-check, brew install luacheck)"; fi
 
 check: lint test
 
-format: .venv/.stamp $(STYLUA)
+format: environment stylua
 	@$(BIN)/ruff check --quiet --fix-only python rplugin tests
 	@$(BIN)/ruff format --quiet python rplugin tests
-	@$(STYLUA) $(LUA)
+	@$(WITH_STYLUA) $(LUA)
 
-bench: .venv/.stamp
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.bench
+bench: environment
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench
 
 # Pictures of real screens, for README and help.
-screens: .venv/.stamp
-	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python tests/nvim/picture.py doc/session.svg
+screens: environment
+	@PATH="$$PWD/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python tests/nvim/picture.py doc/session.svg
 
-$(STYLUA):
-	@npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2
+stylua:
+	@if [ -x $(STYLUA) ] || command -v stylua >/dev/null; then :; \
+	elif command -v npm >/dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2; \
+	else echo "stylua is not installed, nor npm to get it with: the shape of Lua is not checked"; fi
 
 # Intel Macs get an older one: cryptography has no wheels for them from 49.
 lock:
@@ -88,6 +87,7 @@ lock:
 	  --no-annotate --custom-compile-command "make lock" --constraints - -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis doc/tags
+	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist doc/tags python/*.egg-info
+	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: demo test fuzz guests lint check format bench screens lock clean
+.PHONY: environment stylua demo test fuzz guests lint check format bench screens lock clean

@@ -18,9 +18,10 @@ PATIENCE_S = 45.0
 
 
 def nvim_path() -> str:
-    """The Neovim that the tests drive."""
+    """The Neovim that the tests drive: PARLEY_NVIM, else the one of .venv, else that of the PATH."""
     beside = ROOT / ".venv" / "bin" / "nvim"
-    return str(beside) if beside.exists() else shutil.which("nvim") or "nvim"
+    name = os.environ.get("PARLEY_NVIM") or (str(beside) if beside.exists() else "nvim")
+    return shutil.which(name) or name
 
 
 class Grid:

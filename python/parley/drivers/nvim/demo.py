@@ -1,15 +1,18 @@
-"""`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed and printed."""
+"""`make demo`: Neovim on a chat with the demo model; without a terminal, the session is typed and printed.
+
+Knows what a newcomer should see first, and nothing of how it comes about.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pynvim
@@ -17,29 +20,62 @@ import pynvim
 _ROOT = Path(__file__).parents[4]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
 _CHAT = f"---\ntopic: stock prices\n---\n\n💬: {_QUESTION}\n"
-_HINT = "<C-g><C-g> or :ParleyRespond asks; then yA on a proposal says yes to all, yo to one, yn to none"
+_HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"
+_NEXT = 'That was the demo. To have Parley in your own Neovim,\ngo on with "Install" in README.md.'
 _PATIENCE_S = 60.0
 _LOOK_S = 0.02
 
+_FOREIGN = ("VIM", "VIMRUNTIME", "VIMINIT", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "PYTHONPATH")
+"""Variables of another Neovim, in whose terminal this may run, or for this process only."""
 
-def main() -> int:
+# A bar, not a message: one that is too long for the screen waits for ENTER, and takes the keys.
+_INIT = """
+local here, python, hint = {here}, {python}, {hint}
+vim.opt.runtimepath:prepend(here .. '/parley')
+vim.g.parley_python = python
+vim.o.winbar = ' ' .. hint
+vim.o.linebreak, vim.o.swapfile = true, false
+vim.cmd('filetype plugin on')
+require('parley').setup({{ agent = 'Demo', chat_dir = here .. '/chats' }})
+"""
+
+
+def main(nvim: str) -> int:
     """Play or be played with, in a folder of its own that leaves no trace."""
-    nvim = shutil.which("nvim")
-    if nvim is None:
-        sys.stderr.write("the demo needs Neovim 0.10 or newer, as nvim on the PATH\n")
-        return 1
     with tempfile.TemporaryDirectory(prefix="parley-demo-") as folder:
-        chat = Path(folder) / "stock-prices.md"
+        chat = Path(folder) / "chats" / "stock-prices.md"
+        chat.parent.mkdir()
         chat.write_text(_CHAT, encoding="utf-8")
-        for name in ("STATE", "DATA", "CACHE", "CONFIG"):
-            os.environ[f"XDG_{name}_HOME"] = f"{folder}/{name.lower()}"
-        os.environ.setdefault("PARLEY_DEMO_PACE", "0.02")
-        lua = f"vim.g.parley_python = {sys.executable!r} require('parley').setup({{ agent = 'Demo' }})"
-        command = [nvim, "--clean", "--cmd", f"set rtp^={_ROOT}", "--cmd", f"lua {lua}"]
+        init = Path(folder) / "init.lua"
+        init.write_text(_init(folder), encoding="utf-8")
+        # 'runtimepath' takes commas, wildcards and variables for what they are not in the name of a folder.
+        Path(folder, "parley").symlink_to(_ROOT)
+        command = [nvim, "--clean", "-i", "NONE", "-u", str(init)]
+        environ = _environ(folder)
         if sys.stdin.isatty() and sys.stdout.isatty():
-            echo = f"autocmd VimEnter * ++once echo '{_HINT}'"
-            return subprocess.run([*command, "--cmd", echo, "+normal! G$", str(chat)], check=False).returncode
+            sys.stdout.write(f"Opening a chat with the demo model in {nvim} ...\n")
+            sys.stdout.flush()
+            code = subprocess.run([*command, "+normal! G$", str(chat)], env=environ, check=False).returncode
+            sys.stdout.write(f"{_NEXT}\n")
+            return code
+        os.environ.clear()
+        os.environ.update(environ)
         return _play([*command, "--embed", "--headless", str(chat)])
+
+
+def _init(folder: str) -> str:
+    return _INIT.format(here=_lua(folder), python=_lua(sys.executable), hint=_lua(_HINT))
+
+
+def _lua(text: str) -> str:
+    """A string in Lua, whatever is in it."""
+    return '"' + "".join(f"\\{byte:03d}" for byte in os.fsencode(text)) + '"'
+
+
+def _environ(folder: str) -> Mapping[str, str]:
+    places = {f"XDG_{name}_HOME": f"{folder}/{name.lower()}" for name in ("STATE", "DATA", "CACHE", "CONFIG")}
+    mine = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+    return {"PARLEY_DEMO_PACE": "0.02", **mine, **places}
 
 
 def _play(command: list[str]) -> int:
@@ -63,6 +99,8 @@ def _play(command: list[str]) -> int:
 
     typed(":ParleyRespond<CR>", waits, "two proposals")
     typed("yA", lambda: lines()[-1].startswith("💬:") and len(lines()) > 10, "the answer")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # what a chat is written in, whatever the locale
     sys.stdout.write("\n".join(lines()) + "\n")
     with contextlib.suppress(EOFError, OSError):  # it is gone, as it should be
         nvim.command("qall!")
@@ -70,4 +108,4 @@ def _play(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2] or ["nvim"]))

@@ -1,0 +1,101 @@
+"""`make demo` as a newcomer meets it: a real terminal, by keys and screen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nvim.harness import ROOT, Child, child, nvim_path
+
+BOUND_S = 40.0
+HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"
+QUESTION = "can you find the latest stock price of google and microsoft?"
+ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
+PROXIES = {f"{name}_PROXY": "socks5://127.0.0.1:9" for name in ("HTTP", "HTTPS", "ALL")}
+TERMINAL = """
+local command, env = ...
+vim.o.laststatus, vim.o.cmdheight, vim.o.ruler, vim.o.showcmd = 0, 0, false, false
+local start = vim.fn.has('nvim-0.11') == 1 and vim.fn.jobstart or vim.fn.termopen
+vim.cmd('enew')
+job = start(command, { term = vim.fn.has('nvim-0.11') == 1 or nil, env = env })
+"""
+
+
+def copy_of_parley(folder: Path) -> Path:
+    """What a clone of Parley runs from, in another folder."""
+    for name in ("python", "lua", "plugin", "rplugin"):
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    return folder
+
+
+class Terminal:
+    """A terminal in a Neovim: what runs in it has a real pseudo-terminal, and its screen can be read."""
+
+    def __init__(self, outer: Child) -> None:
+        self.outer = outer
+
+    def screen(self) -> list[str]:
+        return [line.rstrip() for line in self.outer.lines()]
+
+    def keys(self, keys: str) -> None:
+        self.outer.lua("vim.fn.chansend(job, vim.keycode(...))", keys)
+
+    def until(self, condition: Callable[[str], bool], what: str) -> str:
+        """The screen as one text without line breaks, once it shows something."""
+
+        def shows() -> str:
+            # A press of ENTER is never waited for: it would take the keys of the session.
+            text = " ".join(" ".join(self.screen()).split())
+            assert "Press ENTER" not in text, "\n".join(self.screen())
+            return text if condition(text) else ""
+
+        text: str = self.outer.until(shows, what, BOUND_S)
+        return text
+
+
+@pytest.mark.parametrize(
+    ("columns", "folder", "env"),
+    [
+        (60, "parley", {"LC_ALL": "C", "NVIM_APPNAME": "other"}),
+        (80, """with a blank, 'quotes' "and" $HOME, {a,b} [c]*""", {}),
+        (120, "parley", PROXIES),
+    ],
+)
+def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
+    tmp_path: Path, columns: int, folder: str, env: dict[str, str]
+) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.drivers.nvim.demo import main; "
+    root = copy_of_parley(tmp_path / folder)
+    command = [sys.executable, "-c", f"{code}sys.exit(main(sys.argv[2]))", str(root / "python"), nvim_path()]
+    with child(tmp_path, width=columns, height=20) as outer:
+        terminal = Terminal(outer)
+        outer.lua(TERMINAL, command, env or {"NONE": ""})
+        terminal.until(lambda text: QUESTION in text and HINT in text, "the question and the hint")
+        assert terminal.screen()[1].startswith("---")  # the chat from its first line
+        terminal.keys("<C-g><C-g>")
+        terminal.until(lambda text: text.count("❓:") == 2, "two calls")
+        terminal.until(lambda text: "yn/yN to refuse" in text, "what can be pressed")
+        terminal.keys("yA")
+        terminal.until(lambda text: ANSWER in text, "the answer")
+        terminal.keys(":qa!<CR>")
+        end = terminal.until(lambda text: "That was the demo" in text, "the end")
+        assert 'go on with "Install" in README.md.' in end
+
+
+def test_without_a_terminal_the_demo_prints_the_session_whatever_the_locale(tmp_path: Path) -> None:
+    env = {**os.environ, **PROXIES, "HOME": str(tmp_path), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}
+    command = [sys.executable, "-m", "parley.drivers.nvim.demo", nvim_path()]
+    ran = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    said = ran.stdout.decode("utf-8").splitlines()
+    assert sum(line.startswith("❓:[yA]") for line in said) == 2
+    assert ANSWER in said
+    assert list(tmp_path.iterdir()) == []
