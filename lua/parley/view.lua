@@ -111,8 +111,9 @@ function M.reveal(win, cursor_row, row)
     { details = true }
   )
   local below = marks[1] and #marks[1][4].virt_lines or 0
-  local room = api.nvim_win_get_height(win) - below
-  local top = vim.fn.getwininfo(win)[1].topline - 1
+  local info = vim.fn.getwininfo(win)[1]
+  local room = info.height - below -- without a winbar, which nvim_win_get_height counts
+  local top = info.topline - 1
   while top < cursor_row and api.nvim_win_text_height(win, { start_row = top, end_row = row }).all > room do
     top = top + 1
   end
