@@ -258,6 +258,8 @@ async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) 
         (("false",), "false printed no key"),
         (("true",), "true printed no key"),
         (("sh", "-c", "echo secret-word; exit 1"), "sh printed no key"),
+        (("yes", "secret-word"), "yes printed more than 65536 bytes"),
+        (("cat", "/dev/zero"), "cat printed more than 65536 bytes"),
     ],
 )
 async def test_a_command_that_prints_no_key_is_told(

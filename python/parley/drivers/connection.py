@@ -120,6 +120,8 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    from parley.drivers import bodies  # which takes httpx2 with it
+
     async def note(response: httpx2.Response) -> None:
         if response.is_error:  # the SDK does not say which status it was
             tail.lines.append(
@@ -133,12 +135,15 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
     tail.lines.clear()
     client = httpx2.AsyncClient(
         **options,
-        headers={**settings.headers, **await _token(settings)},
+        headers={**bodies.HEADERS, **settings.headers, **await _token(settings)},
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
-        event_hooks={"response": [note]},
+        event_hooks={"response": [note, bodies.bounded(lines.MOST_BYTES, streams=False)]},
     )
     async with client:
-        yield streamable_http_client(settings.url or "", http_client=client)
+        # Of redirects the SDK follows those only that stay on the endpoint's origin.
+        yield streamable_http_client(
+            settings.url or "", http_client=client, max_sse_event_size=lines.MOST_BYTES
+        )
 
 
 async def _token(settings: ServerSettings) -> dict[str, str]:

@@ -75,6 +75,13 @@ def _what_to_do(status: int) -> str:
     return _WHAT_TO_DO.get(status, usual)
 
 
+_LASTING = (
+    *("InvalidURL", "UnsupportedProtocol", "LocalProtocolError", "TooManyRedirects"),
+    *("ElsewhereError", "UnreadableError"),
+)
+"""Errors that come again however often one asks."""
+
+
 def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelError:
     """The connection could not be made, or was lost."""
     kind = type(error).__name__
@@ -82,14 +89,19 @@ def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelEr
         what, hint = "did not answer in time", "wait, then :ParleyRespond asks again"
     elif "Connect" in kind:
         what, hint = "cannot be reached", "check the network and the base URL, then :ParleyRespond"
-    elif kind in ("InvalidURL", "UnsupportedProtocol", "LocalProtocolError", "TooManyRedirects"):
+    elif kind == "ElsewhereError":
+        what = "wants the request sent to another address; nothing was sent there"
+        hint = f"if that address is right, set providers.{bounded(provider.name)}.base_url to it"
+    elif kind == "UnreadableError":
+        what, hint = "sent what cannot be read", "check the base URL"
+    elif kind in _LASTING:
         what, hint = "cannot be asked", "check the base URL"
     else:
         what, hint = "broke off the connection", ":ParleyRespond asks again"
     return ModelError(
         f"{provider.name} {what} ({bounded(str(error), secret) or kind}). What to do: {hint}",
         reason=f"{provider.name} {what}",
-        retryable=what != "cannot be asked",
+        retryable=kind not in _LASTING,
     )
 
 

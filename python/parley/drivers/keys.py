@@ -14,6 +14,9 @@ from parley.settings import Provider
 WAIT_S = 30.0
 """A command may have to ask for a passphrase."""
 
+MOST_BYTES = 65_536
+"""No key is longer, and a command may print for ever."""
+
 
 class SilentError(Exception):
     """No key is to be had from a variable or command; the text says why."""
@@ -43,7 +46,9 @@ async def printed(command: Sequence[str]) -> str:
     except (OSError, ValueError) as error:
         raise SilentError(f"{command[0]}: {type(error).__name__}") from error
     try:
-        text, _ = await asyncio.wait_for(process.communicate(), WAIT_S)
+        async with asyncio.timeout(WAIT_S):
+            text = await _output(process, command[0])
+            await process.wait()
     except TimeoutError as error:
         raise SilentError(f"{command[0]} did not end within {WAIT_S:g} seconds") from error
     finally:
@@ -53,6 +58,17 @@ async def printed(command: Sequence[str]) -> str:
     if process.returncode or not text.strip():
         raise SilentError(f"{command[0]} printed no key")
     return _sound(text.decode("utf-8", "replace"))
+
+
+async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
+    """All that a process prints; raises SilentError where that is more than any key."""
+    assert process.stdout
+    output = bytearray()
+    while piece := await process.stdout.read(MOST_BYTES):
+        output += piece
+        if len(output) > MOST_BYTES:
+            raise SilentError(f"{name} printed more than {MOST_BYTES} bytes")
+    return bytes(output)
 
 
 def _sound(key: str) -> str:

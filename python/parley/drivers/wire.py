@@ -37,7 +37,7 @@ from parley.models.ask import Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.prompted import reading, worded
-from parley.models.sse import SSE, decode_payload
+from parley.models.sse import SSE, check_size, decode_payload
 from parley.models.thinking import prefers_responses
 from parley.settings import Provider
 
@@ -46,6 +46,10 @@ CONNECT_S = 10.0
 RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
+MOST_BYTES = 128 * 1024 * 1024
+"""Of one reply: three times what the longest one takes, of 128,000 tokens with an event of 300 bytes each."""
+HEAD_WAITS = 10
+"""Silences of `idle_s` that pass at most till a response has begun: it may be announced for ever."""
 _RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
@@ -169,9 +173,9 @@ class Wire:
         form = wire_format(provider, ask)
         body = form.body(ask) if streamed else whole.unstreamed(form.body(ask))
         client, secret, sdk = await self._client(provider)
-        decoder, is_empty, kind = form.reader(ask), True, ""
+        decoder, is_empty, kind, httpx2 = form.reader(ask), True, "", import_module("httpx2")
         try:
-            async with _sent(client, sdk, form.path, body) as response:
+            async with _sent(client, sdk, form.path, body, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
@@ -186,7 +190,7 @@ class Wire:
                 yield event
         except sdk.APIError as error:
             raise failure(provider, ask.model, error, secret) from error
-        except import_module("httpx2").HTTPError as error:
+        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
             raise broken_off(provider, error, secret) from error
         except ModelError as error:
             if is_empty and "event-stream" not in kind:
@@ -203,6 +207,8 @@ class Wire:
         return *self._clients[provider], sdk
 
     async def _connected(self, provider: Provider, sdk: ModuleType) -> tuple[Any, str]:
+        from parley.drivers import bodies  # which takes httpx2 with it
+
         secret = "" if provider.builtin else await key_of(provider, self._environ)
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
         try:
@@ -211,7 +217,11 @@ class Wire:
                 base_url=url,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
-                http_client=sdk.DefaultAsyncHttpxClient(**client_options(url or "")),
+                http_client=sdk.DefaultAsyncHttpxClient(
+                    **client_options(url or ""),
+                    headers=bodies.HEADERS,
+                    event_hooks={"response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]},
+                ),
             )
         except ProxyError as error:
             raise no_proxy(provider, error) from error
@@ -231,15 +241,18 @@ class Wire:
 
 
 @asynccontextmanager
-async def _sent(client: Any, sdk: ModuleType, path: str, body: dict[str, Any]) -> AsyncIterator[Any]:
-    """The response to a request.
+async def _sent(
+    client: Any, sdk: ModuleType, path: str, body: dict[str, Any], seconds: float
+) -> AsyncIterator[Any]:
+    """The response to a request, which begins within so many seconds.
 
     By the client's `post`, not by `create`: that one of `openai` looks each message up in its types, and for
     a long chat takes several times as long as all the rest together.
     """
-    stream = await client.post(
-        path, body=body, cast_to=object, stream=True, stream_cls=sdk.AsyncStream[object]
-    )
+    async with asyncio.timeout(seconds):
+        stream = await client.post(
+            path, body=body, cast_to=object, stream=True, stream_cls=sdk.AsyncStream[object]
+        )
     try:
         yield stream.response
     finally:
@@ -260,7 +273,11 @@ async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]
 
 async def _whole(response: Any, form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
     """What a reply in one piece would have been as a stream."""
-    reply = decode_payload((await response.aread()).decode("utf-8", "replace"))
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        check_size(len(content))
+    reply = decode_payload(content.decode("utf-8", "replace"))
     try:
         yield list(form.whole(reply))
     except ValueError as error:

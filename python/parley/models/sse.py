@@ -63,10 +63,7 @@ class SSE:
         if piece:
             self._unended.append(piece)
             self._unended_size += len(piece)
-        if self._unended_size + self._data_size > self._max:
-            raise ModelError(
-                f"The provider sent an event of more than {self._max} bytes.", reason="an event too large"
-            )
+        check_size(self._unended_size + self._data_size, self._max)
 
     def _line(self, line: bytes) -> list[str]:
         if self._at_start:
@@ -85,6 +82,14 @@ class SSE:
         self._data, self._data_size = [], 0
         self.done = self.done or payload.strip() == DONE
         return [payload] if payload.strip() and not self.done else []
+
+
+def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:
+    """Raises ModelError for an event, or a reply in one piece, beyond all bounds."""
+    if size > most:
+        raise ModelError(
+            f"The provider sent an event of more than {most} bytes.", reason="an event too large"
+        )
 
 
 def _null(_: str) -> None:

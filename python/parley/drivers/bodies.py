@@ -1,0 +1,121 @@
+"""Responses as they are safe to read: bounded, whatever they unpack to, and from where they were asked for.
+
+Knows HTTP; nothing of providers, servers and what their responses mean.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, TypeAlias
+
+import httpx2
+
+from parley.tools.results import size_text
+
+HEADERS = {"accept-encoding": "gzip"}
+"""What a client is to ask for: the one encoding that is unpacked here."""
+
+MOST_OF_AN_ERROR = 65_536
+"""Of a page that says what went wrong nobody reads more."""
+
+_PIECE = 1 << 20
+_GZIP = 16 + zlib.MAX_WBITS
+
+Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
+
+
+class UnreadableError(httpx2.StreamError):
+    """A body is too large, or packed in a way that was not asked for."""
+
+
+class ElsewhereError(httpx2.RequestError):
+    """A request that carries a chat or a key was to be sent to another address."""
+
+
+def bounded(most: int, *, streams: bool) -> Hook:
+    """What makes a client read no more than `most` bytes of a body, unpacked, and less of an error's page.
+
+    The page is cut, any other body fails with `UnreadableError`. Without `streams` a stream of events may
+    go on for ever: for where each of its events is bounded.
+    """
+
+    async def bound(response: httpx2.Response) -> None:
+        encoding = response.headers.pop("content-encoding", "").strip().lower()
+        is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        if response.status_code >= 300:
+            response.stream = _Bounded(stream, encoding, MOST_OF_AN_ERROR, cuts=True)
+        else:
+            response.stream = _Bounded(stream, encoding, most if streams or not is_stream else None)
+
+    return bound
+
+
+async def stay(response: httpx2.Response) -> None:
+    """Refuses a redirect to another origin, and one that would ask without what was to be sent.
+
+    307 and 308 repeat the request with its body; after 301, 302 and 303 clients ask with GET (RFC 9110, 15.4,
+    read 2026-11-22). An SDK's client follows them all, with headers of its own that hold keys.
+    """
+    if not response.has_redirect_location:
+        return
+    url = response.request.url
+    there = url.join(response.headers["location"])
+    is_same = (there.scheme, there.host, there.port) == (url.scheme, url.host, url.port)
+    if not (is_same and response.status_code in (307, 308)):
+        bare = there.copy_with(query=None, fragment=None, userinfo=b"")
+        raise ElsewhereError(f"HTTP {response.status_code}: {bare}")
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body, unpacked piece by piece; its own class, since what is unpacked counts, not what comes."""
+
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, encoding: str, most: int | None, *, cuts: bool = False
+    ) -> None:
+        self._stream = stream
+        self._unpacked = _unpacking(encoding)
+        self._most = most
+        self._cuts = cuts
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for packed in self._stream:
+            for piece in self._unpacked(packed):
+                size += len(piece)
+                if self._most is None or size <= self._most:
+                    yield piece
+                elif self._cuts:
+                    yield piece[: self._most - size]
+                    return
+                else:
+                    raise UnreadableError(f"it sent more than {size_text(self._most)}")
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _unpacking(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    if encoding in ("", "identity"):
+        return lambda packed: iter((packed,))
+    if encoding not in ("gzip", "x-gzip"):
+        return lambda _: _refused(f"it answers in the encoding {encoding[:20]!r}, which was not asked for")
+    return _gunzipping(zlib.decompressobj(_GZIP))
+
+
+def _refused(why: str) -> Iterator[bytes]:
+    raise UnreadableError(why)
+
+
+def _gunzipping(unpacker: Any) -> Callable[[bytes], Iterator[bytes]]:
+    def unpacked(packed: bytes) -> Iterator[bytes]:
+        try:
+            while piece := unpacker.decompress(packed, _PIECE):
+                yield piece
+                packed = unpacker.unconsumed_tail
+        except zlib.error as error:
+            raise UnreadableError(f"it cannot be unpacked ({error})") from error
+
+    return unpacked
