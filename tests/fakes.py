@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ledgers import open_ledger
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
 from parley.drivers.files import TextDocument
-from parley.drivers.ledger import ChatLedger, LedgerFile
+from parley.drivers.ledger import ChatLedger
 from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta
@@ -128,7 +129,7 @@ class Turns:
     ) -> None:
         self.document = TextDocument(text, 10**6 if anchor is None else anchor)
         self.model, self.tools, self.world = model, tools, FakeWorld()
-        self.ledger = ledger or LedgerFile(None).chat("chat.md")
+        self.ledger = ledger or open_ledger().chat("chat.md")
         self.ports = Ports(self.document, model, tools, self.ledger, self.world)
 
         def resolve(transcript: Transcript) -> Conduct:

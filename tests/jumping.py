@@ -38,4 +38,12 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 def run(work: Coroutine[Any, Any, T]) -> T:
     """What comes of the work, whose hours pass in no time."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        return runner.run(work)
+        return runner.run(_to_the_end(work))
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """The work, and its threads: from Python 3.12 on, a runner waits for these by the clock, which jumps."""
+    try:
+        return await work
+    finally:
+        await asyncio.get_running_loop().shutdown_default_executor()

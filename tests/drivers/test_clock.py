@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jumping import run
+from ledgers import open_ledger
 from parley.chat import references
 from parley.chat.reader import parse
 from parley.drivers.clock import Clock
@@ -18,7 +19,6 @@ from parley.drivers.contact import Progress, Watch
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.journal import RecordedWorld
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.owner import Owner
 from parley.drivers.prompting import Prompting
 from parley.drivers.tail import Tail
@@ -166,7 +166,7 @@ def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) 
         return True
 
     async def work() -> tuple[list[str], float]:
-        home = Home(Settings(), {}, LedgerFile(None), may_read=think)
+        home = Home(Settings(), {}, open_ledger(), may_read=think)
         inside = tmp_path / "inside"
         ports = home.ports(TextDocument("", 0), "chat.md", Listeners(), lambda: inside)
         brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])
@@ -207,7 +207,7 @@ def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() 
 
 
 def turn_ports(clock: Clock, rate: RateWindow, status: Callable[[str], None]) -> TurnPorts:
-    notes = LedgerFile(None).chat("chat.md")
+    notes = open_ledger().chat("chat.md")
     world = RecordedWorld(Listeners(status), notes, clock)
     talker: Any = Talker()
     return TurnPorts(talker, talker, Provider, world, clock, notes, rate, Settings(), Prompting())

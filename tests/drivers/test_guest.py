@@ -13,11 +13,11 @@ from mcp_types import ListRootsResult
 from pydantic import BaseModel
 
 from drivers.hubs import MOCK, fake, heard, hub_of, only, served, tool_of
+from ledgers import open_ledger
 from parley.chat.references import Brought, Resource
 from parley.drivers.asked import Left
 from parley.drivers.home import Home
 from parley.drivers.hub import Hub
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.references import FileReferences
 from parley.drivers.sampling import conversation
 from parley.errors import ServerError
@@ -174,7 +174,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
 
 async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
-    home = Home(Settings(agent="Demo", mcp=Mcp(servers)), {}, LedgerFile(tmp_path / "ledger.db"))
+    home = Home(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
         reply = json.loads((await home.hub.call(await tool_of(home.hub, "may__sample"), {})).text)
         assert reply["content"] == {"text": "so be it", "type": "text"}

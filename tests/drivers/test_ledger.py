@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ledgers import open_ledger
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
 from parley.errors import BusyError, ParleyError
 from parley.turn.approval import CallKey, Entry, LedgerView
@@ -207,7 +208,7 @@ def test_a_ledger_of_the_time_before_definitions_were_kept_is_used_as_it_is(file
     file.chat("/chat").enter([(KEY, "ya")], "key")
     with file.transaction() as db:
         db.execute("DROP TABLE definitions")
-    later = LedgerFile(file.path)
+    later = open_ledger(file.path)
     chat = later.chat("/chat")
     assert chat.definition(KEY.digest) == ""
     chat.enter([(replace(KEY, id="call_2", definition="{}"), "ya")], "key")
@@ -234,7 +235,7 @@ def test_why_a_call_waits_is_recorded_once_and_again_when_the_reason_is_another(
 
 def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile) -> None:
     assert file.path
-    other = LedgerFile(file.path)
+    other = open_ledger(file.path)
     one, two = file.chat("/chat"), other.chat("/chat")
     one.enter([(KEY, "ya")], "key", "")
     assert one.view() == two.view()
@@ -284,7 +285,7 @@ def told(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
 
 def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:
     assert file.path
-    other = LedgerFile(file.path)
+    other = open_ledger(file.path)
     with file.chat("/chat").lease():
         with pytest.raises(BusyError, match="another Neovim or command"), other.chat("/chat").lease():
             pass
@@ -328,7 +329,7 @@ def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile
     assert locks(file) == []
     (file.turns / "of-a-process-that-was-killed").touch()
     assert file.path
-    later = LedgerFile(file.path)
+    later = open_ledger(file.path)
     with file.chat("/chat").lease(), later.chat("/other").lease():
         assert len(locks(file)) == 2
     assert locks(file) == []
@@ -371,7 +372,7 @@ def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
     taken(chat)
     restored = tmp_path / "restored.db"
     restored.write_bytes(file.path.read_bytes())
-    copy = LedgerFile(restored)
+    copy = open_ledger(restored)
     assert copy.chat("/chat").view() == chat.view()
     assert not copy.chat("/chat").start(KEY)
     copy.close()

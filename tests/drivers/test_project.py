@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ledgers import open_ledger
 from parley.cli import main
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.project import trust
 from parley.errors import ParleyError
 from parley.settings import Mcp, Settings
@@ -33,7 +33,7 @@ def write(folder: Path, **servers: object) -> Path:
 
 @asynccontextmanager
 async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[Home]:
-    ledger = LedgerFile(folder / "ledger.db")
+    ledger = open_ledger(folder / "ledger.db")
     home = Home(settings or Settings(), os.environ, ledger, folder=lambda: folder)
     try:
         yield home
@@ -90,7 +90,7 @@ async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
     async with home_in(tmp_path) as home:
         home.trust(write(tmp_path, fake=ENTRY))
     path = write(other, fake=ENTRY)
-    ledger = LedgerFile(tmp_path / "ledger.db")
+    ledger = open_ledger(tmp_path / "ledger.db")
     home = Home(Settings(), {}, ledger, folder=lambda: other)
     assert home.untrusted() == [path]
     await home.close()
@@ -146,7 +146,7 @@ async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: P
 
 async def test_a_conversation_in_memory_trusts_nothing(tmp_path: Path) -> None:
     write(tmp_path, fake=ENTRY)
-    home = Home(Settings(), {}, LedgerFile(None), folder=lambda: tmp_path)
+    home = Home(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
     assert names(home) == ["mock"]
     await home.close()
 
@@ -180,7 +180,7 @@ async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: P
     other.mkdir()
     path = write(good, fake=ENTRY)
     (other / ".mcp.json").symlink_to(path)
-    ledger = LedgerFile(tmp_path / "ledger.db")
+    ledger = open_ledger(tmp_path / "ledger.db")
     trust(ledger, path)
     home = Home(Settings(), os.environ, ledger, folder=lambda: other)
     assert home.untrusted() == [other / ".mcp.json"]

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from jumping import run
+from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.drivers.clock import Clock
 from parley.drivers.contact import Progress
 from parley.drivers.journal import RecordedWorld
-from parley.drivers.ledger import ChatLedger, LedgerFile
+from parley.drivers.ledger import ChatLedger
 from parley.drivers.prompting import Prompting
 from parley.drivers.turns import TurnPorts
 from parley.drivers.world import Listeners
@@ -93,7 +94,7 @@ def statuses(
     settings = Settings(status=wanted or Status())
 
     async def work() -> None:
-        kept = notes or LedgerFile(None).chat("chat.md")
+        kept = notes or open_ledger().chat("chat.md")
         turn = ports(talker, Server(seconds), said.append, kept, settings, used)
         assert await turn.call(SEARCH, ARGUMENTS, ask) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
@@ -114,7 +115,7 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
     said = list[str]()
 
     async def work() -> None:
-        notes = LedgerFile(None).chat("chat.md")
+        notes = open_ledger().chat("chat.md")
         quiet = Settings(status=Status(llm=False))
         turn = ports(Talker(), Working(), said.append, notes, quiet, 0)
         await turn.call(SEARCH, ARGUMENTS, ASK)
@@ -185,7 +186,7 @@ def test_nobody_is_asked_with_less_than_a_fifth_of_the_requests_left() -> None:
 
 
 def test_the_request_is_on_record_as_one_for_the_status() -> None:
-    notes = LedgerFile(None).chat("chat.md")
+    notes = open_ledger().chat("chat.md")
     statuses(Talker(SENTENCE), notes=notes)
     statuses(Talker(SENTENCE, after=9), 1.0, notes=notes)
     done, given_up = [facts for _, kind, facts in notes.history() if kind == "request"]

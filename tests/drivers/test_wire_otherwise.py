@@ -10,10 +10,10 @@ from chats import TOOLS
 from drivers.weather import QUESTION, Provided, World
 from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import SAYS, STREAM, Response, event
+from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.wire import Wire
 from parley.drivers.world import Listeners
 from parley.engine import End, run_turn
@@ -144,7 +144,7 @@ async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_mode
     told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
     lab = Provider("lab", base_url=f"{world.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
-    home = Home(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, LedgerFile(None))
+    home = Home(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
     asides = list[str]()
 
     def happened(what: object) -> None:

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ledgers import open_ledger
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.drivers.files import FileDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.world import Listeners
 from parley.settings import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
@@ -51,7 +51,7 @@ class Desk:
     @asynccontextmanager
     async def sit_down(self, settings: Settings | None = None) -> AsyncIterator[Sitting]:
         """A process that works on chats, and ends."""
-        ledger = LedgerFile(self.folder / "ledger.db")
+        ledger = open_ledger(self.folder / "ledger.db")
         environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
         home = Home(settings or self.settings(), environ, ledger)
         try:

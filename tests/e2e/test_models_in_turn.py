@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from faulty_server import SAYS, FaultyServer, Response, event
+from ledgers import open_ledger
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Text
@@ -21,7 +22,6 @@ from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.drivers.files import FileDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.world import Listeners
 from parley.settings import Agent, Provider, Settings, Status
 from parley.turn.plan import waiting
@@ -142,7 +142,7 @@ async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted
             answer = Response(SAYS[SHAPES[name].says]("It is $911."))
             server.plan(Response([event(each) for each in SHAPES[name].calls()]), answer)
         urls = {name: server.url for name, server in servers.items()}
-        home = Home(settings(urls), os.environ, LedgerFile(None))
+        home = Home(settings(urls), os.environ, open_ledger())
         stack.push_async_callback(home.close)
         for name in names:
             assert await go_on(home, path, name) == engine.End("waiting"), (name, path.read_text())

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from faulty_server import SAYS, FaultyServer, Response
+from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.config import merged
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.world import Listeners
 from parley.models.ask import ThinkingSettings
 from parley.settings import Agent, Provider, Settings
@@ -206,7 +206,7 @@ async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
     environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}
-    home = Home(settings, environ, LedgerFile(None))
+    home = Home(settings, environ, open_ledger())
     document = TextDocument(f"---\n{front}\n---\n{CHAT}" if front else CHAT, 10**6)
     server.plan(Response(SAYS["chat"]("Fine.")))
     try:

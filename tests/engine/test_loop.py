@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chats import TOOLS, call, tool
 from examples import examples
 from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
+from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
 from parley.drivers.files import TextDocument
@@ -591,7 +592,7 @@ async def approved(*, ledger: LedgerFile, tool_results: LoggedTools | None = Non
 
 
 async def test_two_engines_on_one_text_run_an_approved_call_once() -> None:
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
     one = await approved(ledger=ledger)
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     assert await one.run() == End("complete")
@@ -602,7 +603,7 @@ async def test_two_engines_on_one_text_run_an_approved_call_once() -> None:
 
 async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> None:
     """Both have seen the live yes; the one that starts second gets none."""
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
     one = await approved(ledger=ledger)
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     raced = list[End]()
@@ -619,7 +620,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
 
 
 async def test_after_an_undo_a_used_yes_runs_nothing_and_asks() -> None:
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
     turns = await approved(ledger=ledger)
     before = turns.text
     assert await turns.run() == End("complete")
@@ -636,7 +637,7 @@ async def test_after_an_undo_a_used_yes_runs_nothing_and_asks() -> None:
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(auto=(Pattern("demo/*"),))])
 async def test_after_a_crash_between_start_and_result_only_a_person_decides(rules: Rules) -> None:
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
 
     def crash(_: str) -> Result:
         raise CrashError
@@ -652,7 +653,7 @@ async def test_after_a_crash_between_start_and_result_only_a_person_decides(rule
 
 async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_run() -> None:
     """Both calls have the same id, as providers give them; only the second has its result."""
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
 
     def crash(_: str) -> Result:
         raise CrashError
@@ -681,7 +682,7 @@ async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_ru
 
 
 async def test_a_copy_of_the_file_is_another_chat() -> None:
-    ledger = LedgerFile(None)
+    ledger = open_ledger()
     turns = await approved(ledger=ledger)
     copy = Turns(turns.text, ScriptedModel(), tools(), ledger=ledger.chat("copy.md"))
     assert await copy.run() == End("waiting")
@@ -825,7 +826,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
 
     usage = Usage(1, 2)
     model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(DONE)])
-    home = Home(Settings(), {}, LedgerFile(None))
+    home = Home(Settings(), {}, open_ledger())
     ports = replace(home.ports(document, "chat.md", FakeWorld()), model=model)
     rules = Rules(auto=(Pattern("mock/*"),))
     settings_ = replace(Settings(), approval=replace(Settings().approval, auto=rules.auto))
@@ -835,7 +836,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
         assert "GOOGL" in document.text
     finally:
         await home.close()
-    fresh = Home(settings_, {}, LedgerFile(None))
+    fresh = Home(settings_, {}, open_ledger())
     try:
         reopened = TextDocument(texts[0], 10**6)
         seen = await look(fresh.ports(reopened, "chat.md", FakeWorld()), fresh.resolve(None))

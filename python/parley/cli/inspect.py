@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,7 +121,8 @@ def log(arguments: argparse.Namespace) -> int:
     """Print what was approved, run and asked in a chat, by which rule, and what it adds up to."""
     from parley.drivers.ledger import LedgerFile, default_path
 
-    history = LedgerFile(default_path(os.environ)).chat(arguments.file).history()
+    with closing(LedgerFile(default_path(os.environ))) as ledger:
+        history = ledger.chat(arguments.file).history()
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import shlex
+from contextlib import closing
 from pathlib import Path
 
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings, warn_of_project
@@ -58,7 +59,8 @@ def trust(arguments: argparse.Namespace) -> int:
     from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.project import trust as record
 
-    file = record(LedgerFile(default_path(os.environ)), Path(arguments.file))
+    with closing(LedgerFile(default_path(os.environ))) as ledger:
+        file = record(ledger, Path(arguments.file))
     for problem in file.problems:
         complain(problem)
     for name, server in file.servers.items():

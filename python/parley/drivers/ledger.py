@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,12 @@ class LedgerFile:
                 path.touch(mode=0o600)
                 path.chmod(0o600)  # it may have come out of a backup
             self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
-            self._use_wal()
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.executescript(SCHEMA)
+            with ExitStack() as failing:
+                failing.callback(self._db.close)
+                self._use_wal()
+                self._db.execute("PRAGMA synchronous=FULL")
+                self._db.executescript(SCHEMA)
+                failing.pop_all()
         except (OSError, sqlite3.Error) as error:
             raise ParleyError(
                 f"cannot open the ledger of approvals {path}: {error}. "

@@ -265,6 +265,8 @@ def _content(path: Path, name: str, most: int) -> bytes:
 def _regular(found: os.stat_result, name: str, most: int) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise _LeftOutError(f"a folder: not read; a pattern such as {name.rstrip('/')}/* brings in its files")
+    if stat.S_ISLNK(found.st_mode):  # a circle of links, which Python 3.13 resolves to itself
+        raise _LeftOutError("no such file")
     if not stat.S_ISREG(found.st_mode):
         raise _LeftOutError("no file: not read")
     if found.st_size > most:
