@@ -1,0 +1,152 @@
+"""The distributions: what they hold, and what their page on an index shows."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ADDRESS = "https://example.org/us/parley"
+BUILD = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
+IMPORT_ALL = """
+import sys; sys.path.insert(0, sys.argv[1])
+from importlib import import_module
+[import_module(name) for name in sys.argv[2:]]
+import parley; print(parley.__file__)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Distributions:
+    """What was built: the files of both, and the wheel itself."""
+
+    tracked: frozenset[str]
+    source: frozenset[str]
+    wheel: frozenset[str]
+    page: Message
+    path: Path
+
+
+def tracked() -> frozenset[str]:
+    """The files of the repository."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    return frozenset(name for name in listed.decode().split("\0") if name and (ROOT / name).exists())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
+    """Sdist and wheel of a fresh clone in which things were built and run before."""
+    clone, names = tmp_path_factory.mktemp("clone"), tracked()
+    for name in names:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_bytes((ROOT / name).read_bytes())
+    junk = (
+        "python/parley/__pycache__/x.cpython-311.pyc",
+        "doc/tags",
+        "tests/__pycache__/y.pyc",
+        ".venv/bin/z",
+    )
+    for name in junk:
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).touch()
+    subprocess.run([sys.executable, "-W", "ignore", "-c", BUILD], cwd=clone, capture_output=True, check=True)
+    (sdist,), (wheel,) = (clone / "dist").glob("*.tar.gz"), (clone / "dist").glob("*.whl")
+    with tarfile.open(sdist) as archive:
+        source = frozenset(m.name.partition("/")[2] for m in archive.getmembers() if m.isfile())
+    with zipfile.ZipFile(wheel) as files:
+        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+        page = message_from_bytes(files.read(metadata))
+        return Distributions(names, source, frozenset(files.namelist()), page, wheel)
+
+
+def test_the_sdist_is_the_whole_repository(built: Distributions) -> None:
+    made = {
+        "PKG-INFO",
+        "setup.cfg",
+        *(n for n in built.source if n.startswith("python/parley_nvim.egg-info/")),
+    }
+    assert built.source - made == built.tracked
+
+
+def test_the_wheel_is_the_command_and_the_library(built: Distributions) -> None:
+    files = {name for name in built.wheel if ".dist-info/" not in name}
+    library = {n.removeprefix("python/") for n in built.tracked if n.startswith("python/parley/")}
+    assert files == {name for name in library if not name.startswith("parley/drivers/nvim/")}
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in built.wheel)
+
+
+def test_every_module_of_the_wheel_can_be_imported_from_it_alone(built: Distributions) -> None:
+    modules = [name.removesuffix(".py") for name in built.wheel if re.fullmatch(r"parley/.*\.py", name)]
+    dotted = [m.removesuffix("/__init__").replace("/", ".") for m in modules if not m.endswith("__main__")]
+    command = [sys.executable, "-I", "-W", "ignore", "-c", IMPORT_ALL, str(built.path), *dotted]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(str(built.path))
+
+
+def test_the_package_says_who_made_it_for_what_and_what_it_is(built: Distributions) -> None:
+    assert built.page["Name"] == "parley-nvim"
+    assert built.page["Author"] == "The Parley authors"
+    assert built.page["License-Expression"] == "MIT"
+    assert "Programming Language :: Python :: 3.11" in built.page.get_all("Classifier", [])
+    assert built.page["Description-Content-Type"] == "text/markdown"
+    description = str(built.page.get_payload())
+    assert description.startswith("# Parley\n")
+    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", description) == []
+
+
+@pytest.fixture(scope="module")
+def page() -> Callable[[str, str | None], str]:
+    made: Callable[[str, str | None], str] = runpy.run_path(str(ROOT / "setup.py"))["page"]
+    return made
+
+
+def test_links_of_the_page_lead_to_the_repository(page: Callable[[str, str | None], str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = page(readme, f"{ADDRESS}/")
+    links = re.findall(rf"(!?)\[[^\]]*\]\({ADDRESS}/(raw|blob)/HEAD/([^)]*)\)", shown)
+    assert ("!", "raw", "doc/session.svg") in links
+    assert all((ROOT / path).exists() and (kind == "raw") == bool(mark) for mark, kind, path in links)
+    assert len(links) == len(re.findall(r"\]\((?!https?:|#)", readme)) > 5
+    assert page("[a](https://b.c) [d](#e) `f[0](1)`", ADDRESS).startswith("[a](https://b.c) [d](#e)")
+
+
+def test_without_an_address_the_words_of_links_are_left(page: Callable[[str, str | None], str]) -> None:
+    text = "One\n\n![a picture](doc/x.svg)\n\n[the *help*](doc/y.txt) and [web](https://z.org)\n"
+    assert page(text, None) == "One\n\nthe *help* and [web](https://z.org)\n"
+
+
+def test_nothing_that_is_installed_is_the_other_project_of_that_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *(ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()]
+    names = {match[0].lower() for line in lines if (match := re.match(r"[A-Za-z][\w.-]*", line))}
+    assert "pynvim" in names
+    assert "parley" not in names
+
+
+def test_make_clean_removes_all_that_is_made(tmp_path: Path) -> None:
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    made = [name.replace("*", "some") for name in ignored]
+    places = {"__pycache__": "python/parley/__pycache__", "some.egg-info": "python/some.egg-info"}
+    kept = {PurePosixPath("Makefile"), PurePosixPath("python/parley/cli.py")}
+    for name in [*(places.get(name, name) for name in made), "tests/__pycache__", "rplugin/a/__pycache__"]:
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").touch()
+    (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
+    (tmp_path / "python" / "parley" / "cli.py").touch()
+    (tmp_path / "doc").mkdir(exist_ok=True)
+    subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)
+    left = {PurePosixPath(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert left == kept
