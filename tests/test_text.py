@@ -14,7 +14,7 @@ from parley.chat.calls import proposal_json
 from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
 from parley.drivers.failures import bounded
-from parley.drivers.nvim.view import arguments, shown
+from parley.drivers.nvim.summary import arguments, shown
 from parley.models.decoder import stream_failed
 from parley.settings_reader import read_settings
 from parley.text import is_hidden, legible, one_line, visible
@@ -44,7 +44,7 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "a form": lambda text: Field("f", {"title": text, "description": text}).label,
     "a provider's error in a stream": lambda text: str(stream_failed("p", text)),
     "a provider's error": bounded,
-    "a drawn call": lambda text: "".join(said for said, _ in arguments(text)),
+    "a drawn call": lambda text: "".join(chunk[0] for chunk in arguments(text)),
     "a drawn name": shown,
     "a sentence of a model": lambda text: sentence(text) or "",
     "a problem of the settings": lambda text: " ".join(read_settings({"x" + text: text, "agent": text})[1]),

@@ -57,15 +57,17 @@ function M.redraw(buf)
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   local width = H.width(buf)
   for i, proposal in ipairs(drawn.found.proposals) do
-    local lines = vim.tbl_map(function(chunks)
-      return H.cut(chunks, width)
-    end, proposal.lines)
+    local lines = vim.list_slice(proposal.lines)
     if proposal.prompt then
       vim.list_extend(lines, { { { "" } }, proposal.prompt })
     end
+    lines = vim.tbl_map(function(chunks)
+      return M.fit(chunks, width)
+    end, lines)
     local row = drawn.placed and rows[i] or proposal.row
     if row then
-      api.nvim_buf_set_extmark(buf, ns, row, 0, { id = i, virt_lines = lines, strict = false })
+      local opts = H.is_high(buf, row, #lines) and H.before(lines, width) or { virt_lines = lines }
+      api.nvim_buf_set_extmark(buf, ns, row, 0, vim.tbl_extend("error", opts, { id = i, strict = false }))
     end
   end
   drawn.placed = true
@@ -110,7 +112,7 @@ function M.reveal(win, cursor_row, row)
     { row, 0 },
     { details = true }
   )
-  local below = marks[1] and #marks[1][4].virt_lines or 0
+  local below = marks[1] and #(marks[1][4].virt_lines or {}) or 0
   local info = vim.fn.getwininfo(win)[1]
   local room = info.height - below -- without a winbar, which nvim_win_get_height counts
   local top = info.topline - 1
@@ -230,22 +232,85 @@ function H.width(buf)
   return width
 end
 
---- Chunks cut to a width, with an ellipsis where something is missing.
-function H.cut(chunks, width)
-  local kept, used = {}, 0
-  for _, chunk in ipairs(chunks) do
-    local text, room = chunk[1], width - used
-    if vim.fn.strdisplaywidth(text) > room then
-      local n = vim.fn.strchars(text)
-      while n > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, n)) > room - 1 do
-        n = n - 1
-      end
-      kept[#kept + 1] = { vim.fn.strcharpart(text, 0, n) .. "…", chunk[2] }
-      return kept
+--- Whether a line is so high, in a window that shows it, that what is drawn below it may well lie outside.
+function H.is_high(buf, row, below)
+  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+    local height = api.nvim_win_text_height(win, { start_row = row, end_row = row, start_vcol = 0 }).all
+    return height > 1 and height + below > vim.fn.getwininfo(win)[1].height / 2
+  end)
+end
+
+--- Lines drawn on the line itself, before its text: each in rows of its own, and wherever its start is seen.
+function H.before(lines, width)
+  local chunks = {}
+  for _, line in ipairs(lines) do
+    local used = 0
+    for _, chunk in ipairs(line) do
+      chunks[#chunks + 1], used = chunk, used + vim.fn.strdisplaywidth(chunk[1])
     end
-    kept[#kept + 1], used = chunk, used + vim.fn.strdisplaywidth(text)
+    chunks[#chunks + 1] = { (" "):rep(width - used) }
   end
-  return kept
+  return { virt_text = chunks, virt_text_pos = "inline" }
+end
+
+local least = 6
+
+--- Chunks cut to a width, with an ellipsis wherever something is missing. Those that may be cut, by their
+--- third part, share what room there is, so that a long one hides no other.
+function M.fit(chunks, width)
+  local fixed, lengths = 0, {}
+  for i, chunk in ipairs(chunks) do
+    local length = vim.fn.strdisplaywidth(chunk[1])
+    if chunk[3] then
+      lengths[i] = length
+    else
+      fixed = fixed + length
+    end
+  end
+  local share = H.share(vim.tbl_values(lengths), math.max(width - fixed, 0))
+  local fitting, used = {}, 0
+  for i, chunk in ipairs(chunks) do
+    local text = lengths[i] and H.cut(chunk[1], math.max(share, least)) or chunk[1]
+    local length = vim.fn.strdisplaywidth(text)
+    if used + length > width then
+      local before = used == width and table.remove(fitting) or { "" }
+      local room = width - used + vim.fn.strdisplaywidth(before[1])
+      fitting[#fitting + 1] = { H.cut(before[1] .. text .. "…", room), before[2] or chunk[2] }
+      break
+    end
+    fitting[#fitting + 1], used = { text, chunk[2] }, used + length
+  end
+  return fitting
+end
+
+--- The most that each of some lengths may have, for all of them to fit into a room.
+function H.share(lengths, room)
+  table.sort(lengths)
+  for i, length in ipairs(lengths) do
+    local each = math.floor(room / (#lengths - i + 1))
+    if length > each then
+      return each
+    end
+    room = room - length
+  end
+  return math.huge
+end
+
+--- Text within a width, an ellipsis at its end if something is missing.
+function H.cut(text, width)
+  if vim.fn.strdisplaywidth(text) <= width then
+    return text
+  end
+  local low, high = 0, vim.fn.strchars(text)
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    if vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, middle)) < width then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  return width > 0 and vim.fn.strcharpart(text, 0, low) .. "…" or ""
 end
 
 return M

@@ -118,3 +118,57 @@ class VisiblePieces:
         """What was held back; then a new text may begin."""
         rest, self._held, self._last = visible(self._held), "", ""
         return rest
+
+
+_MOST_MARKS = 3
+"""Marks above and below one letter: Hebrew and Vietnamese take two, Thai and a stressed one three."""
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+"""Unicode's Bidi_Class of what turns the direction of what is around it (UAX #9, table 4)."""
+
+
+def contained(text: str) -> str:
+    r"""`text` whose marks stay at their letters: one without a letter, and one too many, is an escape."""
+    if text.isascii():
+        return text
+    out, marks = list[str](), _MOST_MARKS
+    for character in text:
+        category = unicodedata.category(character)
+        if category in ("Mn", "Me"):
+            marks += 1
+            out.append(character if marks <= _MOST_MARKS else _code(character))
+        else:
+            marks = 0 if category[0] in "LNM" or category == "So" else _MOST_MARKS
+            out.append(character)
+    return "".join(out)
+
+
+def upright(text: str) -> str:
+    """`text` that is contained, and without letters that run from right to left: these are escapes, too."""
+    text = contained(text)
+    if text.isascii():
+        return text
+    return "".join(_code(c) if unicodedata.bidirectional(c) in _RIGHT_TO_LEFT else c for c in text)
+
+
+def _code(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
+"""Scripts that are written in one word; UTS #39, 5.2, calls such a mixture highly restrictive."""
+
+
+def mixed_scripts(name: str) -> str:
+    """What is odd about a name in which letters of several scripts stand in one word: they can look alike.
+
+    "" where there is nothing. A script is the first word of a letter's name in Unicode.
+    """
+    for word in _WORD.findall(name):
+        letters = {unicodedata.name(c, "UNKNOWN").partition(" ")[0]: c for c in reversed(word)}
+        strangers = [s for s in letters if s != "LATIN"] if "LATIN" in letters else list(letters)
+        if len(letters) > 1 and not _TOGETHER.issuperset(letters):
+            script = strangers[0]
+            return f"{letters[script]} is {script.lower()}"
+    return ""

@@ -6,7 +6,8 @@ import pytest
 
 from chats import answer, asked, chat, ran, tool, view, yes
 from parley.chat.transcript import Transcript
-from parley.drivers.nvim.view import Sight, details, found, shown, summary
+from parley.drivers.nvim.summary import Chunks, shown, summary
+from parley.drivers.nvim.view import Sight, details, found
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Approvals, LedgerView
 
@@ -17,14 +18,14 @@ EVIL = tool(
 )
 
 
-def text(chunks: list[tuple[str, str]]) -> str:
-    return "".join(piece for piece, _ in chunks)
+def text(chunks: Chunks) -> str:
+    return "".join(chunk[0] for chunk in chunks)
 
 
 def test_a_title_cannot_pass_for_server_and_arguments() -> None:
     proposal = asked(arguments='{"query": "secrets"}')
     drawn = text(summary(proposal, Catalogue.of([EVIL])))
-    assert drawn == "  read_file - files path README.md · evil  query: secrets"
+    assert drawn == '  read_file - files path README.md · evil  query: "secrets"'
 
 
 def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> None:

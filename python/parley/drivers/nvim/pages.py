@@ -15,7 +15,7 @@ from typing import Any
 from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
-from parley.drivers.nvim.view import shown
+from parley.drivers.nvim.summary import shown
 from parley.errors import ParleyError
 from parley.export import html_page
 from parley.text import legible

@@ -26,8 +26,8 @@ from parley.drivers.nvim.pages import chats_in, log_page, request_page
 from parley.drivers.nvim.prompts import full_name, insert_prompt
 from parley.drivers.nvim.questions import Questions
 from parley.drivers.nvim.servers import ServersPage
+from parley.drivers.nvim.summary import shown
 from parley.drivers.nvim.trusting import Trusting
-from parley.drivers.nvim.view import shown
 from parley.errors import ParleyError
 
 if TYPE_CHECKING:

@@ -9,27 +9,23 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import unified_diff
-from typing import Any, TypeAlias
+from typing import Any
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
-from parley.text import legible
+from parley.drivers.nvim.summary import Chunks, decoded_arguments, shown, summary, written
+from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.schema import check_arguments, decode_arguments
+from parley.tools.schema import check_arguments
 from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals, is_declined
 from parley.turn.choice import open_calls
 
-Chunks: TypeAlias = list[tuple[str, str]]
-
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 REFUSE = "yn/yN to refuse"
-UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
 MAY_HAVE_RUN = "may have run already: its result is not in the file. Decide anew"
 CHANGED = "the definition of {} changed since you {}: K shows what"
-_MOST_SHOWN = 600
-_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,52 +101,13 @@ def _foldable(transcript: Transcript) -> Iterator[Span]:
 
 def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
     problem = _approval(sight, call)
-    note: list[Chunks] = [[("  " + shown(problem.message), "ParleyNote")]] if problem else []
+    note: list[Chunks] = (
+        [[("  ", "ParleyNote"), (shown(problem.message), "ParleyNote", True)]] if problem else []
+    )
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, sight.catalogue), *note]}
     if last:
         drawn["prompt"] = [(CHOOSE, "ParleyPrompt"), (REFUSE, "ParleyHint")]
     return drawn
-
-
-def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
-    """One line that says what a call would do."""
-    if isinstance(call, Broken):
-        return [("  " + UNREADABLE, "ParleyNote")]
-    tool = catalogue.get(call.call.name) if catalogue else None
-    chunks: Chunks = [("  " + _title(tool.label if tool else call.call.name), "ParleyTool")]
-    if tool:
-        chunks.append((f" · {tool.server}", "ParleyServer"))
-    return chunks + arguments(call.call.arguments)
-
-
-def _title(label: str) -> str:
-    """What a server calls its tool, in bounds within which it cannot pass for the server or the arguments."""
-    title = " ".join(label.split()).replace("·", "-").replace(": ", " ")
-    return legible(title if len(title) <= _TITLE else title[:_TITLE] + "…")
-
-
-def arguments(raw: str) -> Chunks:
-    """Arguments as names and values on one line; those that are no JSON object as they stand."""
-    try:
-        decoded = decode_arguments(raw)
-    except ValueError:
-        return [("  " + shown(raw), "ParleyValue")]
-    chunks: Chunks = []
-    for name, value in decoded.items():
-        chunks += [(f"  {shown(name)}: ", "ParleyArgument"), (_value(value), "ParleyValue")]
-    return chunks
-
-
-def _value(value: Any) -> str:
-    written = json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value and value == value.strip() and '"' not in value:
-        written = written[1:-1]
-    return shown(written)
-
-
-def shown(text: str) -> str:
-    """Text on one line, of bounded length, in which nothing hides."""
-    return legible(text[:_MOST_SHOWN]) + ("…" if len(text) > _MOST_SHOWN else "")
 
 
 def problems(sight: Sight) -> list[Problem]:
@@ -190,7 +147,8 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
     """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
     lines = [f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     try:
-        lines += _json("Arguments", decode_arguments(call.call.arguments))
+        arguments = written(decoded_arguments(call.call.arguments), "")
+        lines += _block("Arguments", arguments.split("\n"), "json")
     except ValueError:
         lines += _block("Arguments, which are no JSON object", [call.call.arguments])
     if tool is None:
@@ -210,7 +168,7 @@ def _json(title: str, value: Any) -> list[str]:
 
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Lines of others in a fence, which none of them ends: a backtick is shown as an escape."""
-    return ["", f"**{title}**", "", f"```{language}", *map(legible, lines), "```"]
+    return ["", f"**{title}**", "", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
 
 
 def changes(before: str, now: str) -> list[str]:
@@ -227,5 +185,5 @@ def _definition(canonical: str) -> list[str]:
     fields = json.loads(canonical)
     fields["identity"] = json.loads(fields["identity"] or "null")
     fields["description"] = fields["description"].split("\n")
-    written = json.dumps(fields, indent=2, ensure_ascii=False, sort_keys=True)
-    return [legible(line) for line in written.split("\n")]
+    found = json.dumps(fields, indent=2, ensure_ascii=False, sort_keys=True)
+    return [contained(legible(line)) for line in found.split("\n")]
