@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import re
@@ -13,8 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -61,10 +59,10 @@ class Shell:
 
     def serve(self, name: str, program: Path, **environ: str) -> None:
         """One MCP server, as the settings have it; no sentences of a model."""
-        table = ", ".join(f"{key} = {_toml(value)}" for key, value in environ.items())
+        table = ", ".join(f"{key} = {toml(value)}" for key, value in environ.items())
         self.configure(
-            f"status.llm = false\n[mcp.servers.{name}]\ncommand = {_toml(sys.executable)}\n"
-            f"args = [{_toml(str(program))}]\nenv = {{ {table} }}\n"
+            f"status.llm = false\n[mcp.servers.{name}]\ncommand = {toml(sys.executable)}\n"
+            f"args = [{toml(str(program))}]\nenv = {{ {table} }}\n"
         )
 
     def run(self, *arguments: str, after: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
@@ -106,7 +104,8 @@ class Shell:
         finally:
             process.kill()
             process.wait()
-            os.close(ours)
+            with suppress(OSError):
+                os.close(ours)
 
 
 class Terminal:
@@ -120,6 +119,10 @@ class Terminal:
     def press(self, keys: bytes) -> None:
         """What a person types."""
         os.write(self._handle, keys)
+
+    def hang_up(self) -> None:
+        """The terminal is closed."""
+        os.close(self._handle)
 
     def wait_for(self, condition: Callable[[bytes], bool]) -> None:
         """Read until something is so."""
@@ -175,15 +178,6 @@ def raw(written: str) -> str:
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 
-def width(text: str) -> int:
-    """Cells of a terminal."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=True)
-
-
-def hostile_environ(text: str) -> Mapping[str, str]:
-    """The text as a server finds it in its environment, which takes no NUL."""
-    return {"HOSTILE": json.dumps(text)}
+def toml(text: str) -> str:
+    """A text as TOML writes it."""
+    return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in text) + '"'

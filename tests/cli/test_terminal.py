@@ -1,0 +1,205 @@
+"""What stands on a terminal: all that was said, what is being done, and nothing that commands or hides."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from cli.shell import Shell, raw, toml
+from parley.chat.calls import proposal_line
+from parley.chat.reader import parse
+from parley.chat.transcript import ToolCall
+
+SERVER = Path(__file__).with_name("hostile_server.py")
+HOSTILE = "\x1b]0;owned\x07\x1b[31m\x9b2J\rsafe\u202egnp.exe\u200b\x08\x7f\u2066\U000e0041\ufeff"
+_QUOTED = json.dumps(HOSTILE)
+CONTENT = f"---\nagent: {_QUOTED}\n{_QUOTED}: 1\ntemperature: {_QUOTED}\n---\n\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def shows(shell: Shell, *arguments: str) -> tuple[int, str]:
+    """The exit code and all that came to the terminal, in which nothing is raw."""
+    with shell.terminal(*arguments) as terminal:
+        code = terminal.end()
+    assert not raw(terminal.text), ascii(terminal.text)
+    assert "Traceback" not in terminal.text
+    return code, terminal.text
+
+
+def test_the_status_wipes_no_word_of_the_model(shell: Shell) -> None:
+    shell.ask("can you find the latest stock price of google and microsoft?")
+    with shell.terminal("respond", "chat.md", "--choose", "yA") as terminal:
+        assert terminal.end() == 0
+    assert "Let me search the web for both." in terminal.rows
+    assert any(row.startswith("Google (GOOGL) is at $911") for row in terminal.rows)
+    assert "Analyzing request..." in terminal.text
+    assert not any("..." in row for row in terminal.rows)  # the status is gone at the end
+
+
+def test_a_status_fits_into_a_narrow_terminal(shell: Shell) -> None:
+    shell.ask("can you find the latest stock price of google and microsoft?")
+    with shell.terminal("respond", "chat.md", columns=12) as terminal:
+        assert terminal.end() == 3
+    assert "Analyzing r" in terminal.text
+    assert "Analyzing re" not in terminal.text
+
+
+def test_a_terminal_that_can_do_nothing_gets_no_status(shell: Shell) -> None:
+    shell.ask("hello")
+    with shell.terminal("respond", "chat.md", TERM="dumb") as terminal:
+        assert terminal.end() == 0
+    assert "\x1b" not in terminal.text
+
+
+def test_what_a_model_says_commands_no_terminal(shell: Shell) -> None:
+    shell.ask(f"say: {HOSTILE} 🛠️")
+    code, text = shows(shell, "respond", "chat.md")
+    assert code == 0
+    assert "\\x1b]0;owned\\x07" in text
+    assert "\\u202egnp.exe" in text
+    assert "🛠️" in text
+    assert "\x1b]0;owned\x07" in shell.text  # the file has what was said
+    shell.ask(f"say: {HOSTILE}")
+    assert b"\x1b]0;owned\x07" in shell.run("respond", "chat.md").stdout  # and so has a pipe
+
+
+def test_what_a_server_says_commands_no_terminal(shell: Shell) -> None:
+    shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
+    for arguments in ('{"text":"a"}', '{"text":"fail"}'):
+        shell.ask(f"call note {arguments}")
+        code, text = shows(shell, "respond", "chat.md", "--choose", "ya")
+        assert code == 0
+        assert "\\x1b]0;owned" in text
+    assert shows(shell, "tools")[0] == 0
+    assert shows(shell, "tools", "--json")[0] == 0
+    assert shows(shell, "messages", "chat.md", "--tools")[0] == 0
+    assert shows(shell, "log", "chat.md")[0] == 0
+
+
+def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
+    shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
+    shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
+    code, text = shows(shell, "respond", "chat.md")
+    assert code == 3
+    assert "❓ note" in text
+
+
+def test_what_a_file_says_commands_no_terminal(shell: Shell) -> None:
+    call = proposal_line(ToolCall("c", HOSTILE, HOSTILE))
+    shell.chat.write_text(
+        f"{CONTENT}💬: {HOSTILE}\n\n🤖:[{HOSTILE}]\n\n🧠:[{HOSTILE}]\n> {HOSTILE}\n\n{call}\n\n"
+        f"❓:[{HOSTILE}] `{HOSTILE}`\n\n🛠️: [{HOSTILE}][c]\n\n`{HOSTILE}`\n\n🔒: [Stopped: {HOSTILE}]\n",
+        encoding="utf-8",
+    )
+    assert parse(shell.text).problems
+    assert shows(shell, "check", "chat.md")[0] == 1
+    for command in ("respond", "messages", "parse", "export", "log"):
+        shows(shell, command, "chat.md")
+    shell.chat.write_text(shell.text.removeprefix(CONTENT), encoding="utf-8")
+    for command in ("respond", "messages", "parse", "export", "log"):
+        shows(shell, command, "chat.md")
+
+
+def test_names_and_arguments_command_no_terminal(shell: Shell) -> None:
+    name = HOSTILE.replace("/", "") + ".md"
+    for command in ("respond", "messages", "parse", "export", "check", "trust"):
+        assert shows(shell, command, f"none{name}")[0] == 1
+    (shell.folder / name).write_text("💬: hello\n\n🤖:[A]\n\n❓: `{}`\n", encoding="utf-8")
+    assert shows(shell, "check", name)[0] == 1
+    shows(shell, "export", name)
+    shell.ask("hello")
+    assert shows(shell, "respond", "chat.md", "--agent", HOSTILE)[0] == 1
+    assert shows(shell, "respond", "chat.md", "--choose", HOSTILE)[0] == 2
+    assert shows(shell, "respond", "chat.md", HOSTILE)[0] == 2
+    assert shows(shell, f"--{HOSTILE}")[0] == 2
+    assert shows(shell, "demo-server", "--port", HOSTILE)[0] == 2
+
+
+def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None:
+    text = toml(HOSTILE)
+    shell.configure(f"{text} = 1\nagent = {text}\n[mcp]\nconfig_file = {text}\n")
+    servers = {"a": {"command": HOSTILE, "args": [HOSTILE]}, HOSTILE: {}, "b": {"url": f"http://{HOSTILE}"}}
+    (shell.folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    assert "there is no such setting" in shows(shell, "tools")[1]
+    assert "\\x1b" in shows(shell, "trust", ".mcp.json")[1]
+    shows(shell, "tools")
+
+
+@contextmanager
+def refusing(status: int, body: bytes, kind: str) -> Iterator[str]:
+    """A provider that refuses everything with this page."""
+
+    class Refuser(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Refuser)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html", "text/event-stream"])
+def test_what_a_provider_says_in_a_refusal_commands_no_terminal(shell: Shell, kind: str) -> None:
+    said = {"error": {"message": HOSTILE, "type": HOSTILE, "code": HOSTILE}}
+    body = HOSTILE.encode() if kind == "text/html" else json.dumps(said).encode()
+    status = 200 if kind == "text/event-stream" else 400
+    with refusing(status, b"data: " + body + b"\n\n" if status == 200 else body, kind) as url:
+        shell.configure(
+            f'[providers.bad]\nkind = "openai"\nbase_url = "{url}"\napi_key = false\n'
+            f'[[agents]]\nname = "Bad"\nprovider = "bad"\nmodel = {toml(HOSTILE)}\n'
+        )
+        shell.ask("hello")
+        code, text = shows(shell, "respond", "chat.md", "--agent", "Bad")
+    assert code == 1
+    assert "owned" in text
+
+
+def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
+    shell.ask("write 5000 words")
+    with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
+        terminal.wait_for(lambda written: b"conversation" in written)
+        terminal.press(b"\x03")
+        assert terminal.end() == 130
+    assert "Traceback" not in terminal.text
+    assert "parley: stopped: what was said so far is in chat.md" in terminal.text
+    assert "conversation" in shell.text
+    assert shell.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
+    shell.chat.write_text(
+        shell.text.replace("write 5000 words", "find the stock price of google"), encoding="utf-8"
+    )
+    assert shell.run("respond", "chat.md").returncode == 3
+    done = shell.run("respond", "chat.md", "--choose", "yA")
+    assert (done.returncode, b"$911" in done.stdout) == (0, True)
+
+
+def test_a_terminal_that_goes_away_loses_nothing(shell: Shell) -> None:
+    shell.ask("write 5000 words")
+    with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
+        terminal.wait_for(lambda written: b"conversation" in written)
+        terminal.hang_up()
+        assert terminal.process.wait(45) == 130
+    assert shell.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
