@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,21 @@ def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settin
     table, problems = _read(config_path(environ))
     wanted = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
     settings, wrong = read_settings(merged(table, wanted) if isinstance(wanted, Mapping) else wanted)
+    settings = _placed(settings, config_path(environ).parent)
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
     return settings.with_servers(more.servers), (*problems, *wrong, *templates, *more.problems)
+
+
+def _placed(settings: Settings, folder: Path) -> Settings:
+    """The settings with relative paths seen from the folder of the file: never from the one worked in."""
+
+    def place(path: str | None) -> str | None:
+        return path if not path or path.startswith("~") else str(folder / path)
+
+    words, mcp = settings.prompt_tools, settings.mcp
+    words = replace(words, records=place(words.records), templates=place(words.templates))
+    return replace(settings, prompt_tools=words, mcp=replace(mcp, config_file=place(mcp.config_file)))
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:

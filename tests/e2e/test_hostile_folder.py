@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from e2e.hostile import Hostile, hostile
+from e2e.hostile import INDEX, Hostile, hostile
 from nvim.harness import ROOT, child, nvim_path
+from parley.drivers.hub import Hub
+from parley.tools.servers import ServerSettings
 
 
 @pytest.fixture
@@ -147,3 +151,130 @@ def test_another_lock_is_another_environment(tmp_path: Path, checkout: Checkout)
     lock = checkout.root / "requirements.lock"
     lock.write_text(lock.read_text(encoding="utf-8") + "# renewed\n", encoding="utf-8")
     assert folder() != before
+
+
+# --- Everything that a turn starts -------------------------------------------------------------------------
+
+PROGRAM = "#!/bin/sh\necho \"$0 in $PWD with $PATH\" >>'{log}'\n{then}\n"
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody with settings that start every kind of process; `log` is what the user's own programs tell."""
+
+    environ: dict[str, str]
+    log: Path
+    work: Path
+
+    def started(self) -> dict[str, tuple[str, str]]:
+        """The folder and the PATH in which each of the user's programs was started, by its name."""
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        found = re.findall(r"(?m)^.*/(\S+) in (.*) with (.*)$", "\n".join(lines))
+        return {name: (folder, path) for name, folder, path in found}
+
+
+SETTINGS = """\
+agent = "Local"
+[status]
+llm = false
+[[agents]]
+name = "Local"
+provider = "local"
+model = "demo"
+[providers.local]
+kind = "anthropic"
+base_url = "http://127.0.0.1:9"
+api_key_command = ["keys", "model"]
+[mcp.servers.npx]
+command = "npx"
+args = ["-y", "server"]
+[mcp.servers.module]
+command = {python}
+args = ["-m", "server"]
+[mcp.servers.relative]
+command = "./server"
+[mcp.servers.web]
+url = "http://127.0.0.1:9/mcp"
+token_command = ["keys", "web"]
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path, there: Hostile) -> User:
+    bin_, log = tmp_path / "own", tmp_path / "own.log"
+    bin_.mkdir()
+    for name, then in (("npx", "exit 1"), ("keys", "echo a-key")):
+        (bin_ / name).write_text(PROGRAM.format(log=log, then=then), encoding="utf-8")
+        (bin_ / name).chmod(0o755)
+    config = tmp_path / "config" / "parley" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(SETTINGS.format(python=json.dumps(sys.executable)), encoding="utf-8")
+    environ = {
+        f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
+    path = there.environ(f"{bin_}{os.pathsep}{os.environ['PATH']}")["PATH"]
+    return User({**environ, "HOME": str(tmp_path), "PATH": path}, log, tmp_path / "state" / "parley" / "work")
+
+
+def check_started(user: User, there: Hostile, said: str) -> None:
+    """The user's own programs started in Parley's folder with a PATH that means the same everywhere."""
+    assert there.ran() == []
+    started = user.started()
+    assert set(started) == {"npx", "keys"}
+    for folder, path in started.values():
+        assert folder == str(user.work)
+        assert all(element.startswith("/") for element in path.split(os.pathsep))
+    assert "No module named server" in said
+    assert "command: not found or not executable: ./server; set cwd, or write the whole path" in said
+
+
+def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
+    tmp_path: Path, there: Hostile, user: User
+) -> None:
+    init = "vim.g.parley_python = " + json.dumps(sys.executable)
+    with child(tmp_path, init=init, env={**user.environ, "PYTHONPATH": os.pathsep}, width=200) as nvim:
+        nvim.command(f"cd {there.folder}")
+        nvim.edit("theirs/chat.md", "💬: hi\n")
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: "local cannot be reached" in nvim.text(), "the end of the turn")
+        check_started(user, there, nvim.messages())
+        nvim.command("silent checkhealth parley")
+    assert there.ran() == []
+
+
+@pytest.mark.parametrize(
+    "way", [["-m", "parley"], ["-P", "-m", "parley"], ["-I", "-m", "parley"]], ids=" ".join
+)
+def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User, way: list[str]) -> None:
+    if way == ["-m", "parley"]:  # Python itself takes that one before any line of ours runs
+        shutil.rmtree(there.folder / "parley")
+    chat = there.folder / "chat.md"
+    chat.write_text("💬: hi\n", encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, *way, "respond", str(chat)],
+        cwd=there.folder,
+        env={**os.environ, **user.environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "local cannot be reached" in ran.stdout + ran.stderr
+    check_started(user, there, ran.stderr)
+
+
+@pytest.mark.skipif(shutil.which("npx") is None, reason="npx is not installed")
+async def test_npx_takes_neither_program_nor_registry_of_the_folder(
+    tmp_path: Path, there: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(there.folder)
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("npm_config_offline", "true")
+    server = ServerSettings("npx", "npx", ("--no", "server"), {"npm_config_offline": "true"})
+    hub = Hub({"npx": server, "there": replace(server, name="there", cwd=".")})
+    await hub.catalogue()
+    own, told = hub.status()
+    await hub.close()
+    assert not [line for line in own.stderr if INDEX in line]
+    assert there.ran()[0].startswith("node_modules/.bin/"), "with cwd = '.' the folder is taken"
+    assert told.state == own.state == "failed"

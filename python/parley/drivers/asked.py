@@ -70,9 +70,20 @@ class Answers:
             found["elicitation_callback"] = _form(self.asker, settings.name, clock)
         if settings.sampling and self.sample is not None:
             found["sampling_callback"] = _sampled(self.sample, clock)
-        if _may_know_folder(settings):
+        if self._may_know_folder(settings):
             found["list_roots_callback"] = self._roots
         return found
+
+    def _may_know_folder(self, settings: ServerSettings) -> bool:
+        """As it is set; else unless the arguments name a folder, which servers forget when they are told one.
+
+        Without a `cwd`, "." is the folder of Parley's own, which nobody means.
+        """
+        if settings.roots is not None:
+            return settings.roots
+        base = None if settings.cwd is None else self.folder() / Path(settings.cwd).expanduser()
+        named = (Path(each.rpartition("=")[2]) for each in settings.args)
+        return not any(_is_folder(place, base) for place in named)
 
     async def _roots(self, _: ClientRequestContext) -> ListRootsResult | ErrorData:
         from mcp_types import ListRootsResult, Root
@@ -81,13 +92,10 @@ class Answers:
         return ListRootsResult.model_validate({"roots": [Root.model_validate(_root(folder))]})
 
 
-def _may_know_folder(settings: ServerSettings) -> bool:
-    """As it is set; else unless the arguments name a folder, which servers forget over what they are told."""
-    if settings.roots is not None:
-        return settings.roots
-    base = Path(settings.cwd or ".")
-    named = (each.rpartition("=")[2] for each in settings.args)
-    return not any(("/" in each or each in (".", "..")) and (base / each).is_dir() for each in named)
+def _is_folder(named: Path, base: Path | None) -> bool:
+    if named.is_absolute():
+        return named.is_dir()
+    return base is not None and (len(named.parts) != 1 or named == Path("..")) and (base / named).is_dir()
 
 
 def _root(folder: Path) -> dict[str, str]:

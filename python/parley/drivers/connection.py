@@ -5,9 +5,7 @@ Knows the SDK's transports and its client; what is said over them is another mod
 
 import asyncio
 import logging
-import os
-import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +15,7 @@ from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
 from parley.drivers.keys import SilentError, printed
+from parley.drivers.programs import program, search_path, working_folder
 from parley.drivers.proxies import ProxyError, client_options
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
@@ -38,8 +37,17 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of ju
 class Connector:
     """Connects to servers; what `reaper` knows of ends with this process."""
 
-    def __init__(self, environ: Mapping[str, str], reaper: Reaper, answers: Answers, max_bytes: int) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        reaper: Reaper,
+        answers: Answers,
+        max_bytes: int,
+        folder: Callable[[], Path],
+    ) -> None:
+        """`folder` says where the user works: a relative `cwd` is seen from there."""
         self._environ = environ
+        self._folder = folder
         self._reaper = reaper
         self._answers = answers
         self._max_bytes = max_bytes
@@ -78,7 +86,7 @@ class Connector:
 
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
-            async with _http(settings, tail) as transport:
+            async with _http(settings, tail, self._environ) as transport:
                 yield transport
         else:
             try:
@@ -89,34 +97,43 @@ class Connector:
     def _stdio(self, settings: ServerSettings, tail: Tail) -> "Transport":
         from mcp import StdioServerParameters, stdio_client
 
-        command, args = self._reaper.launch(self._found(settings), settings.args)
+        cwd = self._place(settings)
+        command, args = self._reaper.launch(_found(settings, cwd), settings.args)
         parameters = StdioServerParameters(
             command=command,
             args=args,
-            env=dict(settings.env),
-            cwd=settings.cwd,
+            env={"PATH": search_path(), **settings.env},
+            cwd=cwd or working_folder(self._environ),
             encoding=lines.NAME,
             encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=tail.open())
 
-    def _found(self, settings: ServerSettings) -> str:
-        """The command, if it can be run; the shell that starts it would tell only stderr."""
-        where = f"mcp.servers.{settings.name}"
-        if settings.cwd is not None and not Path(settings.cwd).is_dir():
-            raise ServerError(f"{where}.cwd: no such directory: {settings.cwd}")
-        command = settings.command
-        if not command:
-            raise ServerError(f"{where}: needs a command or a url")
-        path = settings.env.get("PATH", os.environ.get("PATH"))
-        place = Path(settings.cwd or ".", command) if "/" in command else command
-        if shutil.which(place, path=path) is None:
-            raise ServerError(f"{where}.command: not found or not executable: {command}")
-        return command
+    def _place(self, settings: ServerSettings) -> Path | None:
+        """The folder that is set; None for Parley's own, so that no project says what a server is."""
+        if settings.cwd is None:
+            return None
+        place = self._folder() / Path(settings.cwd).expanduser()
+        if not place.is_dir():
+            raise ServerError(f"mcp.servers.{settings.name}.cwd: no such directory: {settings.cwd}")
+        return place
+
+
+def _found(settings: ServerSettings, cwd: Path | None) -> str:
+    """The command's path, if it can be run; the shell that starts it would tell only stderr."""
+    where, command = f"mcp.servers.{settings.name}", settings.command
+    if not command:
+        raise ServerError(f"{where}: needs a command or a url")
+    if path := program(command, settings.env.get("PATH"), cwd):
+        return path
+    hint = "; set cwd, or write the whole path" if "/" in command and cwd is None else ""
+    raise ServerError(f"{where}.command: not found or not executable: {command}{hint}")
 
 
 @asynccontextmanager
-async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transport"]:
+async def _http(
+    settings: ServerSettings, tail: Tail, environ: Mapping[str, str]
+) -> AsyncIterator["Transport"]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -135,7 +152,7 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
     tail.lines.clear()
     client = httpx2.AsyncClient(
         **options,
-        headers={**bodies.HEADERS, **settings.headers, **await _token(settings)},
+        headers={**bodies.HEADERS, **settings.headers, **await _token(settings, environ)},
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
         event_hooks={"response": [note, bodies.bounded(lines.MOST_BYTES, streams=False)]},
     )
@@ -146,12 +163,12 @@ async def _http(settings: ServerSettings, tail: Tail) -> AsyncIterator["Transpor
         )
 
 
-async def _token(settings: ServerSettings) -> dict[str, str]:
+async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
     """The header with what the server's command for tokens prints; none without such a command."""
     if not settings.token_command:
         return {}
     try:
-        return {"Authorization": f"Bearer {await printed(settings.token_command)}"}
+        return {"Authorization": f"Bearer {await printed(settings.token_command, environ)}"}
     except SilentError as error:
         raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
 

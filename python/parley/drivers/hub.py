@@ -54,6 +54,7 @@ class Hub:
             self._reaper,
             Answers(asker, folder, sample),
             max_bytes,
+            folder,
         )
         self._owners: dict[str, Owner] = {}
         self._ending: set[asyncio.Task[None]] = set()

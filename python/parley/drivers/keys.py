@@ -6,9 +6,11 @@ Knows no provider by name; a key is in no error, log or argument list.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 
 from parley.drivers.failures import no_key
+from parley.drivers.programs import program, search_path, working_folder
 from parley.settings import Provider
 
 WAIT_S = 30.0
@@ -26,7 +28,7 @@ async def key_of(provider: Provider, environ: Mapping[str, str]) -> str:
     """The key; "" for a provider that names neither variable nor command, since it needs none."""
     try:
         if provider.api_key_command:
-            return await printed(provider.api_key_command)
+            return await printed(provider.api_key_command, environ)
         if not provider.api_key_env:
             return ""
         return _sound(environ.get(provider.api_key_env, ""))
@@ -34,11 +36,17 @@ async def key_of(provider: Provider, environ: Mapping[str, str]) -> str:
         raise no_key(provider, str(error)) from error
 
 
-async def printed(command: Sequence[str]) -> str:
-    """The key that a command prints. Raises SilentError where it prints none."""
+async def printed(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The key that a command prints, which starts in Parley's own folder. Raises SilentError for none."""
+    path = program(command[0])
+    if path is None:
+        raise SilentError(f"{command[0]}: no program of the PATH, and no whole path of one")
     try:
         process = await asyncio.create_subprocess_exec(
-            *command,
+            path,
+            *command[1:],
+            env={**os.environ, "PATH": search_path()},
+            cwd=working_folder(environ),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

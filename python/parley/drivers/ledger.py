@@ -20,6 +20,7 @@ from typing import Any
 from parley.chat.transcript import Choice
 from parley.drivers.ledger_sql import CLOSE, SCHEMA, UNWRITE, USE_UP
 from parley.drivers.locks import locked
+from parley.drivers.places import private_file, private_folder, state_folder
 from parley.errors import BusyError, ParleyError
 from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
@@ -40,8 +41,7 @@ def _read(kept: bytes) -> str:
 
 def default_path(environ: Mapping[str, str]) -> Path:
     """Where the ledger is: the same for editor and shell."""
-    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
-    return Path(state) / "parley" / "ledger.db"
+    return state_folder(environ) / "ledger.db"
 
 
 class LedgerFile:
@@ -53,9 +53,8 @@ class LedgerFile:
         self._is_swept = False
         try:
             if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                path.touch(mode=0o600)
-                path.chmod(0o600)  # it may have come out of a backup
+                private_folder(path.parent)
+                private_file(path)  # it may have come out of a backup
             self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
             with ExitStack() as failing:
                 failing.callback(self._db.close)

@@ -1,0 +1,31 @@
+"""Where Parley keeps what is its own: folders and files that nobody but the user can look into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+_FOLDER, _FILE = 0o700, 0o600
+_OTHERS = 0o077
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of what outlives a process: the same for editor and shell."""
+    state = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    return Path(state) / "parley"
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made if need be, and closed to others if it was not. Raises OSError."""
+    path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+    if path.stat().st_mode & _OTHERS:
+        path.chmod(_FOLDER)
+    return path
+
+
+def private_file(path: Path) -> Path:
+    """The file, made if need be, and closed to others if it was not. Raises OSError."""
+    path.touch(mode=_FILE)
+    if path.stat().st_mode & _OTHERS:
+        path.chmod(_FILE)
+    return path
