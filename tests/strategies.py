@@ -31,10 +31,16 @@ MARKERISH = [
     *["\\", "\\💬:", "\\\\❓:", "```", "````", "`", "---", "> ", ">"],
     *["\r", "\u2028", "\ufeff", " ", "\t", "\u00a0", "\n"],
 ]
+SPACES = [
+    *[chr(code) for code in range(0x1_0000) if chr(code).isspace() and chr(code) != "\n"],
+    *["\u200b", "\u2060", "\ufeff", "\u180e"],
+]
+"""All that Unicode has of spaces, and what is none but shows as one."""
 FIT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 lines = st.lists(
     st.one_of(
         st.sampled_from(MARKERISH),
+        st.sampled_from(SPACES),
         st.text(FIT, max_size=6),
     ),
     max_size=4,
@@ -185,3 +191,16 @@ def answers_with_orphans(draw: st.DrawFn) -> Answer:
 
 files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
 """Any text as a file: what a hand, a merge or an enemy may leave."""
+
+_CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
+MARKED = [
+    *["💬: question", "💬:", "🤖:[Claude]", "🤖:", "🤖:", "🤖:[]", "🤖:[a]b", "text", "📝: summary", ""],
+    *[f"❓:{mark} `{_CALL}`" for mark in ("", "[yA]", "[yn]", "[?]")],
+    *[f'❓: `{{"index":{index},{_CALL[1:]}`' for index in (0, 1, "true")],
+    *["❓: {broken", "❓:[yn] {broken", "🛠️: [web_search][call_1]", "🛠️: [web_search][call_1][error]"],
+    *["🛠️: [other][call_2][refused]", "🛠️: no header", "`result`", "```", "````"],
+    *["🧠:[anthropic:claude-sonnet-4-5 c2ln]", "🧠:[anthropic:m redacted x]", "🧠:[", "> thought", ">"],
+    *["🔒: note", "🔒:", "🔒: [Stopped: user]", ">> Please choose (yA", "---", "\\💬: text", "\ufeff"],
+]
+marked_files = st.lists(st.one_of(*[st.sampled_from(MARKED)] * 3, lines), max_size=16).map("\n".join)
+"""Files of whole lines with markers, in any order: most of them make sense in part."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
+from examples import examples
 from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter, trouble
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem
@@ -217,7 +218,7 @@ def check(read: FrontMatter) -> None:
     assert set(read.keys) <= set(KEYS)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(yaml_texts)
 @example("topic: 'x")
 def test_no_text_raises_and_each_problem_has_its_line(raw: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from examples import examples
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_list
@@ -62,7 +63,7 @@ def test_what_is_no_yaml_is_left_alone() -> None:
         put(f"---\ntools: [\n---\n{ASK}", ["a"])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(yaml_texts, st.sampled_from([["x"], None]))
 @example("\t", ["x"])
 @example("{topic: a}", ["x"])

@@ -78,7 +78,7 @@ class Parts:
             self._in_note = False
             self.add_text(lines[1:], block.start + 1, block.end)
             return
-        text = _stripped(lines).lstrip(SPACING)
+        text = _stripped(lines).lstrip(SPACING + "\n")
         if text:
             self.push(Note(text, Span(block.start, block.end)))
         else:
