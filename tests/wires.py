@@ -11,17 +11,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from parley.chat.history import Reply
+from parley.chat.history import Reply, history
+from parley.chat.reader import parse
 from parley.chat.transcript import (
     Answer,
     Exchange,
-    Proposal,
     Question,
-    Result,
     Segment,
-    Text,
     Thinking,
-    ToolCall,
     Transcript,
 )
 from parley.demo.checks import check_anthropic, check_openai, check_responses
@@ -29,7 +26,7 @@ from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.ask import Ask
 from parley.tools.catalogue import Catalogue, Tool
-from strategies import transcripts
+from strategies import marked_files, transcripts
 
 Body = dict[str, Any]
 Said = tuple[str, ...]
@@ -165,27 +162,14 @@ def with_answers(transcript: Transcript, change: Callable[[Answer], Answer]) -> 
     )
 
 
-_LOOK = Proposal(ToolCall("call_1", "web_search", "{}"), "ya", Result("ok", "found"))
-_THOUGHT = Thinking("anthropic", "claude-sonnet-4-5", "hm", "abc")
-GOING_ON = Answer(None, (_THOUGHT, Text("a"), _LOOK, replace(_THOUGHT, text=None), _LOOK))
-"""An answer whose tool loop is open."""
-
-
-def _ends_in_an_answer(transcript: Transcript, at: int, full: int) -> bool:
-    """Whether there is nothing to ask for, with so many exchanges sent whole."""
-    turns = Ask(transcript, at, "", "", max_full_exchanges=full).turns()
-    return not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls)
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Transcript, int]:
-    """A transcript and an exchange of it that there is something to ask for."""
-    transcript = draw(transcripts())
+    """What any file may hold, and an exchange of it that there is something to ask for."""
+    transcript = draw(st.one_of(transcripts(), transcripts(), marked_files.map(parse)))
     exchanges = transcript.exchanges or (Exchange(Question()),)
     at = draw(st.integers(0, len(exchanges) - 1))
-    if any(
-        _ends_in_an_answer(replace(transcript, exchanges=exchanges), at, full) for full in (0, len(exchanges))
-    ):
-        answered = replace(exchanges[at], answers=(*exchanges[at].answers, GOING_ON))
-        exchanges = (*exchanges[:at], answered, *exchanges[at + 1 :])
+    turns = history(replace(transcript, exchanges=exchanges), at, max_full_exchanges=None)
+    if not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls):
+        begun = replace(exchanges[at], answers=(*exchanges[at].answers, Answer(None)))
+        exchanges = (*exchanges[:at], begun, *exchanges[at + 1 :])
     return replace(transcript, exchanges=exchanges), at

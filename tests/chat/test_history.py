@@ -6,6 +6,8 @@ import pytest
 
 from parley.chat.history import Asked, Reply, Turn, history
 from parley.chat.reader import parse
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.ask import Ask
 
 
 def sent(text: str, at: int | None = None, full: int | None = None) -> list[Turn]:
@@ -66,6 +68,31 @@ CASES = {
         ["? a", *(f"@{call} refused The user declined this call." for call in ("c", "c_2", "c_2_2"))],
     ),
 }
+
+
+@pytest.mark.parametrize("mark", ["error", "refused"])
+@pytest.mark.parametrize("body", ["```\n```", "```\n \n```"])
+def test_a_failure_without_a_word_is_told_as_one(mark: str, body: str) -> None:
+    text = f"💬: a\n🤖:\n{proposal('c', 'ya')}\n🛠️: [t][c][{mark}]\n\n{body}\n"
+    assert plainly(sent(text)) == ["? a", f"@c {mark} This call failed, and nothing says why."]
+
+
+NOBODY_ASKS = {
+    "nothing at all": ("🤖:\n", ["? [No question]"]),
+    "nothing but what is not sent": ("🤖:\n🔒: note\n🛠️: [t][c]\n\n`x`\n", ["? [No question]"]),
+    "an empty question": ("💬:\n\n🤖:\n", ["? [No question]"]),
+    "an answer below an answer": ("💬: a\n\n🤖:\nb\n\n🤖:\n", ["? a", "! b", "? [Please go on]"]),
+    "an answer without its question": ("🤖:\nb\n\n🤖:\n", ["? [No question]", "! b", "? [Please go on]"]),
+}
+
+
+@pytest.mark.parametrize(("text", "turns"), NOBODY_ASKS.values(), ids=NOBODY_ASKS)
+def test_a_request_ends_with_the_user_in_whatever_the_file_does(text: str, turns: list[str]) -> None:
+    ask = Ask(parse(text), 0, "demo", "m")
+    assert plainly(list(ask.turns())) == turns
+    for adapter, field in (anthropic, "messages"), (openai_chat, "messages"), (openai_responses, "input"):
+        messages = adapter.request(ask)[field]
+        assert (messages[0]["role"], messages[-1]["role"]) == ("user", "user")
 
 
 @pytest.mark.parametrize(("text", "turns"), CASES.values(), ids=CASES)

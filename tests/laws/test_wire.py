@@ -13,7 +13,19 @@ from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
 from examples import examples
-from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED, OMITTED, Asked, Reply, Turn, history
+from parley.chat.history import (
+    DECLINED,
+    GO_ON,
+    NO_QUESTION,
+    NO_REASON,
+    NO_RESULT,
+    NOT_APPROVED,
+    OMITTED,
+    Asked,
+    Reply,
+    Turn,
+    history,
+)
 from parley.chat.reader import parse
 from parley.chat.rounds import rounds
 from parley.chat.transcript import (
@@ -87,18 +99,17 @@ def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: Wire, c
 
 @for_every_wire()
 def test_law_1_a_call_without_result_gets_its_stand_in(wire: Wire, case: Case) -> None:
-    wanted = [
-        p.result.body
-        if p.result
-        else NOT_APPROVED
-        if not p.choice
-        else NO_RESULT
-        if p.choice in YES
-        else DECLINED
-        for p in proposals(case)
-    ]
+    wanted = [_outcome(proposal) for proposal in proposals(case)]
     results = [each[2] for each in said(wire, case) if each[0] == "result"]
     assert [text.removeprefix("Error: ") for text in wanted] == [t.removeprefix("Error: ") for t in results]
+
+
+def _outcome(proposal: Proposal) -> str:
+    if result := proposal.result:
+        return result.body if result.status == "ok" or result.body.strip() else NO_REASON
+    if not proposal.choice:
+        return NOT_APPROVED
+    return NO_RESULT if proposal.choice in YES else DECLINED
 
 
 def _secretly(transcript: Transcript) -> Transcript:
@@ -161,7 +172,7 @@ def test_law_2_texts_come_in_the_order_of_the_file(wire: Wire, case: Case) -> No
         texts = (s.text for a in exchange.answers for s in a.segments if isinstance(s, Text))
         wanted += "".join(texts)
     sent = "".join(each[1] for each in said(wire, case) if each[0] in ("user", "assistant"))
-    assert _letters(sent.replace("[No question]", "")) == _letters(wanted)
+    assert _letters(sent.replace(NO_QUESTION, "").removesuffix(GO_ON)) == _letters(wanted)
 
 
 def _letters(text: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
 from examples import examples
-from parley.chat.history import DECLINED, NO_RESULT, NOT_APPROVED
+from parley.chat.history import DECLINED, NO_REASON, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
@@ -142,7 +142,8 @@ def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
 
 def _outcome(proposal: Proposal) -> tuple[bool, str]:
     if proposal.result:
-        return proposal.result.status == "ok", proposal.result.body
+        is_ok, body = proposal.result.status == "ok", proposal.result.body
+        return is_ok, body if is_ok or body.strip() else NO_REASON
     if not proposal.choice:
         return False, NOT_APPROVED
     return False, NO_RESULT if proposal.choice in YES else DECLINED

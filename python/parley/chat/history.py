@@ -28,10 +28,14 @@ from parley.chat.transcript import (
 
 NO_QUESTION = "[No question]"
 OMITTED = "[Previous messages omitted]"
+GO_ON = "[Please go on]"
 
 NOT_APPROVED = "The user did not approve this call."
 DECLINED = "The user declined this call."
 NO_RESULT = "No result was recorded for this call."
+NO_REASON = "This call failed, and nothing says why."
+"""For a failure without a word. Anthropic answers 400 "content cannot be empty if `is_error` is true"
+(github.com/bytedance/trae-agent/issues/230, read 2026-11-22), and to others "Error: " says as little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,23 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
     neither text nor a readable call is not sent, nor is an empty question that nothing sent answers.
     """
     ids = _Ids()
-    turns = list[Turn]()
-    for number, exchange in enumerate(transcript.exchanges[: at + 1]):
+    turns, exchanges = list[Turn](), transcript.exchanges[: at + 1]
+    for number, exchange in enumerate(exchanges):
         is_old = max_full_exchanges is not None and number <= at - max(max_full_exchanges, 1)
         short = _shortened(exchange) if is_old else ()
         turns += short or _whole(exchange, ids, is_answered=number == at)
-    return tuple(turns)
+    return _with_the_user_last(tuple(turns), exchanges)
+
+
+def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]) -> tuple[Turn, ...]:
+    """The turns, with a stand-in for the user where an answer is begun to which nothing sent leads.
+
+    So it is below an answer that another one is to follow, and in a file that begins with an empty one.
+    """
+    answers = exchanges[-1].answers if exchanges else ()
+    if not answers or _said(answers[-1]) or (turns and isinstance(turns[-1], Asked)):
+        return turns
+    return (*turns, Asked(GO_ON if turns else NO_QUESTION))
 
 
 def _shortened(exchange: Exchange) -> tuple[Turn, ...]:
@@ -106,10 +121,15 @@ def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn
 
 
 def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[Reply]:
-    said = [(_parts(each), each.proposals) for each in rounds(answer)]
-    said = [(parts, calls) for parts, calls in said if calls or any(isinstance(p, Text) for p in parts)]
+    said = _said(answer)
     goes_on = is_last and bool(said) and bool(said[-1][1])
     return [Reply(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in said]
+
+
+def _said(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
+    """What of an answer's rounds is sent, each one's parts and calls."""
+    said = [(_parts(each), each.proposals) for each in rounds(answer)]
+    return [(parts, calls) for parts, calls in said if calls or any(isinstance(p, Text) for p in parts)]
 
 
 def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
@@ -123,8 +143,9 @@ def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
 
 def _answered(proposal: Proposal, ids: _Ids) -> Answered:
     call_id = ids.unique(proposal.call.id)
-    if proposal.result is not None:
-        return Answered(proposal.call, call_id, proposal.result.status, proposal.result.body)
+    if result := proposal.result:
+        is_mute = result.status != "ok" and not result.body.strip()
+        return Answered(proposal.call, call_id, result.status, NO_REASON if is_mute else result.body)
     status, content = _stand_in(proposal.choice)
     return Answered(proposal.call, call_id, status, content)
 

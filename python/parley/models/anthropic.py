@@ -52,9 +52,6 @@ def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
             messages[-1]["content"] += blocks
         elif blocks:
             messages.append({"role": role, "content": blocks})
-    last = messages[-1]["content"][-1] if messages else {}
-    if last.get("type") == "text" and messages[-1]["role"] == "assistant":
-        last["text"] = last["text"].rstrip()  # or it is refused
     return messages
 
 

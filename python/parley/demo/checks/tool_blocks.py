@@ -81,6 +81,12 @@ def _results_expected(body: Body) -> Iterator[str]:
             )
 
 
+def _failures_say(body: Body) -> Iterator[str]:
+    for placed in placed_blocks(body):
+        if placed.kind == "tool_result" and placed.block.get("is_error") and not placed.block.get("content"):
+            yield f"{placed.place}.tool_result: content cannot be empty if `is_error` is true"
+
+
 def _unexpected(placed: Placed) -> str:
     return (
         f"{placed.place}: unexpected `tool_use_id` found in `tool_result` blocks: "
@@ -128,6 +134,7 @@ TOOL_RULES: tuple[Rule, ...] = (
     _identifiers,
     _calls_answered,
     _results_expected,
+    _failures_say,
     _tools,
     _tools_for_history,
     _tool_choice,
