@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from parley.errors import ModelError
+from parley.models import anthropic
 from parley.models.ask import Api, Ask
 from parley.models.events import Aside, Event, Finished
 from parley.models.refusals import Amended, amended
@@ -21,18 +22,25 @@ class Learned:
     def __init__(self) -> None:
         self._apis: dict[tuple[str, str], Api] = {}
         self._windows: dict[tuple[str, str], int] = {}
-        self._told = set[str]()
+        self._told = set[tuple[str, str]]()
 
     def settled(self, ask: Ask) -> Ask:
         """The request as its provider was found to want it for this model."""
         known = ask.provider, ask.model
         return replace(ask, api=self._apis.get(known, ask.api), window=self._windows.get(known, ask.window))
 
-    def news(self, ask: Ask) -> Iterator[Aside]:
-        """What the user is to know before the request, each thing once."""
-        told = unsupported_thinking(ask.model, ask.thinking)
-        if told and told not in self._told:
-            self._told.add(told)
+    def news(self, ask: Ask, api: str) -> Iterator[Aside]:
+        """What the user is to know before a request in this format, each thing once."""
+        yield from self._once(unsupported_thinking(ask.model, ask.thinking))
+        if api == "anthropic":
+            question = ask.transcript.exchanges[ask.at].question
+            yield from self._once(
+                anthropic.thinking_paused(ask), f"{ask.at} {question.text if question else ''}"
+            )
+
+    def _once(self, told: str, about: str = "") -> Iterator[Aside]:
+        if told and (told, about) not in self._told:
+            self._told.add((told, about))
             yield Aside(told)
 
     def amended(self, ask: Ask, api: str, refusal: ModelError) -> Amended | None:

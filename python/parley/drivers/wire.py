@@ -129,7 +129,7 @@ class Wire:
         while a rate limit of the provider is waited for.
         """
         tries, said, ask = 0, False, self.settled(ask)
-        for told in self._learned.news(ask):
+        for told in self._learned.news(ask, _api(provider, ask)):
             yield told
         while True:
             try:

@@ -91,8 +91,24 @@ def _results(reply: Reply, ids: Mapping[str, str]) -> list[Block]:
     ]
 
 
+def thinking_paused(ask: Ask) -> str:
+    """What the user is told where thinking is left out of an open tool loop; "" where it is not."""
+    mode = claude_thinking(ask.model, ask.thinking, ask.max_tokens)
+    if not mode.config or _may_think(mode.config, _messages(ask.turns(), ask)):
+        return ""
+    return (
+        f"{ask.model} goes on with this answer without thinking, since the answer was begun without its own"
+    )
+
+
 def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
-    """Manual mode refuses an open loop that does not begin with thinking, so it pauses till the next one."""
+    """Manual mode refuses an open loop that does not begin with thinking, so it pauses till the next one.
+
+    "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the
+    lastmost set of `tool_use` and `tool_result` blocks)" (a refusal of Claude 4.5 and earlier); "a tool-use
+    loop is one assistant turn, so change the configuration only between turns"
+    (platform.claude.com/docs/build-with-claude/thinking-tool-workflows, 2026-11-22).
+    """
     said = [(message["role"], message["content"]) for message in messages]
     asked = [n for n, (role, blocks) in enumerate(said) if role == "user" and blocks[-1]["type"] == "text"]
     loop = said[asked[-1] + 1 :] if asked else said
