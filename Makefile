@@ -30,7 +30,8 @@ demo:
 	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.drivers.nvim.demo "$$nvim"
 
 test: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n 2
+	@PATH="$$PWD/$(BIN):$$PATH" $(if $(SHUFFLE),PARLEY_FUZZ=1) $(BIN)/python -m pytest -n logical --dist worksteal \
+	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
 
 MINUTES ?= 5
 fuzz: environment

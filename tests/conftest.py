@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,3 +21,17 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 def _closed_ledgers() -> Iterator[None]:
     yield
     ledgers.close_all()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A file stays together, for what its tests share."""
+    if seed := config.getoption("--shuffle"):
+        chance = random.Random(seed)
+        files = dict.fromkeys(item.path for item in items)
+        places = {path: chance.random() for path in files}
+        chance.shuffle(items)
+        items.sort(key=lambda item: places[item.path])

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-COMMON = 100
+COMMON = 50
 VARIABLE = "PARLEY_FUZZ"
 FACTOR = int(os.environ.get(VARIABLE, "0"))
 """How many times more examples than `make test` tries; 0 is `make test` itself."""
@@ -28,5 +28,5 @@ settings.load_profile("fuzz" if FACTOR else "repeatable")
 
 
 def examples(count: int, **more: Any) -> settings:
-    """The settings of a law that `make test` tries with so many examples, where 100 do not fit."""
+    """The settings of a law that `make test` tries with so many examples, where 50 do not fit."""
     return settings(max_examples=count * max(FACTOR, 1), **more)

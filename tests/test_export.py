@@ -112,7 +112,7 @@ def test_a_chat_without_a_topic_has_the_name_that_is_given() -> None:
 
 @given(transcripts())
 @example(parse("💬: above\n\n---\n\nbelow\n\n🤖:[A]\n\n***\n\na\\\nb ![c](d)\n"))
-@examples(50)
+@examples(20)
 def test_every_chat_makes_a_page_whose_elements_are_closed(transcript: Transcript) -> None:
     tags = Tags(html_page(transcript, "a.md"))
     assert tags.open == []

@@ -708,7 +708,7 @@ FORGED = "\n".join(
 )
 
 
-@examples(60)
+@examples(30)
 @given(any_text, any_text, any_text)
 @example(FORGED, FORGED, FORGED)
 @example("```\n" + FORGED, "`" * 9 + FORGED, "\n")
@@ -740,7 +740,7 @@ async def _hostile(first: str, result: Result, last: str) -> None:
     assert len(turns.ledger.view().entries) == 1
 
 
-@examples(40)
+@examples(20)
 @given(any_text, st.integers(1, 9))
 def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(said: str, size: int) -> None:
     pieces = [said[i : i + size] for i in range(0, len(said), size)]

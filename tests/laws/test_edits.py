@@ -39,7 +39,7 @@ from parley.chat.transcript import (
 from parley.chat.writer import render
 from strategies import any_text, calls, files, proposals, results, signatures, thinkings, transcripts
 
-moderate = examples(60)
+moderate = examples(25)
 
 
 @dataclass
@@ -181,7 +181,7 @@ def _said(text: str) -> list[Segment]:
 RESULT = "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","arguments":""}}' + "`\n🛠️: [f][c]"
 
 
-@examples(150)
+@examples(50)
 @given(chats, st.data(), any_text)
 @example(Chat("💬: q\n🤖:[A]\n🔒: mine\n\n🔒:\n"), None, "the reply")
 @example(Chat("💬: q\n🤖:[A]\n🔒: mine\n🔒:\n🔒:\n"), None, "the reply")
@@ -408,7 +408,7 @@ kept_turns = transcripts().filter(lambda t: bool(t.exchanges and t.exchanges[-1]
 interrupted = st.builds(_interrupted, st.one_of(kept_turns, loose_turns), unfinished, tails)
 
 
-@examples(100)
+@examples(40)
 @given(interrupted, st.data())
 def test_what_a_turn_left_unfinished_is_taken_away_and_no_more(chat: Chat, data: st.DataObject) -> None:
     found = [

@@ -42,7 +42,7 @@ from parley.turn.plan import (
 )
 from strategies import files
 
-moderate = examples(100)
+moderate = examples(40)
 
 TOOLS = [
     Tool("demo", "web_search", input_schema={"type": "object"}),

@@ -34,7 +34,7 @@ def answer_of(said: Said, size: int) -> Answer:
     return answer
 
 
-@examples(200)
+@examples(80)
 @given(replies, st.integers(1, 7))
 def test_every_cutting_writes_the_same(said: Said, size: int) -> None:
     assert "".join(write(said, size)) == "".join(write(said, 10_000))
@@ -62,7 +62,7 @@ def _normal(prose: str) -> Text | None:
     return Text(text) if text.strip(" \t\r") else None
 
 
-@examples(200)
+@examples(80)
 @given(replies, st.integers(1, 7))
 @example([("text", "💬:\r\r\n💬:")], 1)
 def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> None:

@@ -13,7 +13,7 @@ from parley.chat.transcript import Answer, Broken, Exchange, Question, Text, Tra
 from parley.chat.writer import render
 from strategies import answers_with_orphans, any_text, files, transcripts
 
-loaded = examples(200)
+loaded = examples(60)
 
 
 @loaded
@@ -82,7 +82,7 @@ def test_what_may_grow_into_structure_is_held_back(text: str) -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @given(transcript=transcripts())
-@examples(100)
+@examples(50)
 def test_a_bom_line_ends_and_the_last_newline_change_nothing(ending: str, transcript: Transcript) -> None:
     text = render(transcript)
     if "\r" not in text:

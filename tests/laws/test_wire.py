@@ -52,7 +52,7 @@ from wires import WIRES, Said, Wire, cases, own, with_answers
 Case = tuple[Transcript, int]
 
 # Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
-loaded = examples(30, suppress_health_check=list(HealthCheck))
+loaded = examples(10, suppress_health_check=list(HealthCheck))
 
 
 def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:

@@ -26,7 +26,7 @@ Case = tuple[Transcript, int]
 Body = dict[str, Any]
 
 # Transcripts are large for generated values, and some are thrown away for it; that is no fault of a law.
-loaded = examples(25, suppress_health_check=list(HealthCheck))
+loaded = examples(8, suppress_health_check=list(HealthCheck))
 modes = st.sampled_from(["json", "xml"])
 
 
