@@ -14,9 +14,9 @@ from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, c
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import Rules
 from parley.turn.choice import Scope
 from parley.turn.limits import Limits
+from parley.turn.rules import Rules
 
 T = TypeVar("T")
 Said = Event | BaseException | Callable[[], None]

@@ -109,6 +109,9 @@ function M.ask(method, arguments, opts)
     handles.watch(arguments.handle)
     arguments.cwd = vim.fn.getcwd()
   end
+  if method == "choose" then
+    arguments.seen = require("parley.seen").numbers(buf)
+  end
   require("parley.host").notify(method, arguments)
 end
 
@@ -230,6 +233,9 @@ function H.watch(buf)
   end)
   on({ "WinResized", "BufWinEnter" }, function()
     require("parley.view").redraw(buf)
+  end)
+  on({ "WinScrolled", "BufWinEnter", "TabEnter" }, function()
+    require("parley.seen").look_soon(buf)
   end)
 end
 

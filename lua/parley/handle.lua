@@ -151,12 +151,16 @@ function M.lead(handle, row, to_end)
 end
 
 --- The turn is over.
----@param goes_on? { row: integer, to_end: boolean, reveal?: integer } where the user goes on, and a row
----whose virtual lines are to be seen there
+---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer } where the user
+---goes on, a row whose virtual lines are to be seen there, and the number of what is to be looked at
 function M.finish(id, goes_on)
   local handle = M.get(id)
   if handle and goes_on and M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.reveal then
     require("parley.view").reveal(handle.win, goes_on.row, goes_on.reveal)
+    if goes_on.sighting then
+      require("parley.seen").mark(handle.buf, goes_on.sighting)
+    end
+    require("parley.seen").look_soon(handle.buf)
   end
   if handle then
     require("parley.chat").keep(handle.buf)

@@ -26,7 +26,7 @@ local links = {
 }
 
 --- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
----@param found { problems: table[], proposals: table[], waiting: integer[][], folds: integer[][] }
+---@param found { problems: table[], proposals: table[], sightings: integer[], waiting: table, folds: table }
 function M.draw(buf, tick, found)
   if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
     return false
@@ -40,6 +40,7 @@ function M.draw(buf, tick, found)
   M.redraw(buf)
   require("parley.folds").close(buf, found.folds)
   require("parley.keys").wait(buf, #found.waiting > 0)
+  require("parley.seen").look_soon(buf)
   return true
 end
 
@@ -73,6 +74,22 @@ function M.redraw(buf)
   drawn.placed = true
 end
 
+--- What is drawn of the calls that wait: where it is, its lines below or cells before that, its number.
+---@return { row: integer, below: integer, before: integer, sighting: integer }[]
+function M.drawn(buf)
+  local drawn = H.drawn[buf]
+  if not drawn or not api.nvim_buf_is_loaded(buf) then
+    return {}
+  end
+  return vim.tbl_map(function(mark)
+    local sighting, before = drawn.found.sightings[mark[1]], 0
+    for _, chunk in ipairs(mark[4].virt_text or {}) do
+      before = before + vim.fn.strdisplaywidth(chunk[1])
+    end
+    return { row = mark[2], below = #(mark[4].virt_lines or {}), before = before, sighting = sighting }
+  end, api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true }))
+end
+
 --- Nothing waits while a turn runs.
 function M.clear(buf)
   if H.drawn[buf] then
@@ -85,6 +102,7 @@ end
 
 function M.forget(buf)
   H.drawn[buf], H.looks[buf], H.tame[buf] = nil, nil, nil
+  require("parley.seen").forget(buf)
 end
 
 --- The changedtick of the text that was drawn from.

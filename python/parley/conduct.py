@@ -19,8 +19,8 @@ from parley.settings import DEMO, Agent, CallLimits, Provider, Settings, ToolMod
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
-from parley.turn.approval import Rules
 from parley.turn.limits import Limits
+from parley.turn.rules import Rules
 
 MOCK_SERVER = RESERVED
 

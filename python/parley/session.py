@@ -104,10 +104,12 @@ class Session:
         return end
 
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
-        """Let `approve` decide on the first call that is undecided."""
+        """Let `approve` decide on the first call that is undecided. Raises ParleyError where it cannot."""
         call = (await engine.look(ports, resolve)).undecided()[0]
         choice = self._approve(call) if isinstance(call, Proposal) else "yn"
-        await engine.choose(ports, resolve, call.span.start, choice, "command")
+        made = await engine.choose(ports, resolve, call.span.start, choice, "command")
+        if not made.decided:
+            raise ParleyError(made.message)
 
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""

@@ -11,8 +11,8 @@ from typing import Literal, NewType, Self, TypeAlias
 
 from parley.models.ask import ThinkingSettings
 from parley.tools.servers import ServerSettings
-from parley.turn.approval import Pattern
 from parley.turn.choice import Scope
+from parley.turn.rules import Pattern
 
 Key = NewType("Key", str)
 """A key as `vim.keymap.set` takes it, "" for none."""

@@ -20,7 +20,7 @@ from parley.settings import PROVIDERS, Agent, CallLimits, Key, Settings
 from parley.text import one_line
 from parley.tools.catalogue import nearest
 from parley.tools.servers import RESERVED
-from parley.turn.approval import Pattern
+from parley.turn.rules import Pattern
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from parley.models.template import builtin_templates, load_templates
 from parley.settings import AGENTS, Agent, CallLimits, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
-from parley.turn.approval import Pattern
+from parley.turn.rules import Pattern
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
 WRONG: list[tuple[Any, str]] = [

@@ -328,6 +328,8 @@ async def test_a_crash_after_the_start_is_never_made_good_by_memory(desk: Desk) 
     async with desk.sit_down() as again:
         assert (await again.respond(path)).kind == "waiting"
         assert desk.calls() == ["one", "two"]
+        assert (await again.choose(path, "ya")).kind == "waiting"
+        assert desk.calls() == ["one", "two"]
         assert (await again.choose(path, "ya")).kind == "complete"
     assert desk.calls() == ["one", "two", "two"]
 

@@ -20,16 +20,29 @@ from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Trans
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.ledger import LedgerFile
-from parley.engine import CallBegan, CallEnded, Conduct, End, choose, look, regenerate, run_turn, stopped
+from parley.engine import (
+    CallBegan,
+    CallEnded,
+    Conduct,
+    End,
+    Snapshot,
+    choose,
+    look,
+    regenerate,
+    run_turn,
+    stopped,
+)
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Pattern, Rules
+from parley.turn.approval import written_key
+from parley.turn.doubts import Sighting
 from parley.turn.guidance import guidance
 from parley.turn.limits import Limits
+from parley.turn.rules import Pattern, Rules
 from strategies import any_text
 
 GOOGLE = call(1, arguments='{"query":"google stock price"}')
@@ -628,6 +641,7 @@ async def test_after_an_undo_a_used_yes_runs_nothing_and_asks() -> None:
     turns.document.anchor = 10**6
     assert await turns.run() == End("waiting")
     assert len(turns.tools.log) == 1
+    assert not (await turns.press("yo")).decided
     assert (await turns.press("yo")).decided
     turns.model.replies = [list(says("once more"))]
     assert await turns.run() == End("complete")
@@ -886,12 +900,14 @@ async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> N
 async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> None:
     turns = Turns(ASKED, ScriptedModel(calls(call())), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
-    other = Catalogue.of([tool(title="Post to the web"), tool("read_file")])
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown=other)
+    (proposal,) = Snapshot(turns.text, 0).answer.proposals
+    drawn = Sighting(written_key(proposal), tool().digest)
+    other = replace(drawn, digest=tool(title="Post to the web").digest)
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown={other})
     assert not made.decided
-    assert "another one by now" in made.message
+    assert "is not the one that was shown" in made.message
     assert turns.ledger.view().entries == ()
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown=TOOLS)
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown={drawn})
     assert made.decided
 
 

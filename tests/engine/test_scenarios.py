@@ -17,7 +17,7 @@ from parley.demo.checks import check_anthropic
 from parley.engine import End
 from parley.models import anthropic
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Pattern, Rules
+from parley.turn.rules import Pattern, Rules
 
 GOOD, BAD = call(1), call(2, "read_file", "{}", index=0)
 CALL, FAIL = calls(GOOD), calls(BAD)

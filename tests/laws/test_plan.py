@@ -21,8 +21,6 @@ from parley.turn.approval import (
     CallKey,
     Entry,
     LedgerView,
-    Pattern,
-    Rules,
     all_proposals,
     call_key,
     unclaimed,
@@ -40,6 +38,7 @@ from parley.turn.plan import (
     next_step,
     waiting,
 )
+from parley.turn.rules import Pattern, Rules
 from strategies import files
 
 moderate = examples(40)

@@ -12,20 +12,10 @@ from hypothesis import strategies as st
 from chats import OK, READ, SEARCH, TOOLS, answer, asked, chat, ran, step, tool, view, yes
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import (
-    Approvals,
-    Decision,
-    Entry,
-    Lapse,
-    LedgerView,
-    Pattern,
-    Rules,
-    State,
-    decide,
-    unclaimed,
-)
+from parley.turn.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
 from parley.turn.plan import AwaitChoices, Decide, RunTools, Settle
 from parley.turn.reasons import why_asked
+from parley.turn.rules import Pattern, Rules
 
 MARKED = asked(1, "ya")
 WAITING = chat(answer(MARKED))
@@ -158,7 +148,7 @@ def lapsed(transcript: Transcript, known: LedgerView) -> Lapse | None:
 
 
 def test_a_yes_for_this_call_lapses_when_its_tool_is_defined_anew() -> None:
-    assert lapsed(WAITING, view(yes(MARKED, OLDER))) == Lapse(OLDER.digest, remembered=False)
+    assert lapsed(WAITING, view(yes(MARKED, OLDER))) == Lapse(OLDER.digest, "approved")
     assert lapsed(WAITING, view(yes(MARKED))) is None
     assert lapsed(WAITING, view(yes(MARKED, OLDER, state="revoked"))) is None
     assert lapsed(chat(answer(asked(1))), view(yes(MARKED, OLDER))) is None
@@ -166,7 +156,7 @@ def test_a_yes_for_this_call_lapses_when_its_tool_is_defined_anew() -> None:
 
 def test_memory_lapses_when_its_tool_is_defined_anew_and_is_not_remembered_since() -> None:
     older = yes(asked(1), OLDER, choice="yA", state="used")
-    assert lapsed(remembering("yA"), view(older)) == Lapse(OLDER.digest, remembered=True)
+    assert lapsed(remembering("yA"), view(older)) == Lapse(OLDER.digest, "remembered")
     assert lapsed(remembering("ya"), view(older)) is None
     newer = yes(asked(1), choice="yA", state="used")
     assert lapsed(remembering("yA"), view(older, newer)) is None

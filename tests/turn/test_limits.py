@@ -9,7 +9,6 @@ from parley.chat.reader import parse
 from parley.chat.rounds import Notice, resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Note, Proposal, Result, Segment, Text, Transcript
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Pattern, Rules
 from parley.turn.limits import Limits, calls_made, session_calls, stop_reason
 from parley.turn.plan import (
     AskModel,
@@ -22,6 +21,7 @@ from parley.turn.plan import (
     StartAnswer,
     Stop,
 )
+from parley.turn.rules import Pattern, Rules
 
 MESSAGE = "Tool call limit exceeded for this message"
 SESSION = "Tool call limit exceeded for this session"

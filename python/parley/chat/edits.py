@@ -6,7 +6,7 @@ spans of other lines mean nothing. Knows the file's layout; knows nothing of who
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from parley.chat import calls, grammar, results, writer
@@ -194,9 +194,12 @@ def empty_answer(lines: Lines, answer: Answer, agent: str | None) -> Edit:
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
 
 
-def written_calls(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """The calls of one reply as they are written: numbered from 0, each with an id unlike the others'."""
-    kept, seen = list[ToolCall](), set[str]()
+def written_calls(calls: Sequence[ToolCall], taken: Collection[str] = ()) -> list[ToolCall]:
+    """The calls of one reply as they are written: numbered from 0, each with an id unlike the others'.
+
+    An id that is `taken` by a call that is not in the file any more is none for a new one, either.
+    """
+    kept, seen = list[ToolCall](), set(taken)
     for index, call in enumerate(calls):
         call_id, n = call.id, 1
         while call_id in seen:

@@ -15,12 +15,14 @@ from typing import Any
 from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
-from parley.chat.transcript import Result, Transcript
+from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue, Tool
+from parley.turn.approval import Approvals
+from parley.turn.reasons import cautions
 from parley.turn.totals import totals, totals_table
 
 COMPLETE, FAILED = 0, 1
@@ -110,11 +112,26 @@ def check(arguments: argparse.Namespace) -> int:
     failed = False
     for path in arguments.files:
         transcript = parse(read(path))
-        problems = [*read_front_matter(transcript.front_matter).problems, *transcript.problems]
+        front = read_front_matter(transcript.front_matter)
+        problems = [*front.problems, *transcript.problems, *_cautions(path, transcript)]
         for problem in problems:
             failed = failed or problem.severity == "error"
             say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
     return FAILED if failed else COMPLETE
+
+
+def _cautions(path: str, transcript: Transcript) -> list[Problem]:
+    """What this machine knows of the calls that wait: those that may have run."""
+    from parley.drivers.ledger import LedgerFile, default_path
+
+    where = default_path(os.environ)
+    if not where.exists():
+        return []
+    ledger = LedgerFile(where, viewer="shell")
+    try:
+        return list(cautions(Approvals(transcript, Catalogue(), ledger.chat(path).view())))
+    finally:
+        ledger.close()
 
 
 def log(arguments: argparse.Namespace) -> int:

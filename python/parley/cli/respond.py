@@ -7,17 +7,18 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from parley import engine
 from parley.chat.front_matter import trouble
-from parley.chat.transcript import Broken, Proposal
+from parley.chat.transcript import Proposal
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.text import legible
+from parley.turn.reasons import caution
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _EXITS: dict[engine.EndKind, int] = {
@@ -53,9 +54,10 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 async def _respond(arguments: argparse.Namespace) -> int:
     from parley.drivers.files import FileDocument
     from parley.drivers.home import Home
+    from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.world import Listeners
 
-    home = Home(settings(), os.environ)
+    home = Home(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     if arguments.agent and arguments.agent not in home.agents():
         raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
     warn_of_project(home)
@@ -80,7 +82,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
         if end.kind == "waiting":
-            told.waiting((await engine.look(ports, resolve)).undecided())
+            told.waiting(await engine.look(ports, resolve))
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
@@ -94,10 +96,15 @@ async def _respond(arguments: argparse.Namespace) -> int:
 
 
 async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any]) -> engine.End:
-    """Turns until all is said, or until a choice is wanted and none is left."""
+    """Turns until all is said, until a choice is wanted and none is left, or until one is not taken.
+
+    What is said then is to be read before the next choice: that takes another command.
+    """
     while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and choices:
         line = (await engine.look(ports, resolve)).undecided()[0].span.start
         made = await engine.choose(ports, resolve, line, choices.pop(0), "command")
+        if made.doubts:
+            return engine.End("waiting", made.message)
         if made.message:
             complain(made.message)
     return end
@@ -140,13 +147,16 @@ class _Told:
             case _:
                 pass
 
-    def waiting(self, calls: Sequence[Proposal | Broken]) -> None:
+    def waiting(self, seen: engine.Look) -> None:
         if self._as_json:
             return
-        for call in calls:
+        approvals = seen.situation.approvals
+        for call in seen.undecided():
             text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
             say("")
             say(f"❓ {legible(text)}", end="")
+            if isinstance(call, Proposal) and (note := caution(call, approvals)):
+                say(f"\n   {note}", end="")
 
     def end(self, end: engine.End) -> None:
         if self._as_json:
@@ -154,7 +164,7 @@ class _Told:
             return
         if self._has_said:
             say("")
-        if end.kind == "waiting":
-            complain("tool calls wait for a choice: --choose ya says yes to all, --choose yN no")
-        elif end.message:
+        if end.message:
             complain(end.message)
+        elif end.kind == "waiting":
+            complain("tool calls wait for a choice: --choose ya says yes to all, --choose yN no")

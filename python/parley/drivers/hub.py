@@ -84,6 +84,11 @@ class Hub:
             self._catalogue = Catalogue.of(tools)
         return self._catalogue
 
+    def known(self) -> Catalogue | None:
+        """The tools of those servers that run now, without starting any; None where none does."""
+        running = [owner for owner in self._owners.values() if owner.state == "ready"]
+        return Catalogue.of([tool for owner in running for tool in owner.tools]) if running else None
+
     async def call(
         self,
         tool: Tool,

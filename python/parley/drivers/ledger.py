@@ -12,20 +12,19 @@ import json
 import os
 import sqlite3
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Choice
-from parley.drivers.ledger_sql import CLOSE, SCHEMA, UNWRITE, USE_UP
+from parley.drivers.ledger_sql import CLOSE, UNWRITE, USE_UP, Database
 from parley.drivers.locks import locked
-from parley.drivers.places import private_file, private_folder, state_folder
-from parley.errors import BusyError, ParleyError
+from parley.drivers.places import state_folder
+from parley.errors import BusyError
 from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
-WAIT_S = 10.0
-"""How long another process's transaction is waited for."""
 MADE_HERE = "*"
 """What is confirmed of a chat that this machine made: anything that it asks for."""
 
@@ -44,42 +43,17 @@ def default_path(environ: Mapping[str, str]) -> Path:
     return state_folder(environ) / "ledger.db"
 
 
-class LedgerFile:
-    """The database. Raises ParleyError where it cannot be opened, with what to do."""
+class LedgerFile(Database):
+    """The database of all chats. Raises ParleyError where it cannot be opened, with what to do."""
 
-    def __init__(self, path: Path | None) -> None:
-        """The database at `path`; None is one in memory, for a conversation that is no file."""
-        self.path = path
+    def __init__(self, path: Path | None, viewer: str = "") -> None:
+        """The database at `path`; None is one in memory, for a conversation that is no file.
+
+        `viewer` is who is warned, and then heeded: by default whoever sits at this process.
+        """
+        super().__init__(path)
+        self.viewer = viewer or uuid.uuid4().hex
         self._is_swept = False
-        try:
-            if path is not None:
-                private_folder(path.parent)
-                private_file(path)  # it may have come out of a backup
-            self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
-            with ExitStack() as failing:
-                failing.callback(self._db.close)
-                self._use_wal()
-                self._db.execute("PRAGMA synchronous=FULL")
-                self._db.executescript(SCHEMA)
-                failing.pop_all()
-        except (OSError, sqlite3.Error) as error:
-            raise ParleyError(
-                f"cannot open the ledger of approvals {path}: {error}. "
-                "Make its folder writable, or set XDG_STATE_HOME to one that is"
-            ) from error
-
-    def _use_wal(self) -> None:
-        """Who finds another process at the very same change is told at once: SQLite does not wait here."""
-        end = time.monotonic() + WAIT_S
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode=WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                    raise
-                time.sleep(0.005)
-            else:
-                return
 
     @property
     def turns(self) -> Path:
@@ -109,42 +83,12 @@ class LedgerFile:
         with self.transaction() as db:
             db.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?)", (_stored(path), digest))
 
-    @contextmanager
-    def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
-        """One durable transaction; another process waits for it.
 
-        One that `takes` yeses away is brought into the database file itself: who copies or restores that
-        file without the log beside it (`-wal`) shall find no yes in it that is none any more.
-        """
-        with self._translated():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-            if takes:
-                self._db.execute("PRAGMA wal_checkpoint(FULL)")
-
-    def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows that answer a question."""
-        with self._translated():
-            return self._db.execute(question, values).fetchall()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise ParleyError(
-                f"the ledger of approvals {self.path} cannot be used: {error}. Nothing runs without it"
-            ) from error
-
-    def close(self) -> None:
-        """Give the file back."""
-        self._db.close()
+def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
+    """Keep what the digest of a tool is of, to show later what has changed."""
+    if key.definition:
+        kept = _stored(key.digest), _stored(key.definition)
+        db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", kept)
 
 
 class ChatLedger:
@@ -173,7 +117,7 @@ class ChatLedger:
             yield
 
     def view(self) -> LedgerView:
-        """All entries, in order, and all proposals that Parley wrote."""
+        """All entries, in order, all proposals that Parley wrote, and what was told to who decides here."""
         chat = (_stored(self.chat),)
         rows = self._file.read(
             "SELECT call_id, server, tool, arguments, digest, choice, rule, state"
@@ -181,8 +125,19 @@ class ChatLedger:
             chat,
         )
         written = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
-        entries = tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows)
-        return LedgerView(entries, tuple((_read(i), _read(n), _read(a)) for i, n, a in written))
+        proposed = self._file.read(
+            "SELECT call_id, server, tool, arguments, digest FROM proposed WHERE chat = ?", chat
+        )
+        warnings = self._file.read(
+            "SELECT call_id, arguments, what FROM warnings WHERE chat = ? AND viewer = ?",
+            (*chat, self._file.viewer),
+        )
+        return LedgerView(
+            tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows),
+            tuple((_read(i), _read(n), _read(a)) for i, n, a in written),
+            tuple(CallKey(*map(_read, row)) for row in proposed),
+            tuple((_read(i), _read(a), what) for i, a, what in warnings),
+        )
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
         """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""
@@ -192,9 +147,7 @@ class ChatLedger:
                 facts = {"call": key.id, "tool": f"{key.server}/{key.tool}", "choice": choice, "rule": rule}
                 why = why.encode("utf-8", "replace").decode()
                 self._note(db, "decided", {**facts, "because": why} if why else facts)
-                if key.definition:
-                    kept = _stored(key.digest), _stored(key.definition)
-                    db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", kept)
+                _keep_definition(db, key)
                 db.execute(
                     "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
                     " decided) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -244,13 +197,25 @@ class ChatLedger:
             return False
         with self._file.transaction(takes=True) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
+            told = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
+            db.execute("DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", told)
             return used.rowcount == 1
 
-    def wrote(self, proposals: Iterable[tuple[str, str, str]]) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a model's reply."""
+    def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
+        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
         rows = [tuple(map(_stored, (self.chat, *proposal))) for proposal in proposals]
         with self._file.transaction() as db:
             db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)
+            for key in keys:
+                _keep_definition(db, key)
+                db.execute("INSERT OR IGNORE INTO proposed VALUES (?, ?, ?, ?, ?, ?)", self._bound(key))
+
+    def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
+        """The viewer of this ledger was told this of calls (id, arguments, what)."""
+        with self._file.transaction() as db:
+            for call_id, arguments, what in warnings:
+                row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
+                db.execute("INSERT OR IGNORE INTO warnings VALUES (?, ?, ?, ?, ?)", row)
 
     def may_want(self, wanted: str) -> bool:
         """Whether this chat may choose its agent so: it was confirmed, or the chat was made here."""

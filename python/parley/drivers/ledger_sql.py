@@ -1,8 +1,23 @@
-"""The tables of the ledger, and those of its statements that have to be read twice.
+"""The database of the ledger: its tables, its transactions, and those statements that have to be read twice.
 
 Text is kept as bytes, since a model or a file name may hold what is no Unicode. A table is only ever added,
 so that a ledger of an earlier version is opened as it is.
 """
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from parley.drivers.places import private_file, private_folder
+from parley.errors import ParleyError
+
+WAIT_S = 10.0
+"""How long another process's transaction is waited for."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -18,6 +33,15 @@ CREATE TABLE IF NOT EXISTS written (
     arguments BLOB NOT NULL
 );
 CREATE INDEX IF NOT EXISTS written_in_chat ON written (chat, call_id);
+CREATE TABLE IF NOT EXISTS proposed (
+    chat BLOB NOT NULL, call_id BLOB NOT NULL, server BLOB NOT NULL, tool BLOB NOT NULL,
+    arguments BLOB NOT NULL, digest BLOB NOT NULL,
+    PRIMARY KEY (chat, call_id, server, tool, arguments, digest)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS warnings (
+    chat BLOB NOT NULL, viewer TEXT NOT NULL, call_id BLOB NOT NULL, arguments BLOB NOT NULL,
+    what TEXT NOT NULL, PRIMARY KEY (chat, viewer, call_id, arguments, what)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS confirmed (
     chat BLOB NOT NULL, wanted BLOB NOT NULL, PRIMARY KEY (chat, wanted)
 ) WITHOUT ROWID;
@@ -42,3 +66,77 @@ UPDATE entries SET state = 'closed' WHERE number = (
     SELECT number FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
     ORDER BY number DESC LIMIT 1)
 """
+
+
+class Database:
+    """A database of one file, shared by processes."""
+
+    def __init__(self, path: Path | None) -> None:
+        """The database at `path`; None is one in memory."""
+        self.path = path
+        try:
+            if path is not None:
+                private_folder(path.parent)
+                private_file(path)  # it may have come out of a backup
+            self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
+            with ExitStack() as failing:
+                failing.callback(self._db.close)
+                self._use_wal()
+                self._db.execute("PRAGMA synchronous=FULL")
+                self._db.executescript(SCHEMA)
+                failing.pop_all()
+        except (OSError, sqlite3.Error) as error:
+            raise ParleyError(
+                f"cannot open the ledger of approvals {path}: {error}. "
+                "Make its folder writable, or set XDG_STATE_HOME to one that is"
+            ) from error
+
+    def _use_wal(self) -> None:
+        """Who finds another process at the very same change is told at once: SQLite does not wait here."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.005)
+            else:
+                return
+
+    @contextmanager
+    def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
+        """One durable transaction; another process waits for it.
+
+        One that `takes` yeses away is brought into the database file itself: who copies or restores that
+        file without the log beside it (`-wal`) shall find no yes in it that is none any more.
+        """
+        with self._translated():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+            if takes:
+                self._db.execute("PRAGMA wal_checkpoint(FULL)")
+
+    def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows that answer a question."""
+        with self._translated():
+            return self._db.execute(question, values).fetchall()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ParleyError(
+                f"the ledger of approvals {self.path} cannot be used: {error}. Nothing runs without it"
+            ) from error
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from parley.chat import edits
+from parley.chat.edits import Edit
 from parley.chat.reply import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
-from parley.engine.ports import End, Ports, closing
+from parley.engine.ports import End, Ports, Snapshot, closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import (
@@ -26,7 +27,7 @@ from parley.models.events import (
 )
 from parley.models.refusals import SHORTEN, TOO_LONG
 from parley.turn import status
-from parley.turn.approval import written_key
+from parley.turn.approval import call_key, departed, written_key
 
 
 async def ask_model(ports: Ports, ask: Ask) -> End | None:
@@ -86,6 +87,7 @@ class _Reply:
     def __init__(self, ports: Ports, ask: Ask) -> None:
         self.ports = ports
         self.provider, self.model = thinker(ask.provider, ask.model)
+        self.catalogue = ask.catalogue
         self.writer = ReplyWriter()
         self.calls = list[ToolCall]()
         self.said = False
@@ -155,9 +157,20 @@ class _Reply:
         """The reply is through: write what was held back, then its calls."""
         await self.cut()
         if self.calls and not self.trouble():
-            proposals = [Proposal(call) for call in edits.written_calls(self.calls)]
-            await self.ports.document.change(lambda s: [edits.append_segments(s.lines, s.answer, proposals)])
-            self.ports.ledger.wrote(map(written_key, proposals))
+            await self._propose()
+
+    async def _propose(self) -> None:
+        """Write the calls, and put on record that we did."""
+        view, proposals = self.ports.ledger.view(), list[Proposal]()
+
+        def change(shot: Snapshot) -> list[Edit]:
+            calls = edits.written_calls(self.calls, departed(shot.transcript, view))
+            proposals[:] = map(Proposal, calls)
+            return [edits.append_segments(shot.lines, shot.answer, proposals)]
+
+        await self.ports.document.change(change)
+        tools = [(p, tool) for p in proposals if (tool := self.catalogue.get(p.call.name))]
+        self.ports.ledger.wrote(map(written_key, proposals), [call_key(p, tool) for p, tool in tools])
 
     async def cut(self) -> None:
         """The reply ends here: what was said stays, its calls are dropped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from parley.chat import edits
@@ -9,14 +10,14 @@ from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
-from parley.engine.looks import look
+from parley.engine.looks import Look, look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
-from parley.tools.catalogue import Catalogue
 from parley.turn import plan
-from parley.turn.approval import Approvals, Rule, call_key
+from parley.turn.approval import Rule, call_key
 from parley.turn.choice import chosen
+from parley.turn.doubts import Doubt, Sighting, doubts, message
 
-CHANGED = "the tool is another one by now than was shown here: look again, then decide"
+UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it with yn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class ChoiceMade:
 
     decided: bool
     message: str = ""
+    doubts: tuple[Doubt, ...] = ()
+    """Why a yes was not taken: to be shown, so that the next one is."""
 
 
 async def choose(
@@ -34,12 +37,13 @@ async def choose(
     key: Choice,
     rule: Rule,
     reason: str = "",
-    shown: Catalogue | None = None,
+    shown: Collection[Sighting] | None = None,
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
-    `shown` are the tools as the user saw them, where they were shown: to another one nobody said yes. Raises
-    BusyError when another process runs a turn in this chat: what is seen here may be settled there.
+    `shown` are the calls as the user saw them, None where nothing is drawn: a yes is one to what was shown.
+    What was not shown, or may have run before, is told instead, and the next yes counts. Raises BusyError
+    when another process runs a turn in this chat: what is seen here may be settled there.
     """
     with ports.ledger.lease():
         return await _choose(ports, resolve, line, key, rule, reason, shown)
@@ -52,20 +56,17 @@ async def _choose(
     key: Choice,
     rule: Rule,
     reason: str,
-    shown: Catalogue | None,
+    shown: Collection[Sighting] | None,
 ) -> ChoiceMade:
     seen = await look(ports, resolve)
-    approvals = Approvals(seen.snapshot.transcript, seen.catalogue, seen.view)
+    approvals = seen.situation.approvals
     found = chosen(seen.snapshot.exchange, line, key, seen.conduct.scope, approvals)
     proposals = [call for call in found.proposals if isinstance(call, Proposal)]
     if key in YES:
         if found.proposals and not proposals:
-            return ChoiceMade(
-                False, "this line cannot be read as a tool call: mend it, or decline it with yn"
-            )
-        names = {p.call.name for p in proposals}
-        if shown is not None and any(shown.get(name) != seen.catalogue.get(name) for name in names):
-            return ChoiceMade(False, CHANGED)
+            return ChoiceMade(False, UNREADABLE)
+        if left := doubts(proposals, approvals, shown):
+            return _held_back(ports, seen, left, key)
         known = [(p, tool) for p in proposals if (tool := seen.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:
@@ -88,6 +89,14 @@ async def _choose(
     for proposal in () if key in YES else proposals:
         ports.world.happened(CallRefused(proposal, declined))
     return ChoiceMade(bool(found.proposals), found.message)
+
+
+def _held_back(ports: Ports, seen: Look, left: list[Doubt], key: Choice) -> ChoiceMade:
+    """The yes is not taken: what is to be known first is kept as told, and on record."""
+    ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
+    said = message(left, key)
+    explain(ports, seen, "warned", [(doubt.proposal, said) for doubt in left])
+    return ChoiceMade(False, said, tuple(left))
 
 
 async def regenerate(ports: Ports, agent: str) -> None:

@@ -16,9 +16,10 @@ from parley.errors import GoneError
 from parley.models.ask import Ask
 from parley.models.events import Event
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import CallKey, Explained, LedgerView, Rule, Rules
+from parley.turn.approval import CallKey, Explained, LedgerView, Rule
 from parley.turn.choice import Scope, exchange_at
 from parley.turn.limits import Limits
+from parley.turn.rules import Rules
 
 T = TypeVar("T")
 
@@ -169,8 +170,12 @@ class Ledger(Protocol):
         """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
         ...
 
-    def wrote(self, proposals: Iterable[tuple[str, str, str]]) -> None:
-        """Record proposals (id, name, arguments) that Parley wrote from a model's reply."""
+    def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
+        """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
+        ...
+
+    def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
+        """Whoever decides now was told this of calls (id, arguments, what)."""
         ...
 
 

@@ -6,22 +6,21 @@ chat, call id, server, tool, arguments and definition. Deny beats remembered bea
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.schema import decode_arguments
+from parley.turn.rules import Rules
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
-State: TypeAlias = Literal["live", "used", "revoked"]
-Explained: TypeAlias = Literal["asked", "declined", "refused"]
+State: TypeAlias = Literal["live", "used", "revoked", "closed"]
+"""A `closed` one was used, and its call has left the file since."""
+Explained: TypeAlias = Literal["asked", "declined", "refused", "warned"]
+_Call: TypeAlias = tuple[str, str]
 Standing: TypeAlias = Literal["undecided", "declined", "approved", "may have run"]
 
 
@@ -54,6 +53,10 @@ class LedgerView:
 
     entries: tuple[Entry, ...] = ()
     written: Collection[tuple[str, str, str]] = ()
+    proposed: Collection[CallKey] = ()
+    """The calls that Parley put into it, each with its tool as it was then offered to the model."""
+    warnings: Collection[tuple[str, str, str]] = ()
+    """What whoever decides now was told of calls (id, arguments, what) instead of having a yes taken."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -79,12 +82,44 @@ def all_proposals(transcript: Transcript) -> list[Proposal]:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """A yes that holds no more, since its tool is defined anew."""
+    """What holds no more, since a tool is defined anew: a yes, or what the model meant by a call."""
 
     digest: str
     """Of the definition that it was said of."""
-    remembered: bool
-    """Whether it was said for the tool, and not just for this call."""
+    since: Literal["approved", "remembered", "proposed"]
+    """A yes for this call, a yes for the tool, or the proposal itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What is counted once of a chat and its ledger, by call (id, arguments) or by proposal with its name."""
+
+    entries: Mapping[_Call, Sequence[Entry]]
+    settled: Counter[_Call]
+    shown: Counter[tuple[str, str, str]]
+    own: Counter[tuple[str, str, str]]
+    proposed: Mapping[_Call, Sequence[CallKey]]
+
+    def entries_of(self, call_id: str, arguments: str) -> Sequence[Entry]:
+        """The yeses for a call, in order."""
+        return self.entries.get((call_id, arguments), ())
+
+    @classmethod
+    def of(cls, proposals: Sequence[Proposal], view: LedgerView) -> _Counts:
+        """The counts of a chat with these proposals."""
+        entries = defaultdict[_Call, list[Entry]](list)
+        for entry in view.entries:
+            entries[entry.key.id, entry.key.arguments].append(entry)
+        proposed = defaultdict[_Call, list[CallKey]](list)
+        for key in view.proposed:
+            proposed[key.id, key.arguments].append(key)
+        return cls(
+            entries,
+            Counter((p.call.id, p.call.arguments) for p in proposals if p.has_run),
+            Counter(map(written_key, proposals)),
+            Counter(view.written),
+            proposed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,30 +129,46 @@ class Approvals:
     transcript: Transcript
     catalogue: Catalogue
     view: LedgerView
-    _settled: Counter[tuple[str, str, str]] = field(init=False, repr=False, compare=False)
+    _counts: _Counts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        ran = (p for p in all_proposals(self.transcript) if p.has_run)
-        object.__setattr__(self, "_settled", Counter(map(written_key, ran)))
+        object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
 
     def standing(self, proposal: Proposal) -> Standing:
         """What a proposal without a result is: its mark counts for no more than the ledger bears out."""
         if is_declined(proposal):
             return "declined"
         tool = self.catalogue.get(proposal.call.name)
-        if tool is None:
-            return "undecided"
-        states = Counter(e.state for e in self.view.entries if e.key == call_key(proposal, tool))
-        if proposal.choice in YES and states["live"]:
+        if tool is not None and proposal.choice in YES and self._is_live(call_key(proposal, tool)):
             return "approved"
-        used = sum(1 for e in self.view.entries if e.state == "used" and _same_call(e.key, proposal, tool))
-        return "may have run" if used > self._settled[written_key(proposal)] else "undecided"
+        return "may have run" if self.starts(proposal) else "undecided"
+
+    def _is_live(self, key: CallKey) -> bool:
+        return any(e.key == key for e in self._counts.entries_of(key.id, key.arguments) if e.state == "live")
+
+    def starts(self, proposal: Proposal) -> int:
+        """How often this call was started, where a result of it may be missing in the file; 0 where none is.
+
+        Known by its id and arguments alone, whatever has become of its tool since.
+        """
+        call, counts = (proposal.call.id, proposal.call.arguments), self._counts
+        states = Counter(e.state for e in counts.entries_of(*call))
+        used, closed = states["used"], states["closed"]
+        is_lost = used > counts.settled[call]
+        # A closed one has left the file with its answer: here it is back, by an undo or from elsewhere.
+        return used + closed if is_lost or closed else 0
 
     def is_own(self, proposal: Proposal) -> bool:
         """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""
         key = written_key(proposal)
-        shown = sum(1 for each in all_proposals(self.transcript) if written_key(each) == key)
-        return shown <= Counter(self.view.written)[key]
+        return self._counts.shown[key] <= self._counts.own[key]
+
+    def is_as_proposed(self, proposal: Proposal) -> bool | None:
+        """Whether its tool is what it was when the model proposed the call here; None where it did not."""
+        tool = self.catalogue.get(proposal.call.name)
+        call = (proposal.call.id, proposal.call.arguments)
+        proposed = self._counts.proposed.get(call, ())
+        return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
     def remembered(self, tool: Tool) -> dict[str, Entry]:
         """By digest of the definition: the yes of a person whose capital mark remembers this tool."""
@@ -132,16 +183,21 @@ class Approvals:
         }
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
-        """The yes that would have decided this call, were its tool still defined as it was then."""
+        """What a new definition of the tool has made void: a yes that would decide, else the proposal."""
         tool = self.catalogue.get(proposal.call.name)
         if tool is None or self.standing(proposal) != "undecided":
             return None
         if proposal.choice in YES:
             live = (e.key for e in self.view.entries if e.state == "live")
             key = next((key for key in live if _same_call(key, proposal, tool)), None)
-            return Lapse(key.digest, remembered=False) if key else None
+            return Lapse(key.digest, "approved") if key else None
         remembered = list(self.remembered(tool))
-        return Lapse(remembered[-1], True) if remembered and tool.digest not in remembered else None
+        if remembered:
+            return Lapse(remembered[-1], "remembered") if tool.digest not in remembered else None
+        if self.is_as_proposed(proposal) is False:
+            call = (proposal.call.id, proposal.call.arguments)
+            return Lapse(self._counts.proposed[call][-1].digest, "proposed")
+        return None
 
 
 def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> frozenset[str]:
@@ -162,6 +218,18 @@ def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> froze
     return frozenset(key.id for key in live if (key.id, key.arguments) not in claimed)
 
 
+def departed(transcript: Transcript, view: LedgerView) -> frozenset[str]:
+    """The ids of calls that were started and whose results are not in the file.
+
+    Models that number their calls anew in each reply give such an id to the next one, too; an undo would
+    then make the two one.
+    """
+    settled = Counter((p.call.id, p.call.arguments) for p in all_proposals(transcript) if p.has_run)
+    used = Counter((e.key.id, e.key.arguments) for e in view.entries if e.state == "used")
+    lost = {call[0] for call, count in used.items() if count > settled[call]}
+    return frozenset(lost | {e.key.id for e in view.entries if e.state == "closed"})
+
+
 def _remembers(entry: Entry) -> bool:
     """Whether a person said this yes for the tool, too: a capital from elsewhere is none."""
     return entry.choice in REMEMBERING and entry.rule in ("key", "command") and entry.state != "revoked"
@@ -171,89 +239,6 @@ def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
     """Whether an entry speaks of this call, whatever has become of the tool's definition since."""
     call = proposal.call
     return (key.id, key.server, key.tool, key.arguments) == (call.id, tool.server, tool.name, call.arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A `server/tool` glob, with regular expressions that whole argument values must match."""
-
-    tool: str
-    args: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """As it is set."""
-        return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
-
-    def allows(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
-        server, slash, name = self.tool.partition("/")
-        if slash:  # part by part: a tool with a slash in its name passes for none of another server
-            is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
-        else:
-            is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
-        return is_named and self._fit(arguments, _surely_fits)
-
-    def forbids(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern may cover a call: an expression that is broken covers all."""
-        name = f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name
-        return fnmatchcase(name, self.tool) and self._fit(arguments, _may_fit)
-
-    def _fit(self, arguments: str, fits: Callable[[str, Any], bool]) -> bool:
-        if not self.args:
-            return True
-        try:
-            values = decode_arguments(arguments)
-        except ValueError:
-            return False
-        return all(fits(expression, values.get(name)) for name, expression in self.args.items())
-
-
-def _surely_fits(expression: str, value: Any) -> bool:
-    try:
-        return isinstance(value, str) and re.fullmatch(expression, value) is not None
-    except re.error:
-        return False
-
-
-def _may_fit(expression: str, value: Any) -> bool:
-    """Text as it is, over all its lines; anything else as its JSON, or by what is in it."""
-    try:
-        return any(re.fullmatch(expression, text, re.DOTALL) for text in _texts_of(value))
-    except re.error:
-        return True
-
-
-def _texts_of(value: Any) -> Iterator[str]:
-    """The texts that a value may be taken for."""
-    yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    match value:
-        case float() if value.is_integer():
-            yield str(int(value))
-        case list():
-            yield from (text for each in value for text in _texts_of(each))
-        case dict():
-            yield from (text for each in value.values() for text in _texts_of(each))
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What is decided without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
-
-    auto: tuple[Pattern, ...] = ()
-    deny: tuple[Pattern, ...] = ()
-    auto_read_only: bool = False
-
-    def denied(self, tool: Tool, arguments: str) -> Pattern | None:
-        """The pattern that forbids this call, None if none does."""
-        return next((p for p in self.deny if p.forbids(tool, arguments)), None)
-
-    def allowed(self, tool: Tool, arguments: str) -> str | None:
-        """Why this call needs no asking, None if it does."""
-        if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
-            return f"approval.auto has {pattern}"
-        if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
-            return f"{tool.server} is trusted and says that {tool.name} only reads"
-        return None
 
 
 @dataclass(frozen=True, slots=True)

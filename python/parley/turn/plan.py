@@ -14,8 +14,9 @@ from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, T
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
 from parley.turn import limits as lim
-from parley.turn.approval import Approvals, Decision, LedgerView, Rules, decide, is_declined
+from parley.turn.approval import Approvals, Decision, LedgerView, decide, is_declined
 from parley.turn.limits import Limits
+from parley.turn.rules import Rules
 from parley.turn.safety import blocked_by
 
 DECLINED = "The user declined this call."

@@ -7,20 +7,21 @@ goes, and Lua how things are drawn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from parley import engine
 from parley.chat.front_matter import trouble
-from parley.chat.transcript import Choice, Transcript
+from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.observed import CountedModel, RememberedTools
 from parley.drivers.nvim.pages import write_page
 from parley.drivers.nvim.reread import reread
+from parley.drivers.nvim.sightings import Sightings
 from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
@@ -47,8 +48,7 @@ class Chat:
         self.folder = Path.cwd()
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
-        self._shown: Catalogue | None = None
-        """The tools as they are drawn beside what waits."""
+        self._sightings = Sightings()
         self.usage = Tokens()
         self.seen: Seen = UNSEEN
         """The text as it was last looked at."""
@@ -105,17 +105,22 @@ class Chat:
         """The user agrees to the agent that the file asks for."""
         self.home.confirm(self.seen[1].transcript, self.path)
 
-    def choose(self, handle: int, key: Choice, rule: Rule, reason: str) -> None:
-        """Decide on what waits at a handle; when nothing waits any more, the turn goes on."""
+    def choose(self, handle: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]) -> None:
+        """Decide on what waits at a handle; when nothing waits any more, the turn goes on.
+
+        `seen` are the numbers of what was on the screen before.
+        """
+        shown = self._sightings.of(seen)
 
         async def work(turn: Turn) -> engine.End:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
             await self.trusting.settle(self.home)
             line = await self._line_of_choice(turn, rule)
-            made = await engine.choose(turn.ports, self.resolve, line, key, rule, reason, self._shown)
+            made = await engine.choose(turn.ports, self.resolve, line, key, rule, reason, shown)
             self.editor.message(made.message)
             if not made.decided:
+                turn.doubts = made.doubts
                 return engine.End("waiting")
             return await engine.run_turn(turn.ports, self.resolve)
 
@@ -184,11 +189,16 @@ class Chat:
     async def draw(self) -> Sight:
         """Draw what is found in the text that was last looked at."""
         tick, shot = self.seen
-        self._shown = self.catalogue
         self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
-        sight = Sight(shot.transcript, self.catalogue, self.home.ledger(self.path).view())
-        await self.editor.ask("draw", self.buf, tick, found(sight))
+        known = self.catalogue or self.home.hub.known()
+        sight = Sight(shot.transcript, known, self.home.ledger(self.path).view())
+        drawn = {**found(sight), "sightings": self._sightings.draw(sight)}
+        await self.editor.ask("draw", self.buf, tick, drawn)
         return sight
+
+    def number(self, sight: Sight, call: Proposal) -> int:
+        """The number under which a call is drawn."""
+        return self._sightings.number(sight.sighting(call))
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done; "" when nothing is."""

@@ -161,14 +161,14 @@ class Plugin:
         self._chat(buf, name).confirm()
 
     def _on_choose(
-        self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str
+        self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str, seen: list[int]
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
-        chat.choose(handle, key, rule, reason)
+        chat.choose(handle, key, rule, reason, seen)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.questions.answered(id, value)

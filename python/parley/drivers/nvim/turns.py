@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley import engine
+from parley.chat.transcript import Proposal
 from parley.drivers.nvim.document import BufferDocument
 from parley.drivers.nvim.view import Sight
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
+from parley.turn.doubts import Doubt
+from parley.turn.plan import waiting
 
 if TYPE_CHECKING:
     from parley.drivers.nvim.chats import Chat
@@ -32,6 +35,8 @@ class Turn:
         self._task: asyncio.Task[Any] | None = None
         self._why: UserCancelled | GoneError | None = None
         self.ending = False
+        self.doubts: tuple[Doubt, ...] = ()
+        """Why a yes was not taken."""
         self.shown = False
         """Whether what is drawn is what the turn has left."""
 
@@ -86,8 +91,19 @@ class Turn:
         shot = await self.document.read()
         chat.seen = self.document.seen
         sight = await chat.draw()
-        await chat.editor.ask("finish", self.handle, _goes_on(end, shot, sight))
+        goes_on = self._doubted(shot, sight) if self.doubts else _goes_on(end, shot, sight)
+        await chat.editor.ask("finish", self.handle, goes_on)
         self.shown = True
+
+    def _doubted(self, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:
+        """Where the user looks before the next yes: at the calls in doubt, as they are drawn now."""
+        doubted = [doubt.proposal for doubt in self.doubts]
+        calls = [c for c in waiting(shot.answer) if isinstance(c, Proposal) and c in doubted]
+        if not calls:
+            return None
+        first, last = calls[0], calls[-1]
+        number = self.chat.number(sight, first)
+        return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sighting": number}
 
     # --- The engine's audience ---
 

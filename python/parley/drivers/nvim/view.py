@@ -18,14 +18,20 @@ from parley.drivers.nvim.summary import Chunks, decoded_arguments, shown, summar
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
-from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, all_proposals, is_declined
+from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.turn.choice import open_calls
+from parley.turn.doubts import Sighting, sighting
+from parley.turn.reasons import caution
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 REFUSE = "yn/yN to refuse"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
-MAY_HAVE_RUN = "may have run already: its result is not in the file. Decide anew"
-CHANGED = "the definition of {} changed since you {}: K shows what"
+CHANGED = "the definition of {} changed since {}: K shows what"
+_SINCE = {
+    "approved": "you approved this call",
+    "remembered": "you remembered it",
+    "proposed": "the model made this call",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +41,18 @@ class Sight:
     transcript: Transcript
     catalogue: Catalogue | None
     ledger: LedgerView
-    _approvals: Approvals | None = field(init=False, repr=False, compare=False)
-    """Of all calls, since it counts what has run."""
+    approvals: Approvals = field(init=False, repr=False, compare=False)
+    """Of all calls, since it counts what has run; without any tool as long as none is known."""
 
     def __post_init__(self) -> None:
-        known = self.catalogue
-        approvals = None if known is None else Approvals(self.transcript, known, self.ledger)
-        object.__setattr__(self, "_approvals", approvals)
+        approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
+        object.__setattr__(self, "approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
         """What a call without result is."""
         if isinstance(call, Broken):
             return "declined" if call.choice in ("yn", "yN") else "undecided"
-        if self._approvals is not None:
-            return self._approvals.standing(call)
-        return self._guess(call)
+        return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
         """Without the tools' definitions: by id and arguments alone. For the eye, never for running."""
@@ -62,16 +65,15 @@ class Sight:
         ]
         if call.choice in YES and any(e.state == "live" for e in same):
             return "approved"
-        used = sum(1 for e in same if e.state == "used")
-        ran = (p.call for p in all_proposals(self.transcript) if p.has_run)
-        settled = sum(1 for c in ran if (c.id, c.arguments) == (call.call.id, call.call.arguments))
-        return "may have run" if used > settled else "undecided"
+        return "may have run" if self.approvals.starts(call) else "undecided"
 
     def lapsed(self, call: Proposal | Broken) -> Lapse | None:
         """The yes that a changed definition has made void."""
-        if isinstance(call, Broken) or self._approvals is None:
-            return None
-        return self._approvals.lapsed(call)
+        return None if isinstance(call, Broken) else self.approvals.lapsed(call)
+
+    def sighting(self, call: Proposal) -> Sighting:
+        """What somebody sees of a call when it is drawn."""
+        return sighting(call, self.approvals)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
         """The exchanges in which calls wait for a choice, with these calls."""
@@ -124,10 +126,10 @@ def _approval(sight: Sight, call: Proposal | Broken) -> Problem | None:
     if invalid := check_arguments(call.call.arguments, tool.input_schema if tool else {}):
         return Problem(call.span.start, 0, "error", f"this call cannot run: {invalid}")
     if sight.standing(call) == "may have run":
-        return Problem(call.span.start, 0, "warning", f"this call {MAY_HAVE_RUN}")
+        return Problem(call.span.start, 0, "warning", caution(call, sight.approvals))
     if lapse := sight.lapsed(call):
         name = f"{tool.server}/{tool.name}" if tool else call.call.name
-        message = CHANGED.format(shown(name), "remembered it" if lapse.remembered else "approved this call")
+        message = CHANGED.format(shown(name), _SINCE[lapse.since])
         return Problem(call.span.start, 0, "warning", message)
     if call.choice in YES:
         return Problem(call.span.start, 0, "warning", f"this call {NOT_HERE.format(call.choice)}")

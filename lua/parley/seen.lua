@@ -1,0 +1,93 @@
+--- Which of the tool calls that wait have been on the screen, with all that is drawn of them: a key decides
+--- on those only. What is drawn has a number, which is the host's; one that is drawn otherwise has another.
+local M = {}
+
+local api = vim.api
+local H = { seen = {} }
+
+--- Take note of what is on the screen now.
+---@param buf integer
+function M.look(buf)
+  for _, call in ipairs(require("parley.view").drawn(buf)) do
+    if not H.has(buf, call.sighting) and H.is_on_screen(buf, call) then
+      M.mark(buf, call.sighting)
+    end
+  end
+end
+
+--- The same once it is drawn, if there is anything to look for.
+function M.look_soon(buf)
+  local function is_new(call)
+    return not H.has(buf, call.sighting)
+  end
+  if not vim.iter(require("parley.view").drawn(buf)):any(is_new) then
+    return
+  end
+  vim.schedule(function()
+    if api.nvim_buf_is_loaded(buf) then
+      vim.cmd.redraw()
+      M.look(buf)
+    end
+  end)
+end
+
+--- The user was brought to it, even if the window is too small for all of it.
+---@param sighting integer
+function M.mark(buf, sighting)
+  H.seen[buf] = H.seen[buf] or {}
+  H.seen[buf][sighting] = true
+end
+
+--- The numbers of what has been on the screen, of that which is drawn now.
+---@return integer[]
+function M.numbers(buf)
+  M.look(buf)
+  local numbers = {}
+  for _, call in ipairs(require("parley.view").drawn(buf)) do
+    if H.has(buf, call.sighting) then
+      table.insert(numbers, call.sighting)
+    end
+  end
+  return numbers
+end
+
+function M.forget(buf)
+  H.seen[buf] = nil
+end
+
+function H.has(buf, sighting)
+  return H.seen[buf] ~= nil and H.seen[buf][sighting] == true
+end
+
+function H.is_on_screen(buf, call)
+  local here = api.nvim_get_current_tabpage()
+  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+    return api.nvim_win_get_tabpage(win) == here and H.is_in_window(win, call)
+  end)
+end
+
+--- Whether a line is in a window, not folded, with what is drawn below it, or before it.
+function H.is_in_window(win, call)
+  local info = vim.fn.getwininfo(win)[1]
+  local top = info.topline - 1
+  if call.row < top or call.row >= info.botline then
+    return false
+  end
+  local view, folded = unpack(api.nvim_win_call(win, function()
+    return { vim.fn.winsaveview(), vim.fn.foldclosed(call.row + 1) ~= -1 }
+  end))
+  local width = math.max(info.width - info.textoff, 1)
+  local hidden = math.floor(view.skipcol / width)
+  local function height(last)
+    return last < top and 0 or api.nvim_win_text_height(win, { start_row = top, end_row = last }).all
+  end
+  if folded then
+    return false
+  elseif call.before > 0 then
+    local is_at_start = call.row > top or hidden == 0
+    return is_at_start and height(call.row - 1) - hidden + math.ceil(call.before / width) <= info.height
+  end
+  return height(call.row) - hidden + call.below <= info.height
+end
+
+return M

@@ -1,0 +1,40 @@
+"""Which calls the user has seen: what is drawn has numbers, and a key brings those that were on the screen.
+
+Lua knows what was on the screen; what was drawn under a number is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from parley.chat.transcript import Proposal
+from parley.drivers.nvim.view import Sight
+from parley.turn.doubts import Sighting
+
+
+class Sightings:
+    """What is drawn in one chat. What is drawn again as it was keeps its number; any other gets a new one."""
+
+    def __init__(self) -> None:
+        self._numbers = dict[Sighting, int]()
+        self._last = 0
+
+    def draw(self, sight: Sight) -> list[int]:
+        """A number for each call that waits, in the order in which they are drawn; 0 for what is no call."""
+        calls = [call for _, waiting in sight.waiting() for call in waiting]
+        before, self._numbers = self._numbers, {}
+        return [self._number(sight.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
+
+    def of(self, numbers: Collection[int]) -> frozenset[Sighting]:
+        """What was seen, of that which is still drawn."""
+        return frozenset(sighting for sighting, number in self._numbers.items() if number in numbers)
+
+    def number(self, sighting: Sighting) -> int:
+        """The number of what is drawn; 0 if it is not."""
+        return self._numbers.get(sighting, 0)
+
+    def _number(self, sighting: Sighting, before: dict[Sighting, int]) -> int:
+        if sighting not in self._numbers:
+            self._last += sighting not in before
+            self._numbers[sighting] = before.get(sighting, self._last)
+        return self._numbers[sighting]

@@ -1,0 +1,96 @@
+"""What a person has to be told before a yes of theirs counts: what is decided is what was shown. Pure.
+
+A call that was started before, whose yes would run it again; a tool that is another one than was shown; a
+call that was not on the screen. The first yes only says so; the next one, given after that, decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from parley.chat.transcript import Proposal
+from parley.text import legible
+from parley.turn.approval import Approvals, written_key
+
+Kind: TypeAlias = Literal["started", "redefined", "unseen"]
+
+_SAYS: dict[Kind, str] = {
+    "started": "{} may have run already: its result is not in this text. {} again runs it once more",
+    "redefined": "the tool of {} is not the one that was shown: look at it, then press {} again",
+    "unseen": "{} was not on the screen as it is now: look at it, then press {} again",
+}
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A call as it is drawn for the person who decides."""
+
+    call: tuple[str, str, str]
+    digest: str = ""
+    """Of its tool's definition; "" where that was not known."""
+    starts: int = 0
+    """How often it was started without a result in the file."""
+    has_warning: bool = False
+    """Whether it says that one more yes runs it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a yes for a call does not count yet."""
+
+    proposal: Proposal
+    kind: Kind
+    warning: tuple[str, str, str] | None = None
+    """To be kept, so that the next yes counts: the call (id, arguments), and what was said of it."""
+
+
+def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
+    """The call as it stands."""
+    tool = approvals.catalogue.get(proposal.call.name)
+    starts = approvals.starts(proposal)
+    return Sighting(
+        written_key(proposal),
+        tool.digest if tool else "",
+        starts,
+        starts > 0 and _start_warning(proposal, starts) in approvals.view.warnings,
+    )
+
+
+def doubts(
+    proposals: Sequence[Proposal], approvals: Approvals, shown: Collection[Sighting] | None
+) -> list[Doubt]:
+    """What stands between a yes and these calls; `shown` is None where nothing is drawn, as in the shell."""
+    return [doubt for p in proposals if (doubt := _doubt(p, approvals, shown)) is not None]
+
+
+def message(found: Sequence[Doubt], key: str) -> str:
+    """The doubts in words, the gravest first."""
+    first = next(d for kind in _SAYS for d in found if d.kind == kind)
+    others = len({id(d.proposal) for d in found}) - 1
+    call = legible(f"{first.proposal.call.name} {first.proposal.call.arguments}")
+    named = call if len(call) <= _MOST_SHOWN else call[: _MOST_SHOWN - 1] + "…"
+    said = _SAYS[first.kind].format(named, key)
+    return f"{said} ({others} more to look at)" if others else said
+
+
+def _doubt(proposal: Proposal, approvals: Approvals, shown: Collection[Sighting] | None) -> Doubt | None:
+    if approvals.standing(proposal) == "approved":
+        return None  # it has a yes that was taken, for this very call
+    now = sighting(proposal, approvals)
+    if now.starts and not now.has_warning:
+        return Doubt(proposal, "started", _start_warning(proposal, now.starts))
+    if shown is None:
+        warning = (proposal.call.id, proposal.call.arguments, f"defined {now.digest}")
+        is_other = approvals.is_as_proposed(proposal) is False and warning not in approvals.view.warnings
+        return Doubt(proposal, "redefined", warning) if is_other else None
+    if now in shown or (approvals.is_as_proposed(proposal) and replace(now, digest="") in shown):
+        return None
+    same = any(replace(each, digest=now.digest) == now for each in shown)
+    return Doubt(proposal, "redefined" if same else "unseen")
+
+
+def _start_warning(proposal: Proposal, starts: int) -> tuple[str, str, str]:
+    return proposal.call.id, proposal.call.arguments, f"started {starts}"

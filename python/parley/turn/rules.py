@@ -1,0 +1,96 @@
+"""What the settings decide on a call without asking: patterns for tools and their arguments. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from parley.tools.catalogue import Tool
+from parley.tools.schema import decode_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A `server/tool` glob, with regular expressions that whole argument values must match."""
+
+    tool: str
+    args: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """As it is set."""
+        return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
+
+    def allows(self, tool: Tool, arguments: str) -> bool:
+        """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
+        server, slash, name = self.tool.partition("/")
+        if slash:  # part by part: a tool with a slash in its name passes for none of another server
+            is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
+        else:
+            is_named = tool.trusted and fnmatchcase(tool.name, self.tool)
+        return is_named and self._fit(arguments, _surely_fits)
+
+    def forbids(self, tool: Tool, arguments: str) -> bool:
+        """Whether the pattern may cover a call: an expression that is broken covers all."""
+        name = f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name
+        return fnmatchcase(name, self.tool) and self._fit(arguments, _may_fit)
+
+    def _fit(self, arguments: str, fits: Callable[[str, Any], bool]) -> bool:
+        if not self.args:
+            return True
+        try:
+            values = decode_arguments(arguments)
+        except ValueError:
+            return False
+        return all(fits(expression, values.get(name)) for name, expression in self.args.items())
+
+
+def _surely_fits(expression: str, value: Any) -> bool:
+    try:
+        return isinstance(value, str) and re.fullmatch(expression, value) is not None
+    except re.error:
+        return False
+
+
+def _may_fit(expression: str, value: Any) -> bool:
+    """Text as it is, over all its lines; anything else as its JSON, or by what is in it."""
+    try:
+        return any(re.fullmatch(expression, text, re.DOTALL) for text in _texts_of(value))
+    except re.error:
+        return True
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    """The texts that a value may be taken for."""
+    yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    match value:
+        case float() if value.is_integer():
+            yield str(int(value))
+        case list():
+            yield from (text for each in value for text in _texts_of(each))
+        case dict():
+            yield from (text for each in value.values() for text in _texts_of(each))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is decided without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
+
+    auto: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    auto_read_only: bool = False
+
+    def denied(self, tool: Tool, arguments: str) -> Pattern | None:
+        """The pattern that forbids this call, None if none does."""
+        return next((p for p in self.deny if p.forbids(tool, arguments)), None)
+
+    def allowed(self, tool: Tool, arguments: str) -> str | None:
+        """Why this call needs no asking, None if it does."""
+        if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
+            return f"approval.auto has {pattern}"
+        if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:
+            return f"{tool.server} is trusted and says that {tool.name} only reads"
+        return None

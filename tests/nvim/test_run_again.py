@@ -1,0 +1,123 @@
+"""A yes for a call that may have run already says so first: in a second Neovim, in the shell, after an undo.
+
+Every case counts the calls at a real server over stdio.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
+from nvim.harness import Child, child
+
+SAYS = "may have run already"
+
+
+def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of Parley's."""
+    command = [sys.executable, "-m", "parley", *arguments]
+    return subprocess.run(command, env=environ(home), capture_output=True, text=True, timeout=60, check=False)
+
+
+def ask(nvim: Child) -> None:
+    """Have the model make its call."""
+    nvim.command("ParleyRespond")
+    until(nvim, lambda: waits(nvim), "the choice")
+
+
+def say_yes(nvim: Child, how: str) -> None:
+    nvim.keys("ya" if how == "key" else ":ParleyApprove ya<CR>")
+
+
+def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
+    """A yes only says that the call may have run; the next one, after that, runs it."""
+    nvim.command("messages clear")
+    say_yes(nvim, how)
+    until(nvim, lambda: SAYS in nvim.messages(), "the message")
+    until(nvim, lambda: any("One more yes" in said for said in problems(nvim)), "the problem")
+    until(nvim, lambda: waits(nvim), "the choice")
+    assert chat.calls() == calls
+    say_yes(nvim, how)
+    until(nvim, lambda: is_complete(nvim), "the answer")
+    assert chat.calls() == calls + 1
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("how", ["key", "command"])
+def test_a_second_neovim_with_the_old_text_is_told_that_the_call_ran(tmp_path: Path, how: str) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    with child(tmp_path) as one, child(tmp_path) as other:
+        opened(one, chat)
+        ask(one)
+        opened(other, chat)
+        until(other, lambda: waits(other), "the choice")
+        one.keys("ya")
+        until(one, lambda: is_complete(one), "the answer")
+        assert not [said for said in problems(other) if SAYS in said]
+        is_told(other, how, chat, 1)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("how", ["key", "command"])
+def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_ran(
+    tmp_path: Path, how: str
+) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    with child(tmp_path) as nvim:
+        opened(nvim, chat)
+        ask(nvim)
+        asked = nvim.text()
+        nvim.keys("ya")
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        nvim.command("1")
+        nvim.command("ParleyRespond!")
+        until(nvim, lambda: waits(nvim) and nvim.text() != asked, "the new answer")
+        undo_to(nvim, asked)
+        until(nvim, lambda: any(SAYS in said for said in problems(nvim)), "the problem")
+        is_told(nvim, how, chat, 1)
+
+
+def undo_to(nvim: Child, text: str) -> None:
+    """Undo until the buffer holds a text again."""
+    for _ in range(20):
+        if nvim.text() == text:
+            return
+        nvim.command("silent undo")
+    raise AssertionError(nvim.report())
+
+
+@pytest.mark.timeout(180)
+def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    file = str(chat.path)
+    assert shell(tmp_path, "respond", file).returncode == 3
+    assert SAYS not in shell(tmp_path, "check", file).stdout
+    with child(tmp_path) as nvim:
+        opened(nvim, chat)
+        nvim.command("set readonly")  # a chat that is not written by itself
+        until(nvim, lambda: waits(nvim), "the choice")
+        nvim.keys("ya")
+        until(nvim, lambda: is_complete(nvim), "the answer")
+    assert chat.calls() == 1
+    asked = chat.path.read_text(encoding="utf-8")
+    assert "\U0001f6e0" not in asked
+    assert f": warning: this call {SAYS}" in shell(tmp_path, "check", file).stdout
+    assert f"this call {SAYS}" in shell(tmp_path, "respond", file).stdout
+    told = shell(tmp_path, "respond", file, "--choose", "ya", "--choose", "ya")
+    assert (told.returncode, chat.calls()) == (3, 1)
+    assert f"{SAYS}: its result is not in this text. ya again runs it once more" in told.stderr
+    assert "One more yes runs it once more" in shell(tmp_path, "check", file).stdout
+    assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
+    assert chat.calls() == 2
+    chat.path.write_text(asked, encoding="utf-8")
+    assert shell(tmp_path, "respond", file, "--choose", "yA").returncode == 3
+    assert chat.calls() == 2
+    said = shell(tmp_path, "log", file).stdout
+    assert "warned" in said
