@@ -154,14 +154,26 @@ def content(path: Path) -> bytes:
         raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
+def opening(path: Path, size: int) -> bytes:
+    """The first bytes of a regular file, however large. Raises ParleyError."""
+    try:
+        return _start(path, size)
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
 def _content(path: Path) -> bytes:
-    _regular(path, path.stat())  # before it is opened, which alone moves some devices
-    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
-        _regular(path, os.fstat(file.fileno()))
-        written = file.read(MOST_BYTES + 1)
+    written = _start(path, MOST_BYTES + 1)
     if len(written) > MOST_BYTES:
         raise too_large(path)
     return written
+
+
+def _start(path: Path, size: int) -> bytes:
+    _regular(path, path.stat())  # before it is opened, which alone moves some devices
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        _regular(path, os.fstat(file.fileno()))
+        return file.read(size)
 
 
 def _regular(path: Path, found: os.stat_result) -> None:
@@ -169,8 +181,6 @@ def _regular(path: Path, found: os.stat_result) -> None:
         raise ParleyError(f"cannot read {path}: Is a directory")
     if not stat.S_ISREG(found.st_mode):
         raise ParleyError(f"cannot read {path}: it is a pipe or a device, and a chat is a file")
-    if found.st_size > MOST_BYTES:
-        raise too_large(path)
 
 
 def too_large(what: object) -> ParleyError:

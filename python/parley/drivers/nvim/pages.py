@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import shlex
+import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
+from parley.drivers.files import opening
 from parley.drivers.nvim.summary import shown
 from parley.errors import ParleyError
 from parley.export import html_page
@@ -90,8 +93,13 @@ def _time(at: float) -> str:
 
 
 def chats_in(folder: Path) -> list[dict[str, str]]:
-    """The chats of a folder, newest first, each with its topic; those that ask nothing are left out."""
-    dated = sorted(((path.stat().st_mtime, path) for path in folder.glob("*.md")), reverse=True)
+    """The chats of a folder, newest first, each with its topic; those that ask nothing are left out.
+
+    So is what is no file; of a file that cannot be read, that is its topic.
+    """
+    dated = sorted(
+        ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path))), reverse=True
+    )
     return [
         {"path": str(path), "topic": topic, "when": _time(changed)[:-3]}
         for changed, path in dated
@@ -99,9 +107,19 @@ def chats_in(folder: Path) -> list[dict[str, str]]:
     ]
 
 
+def _changed(path: Path) -> float | None:
+    """When a regular file changed; None for what is none, or gone meanwhile."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_mtime if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
 def _topic_of(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(_HEAD).decode("utf-8", "replace")
+    try:
+        head = opening(path, _HEAD).decode("utf-8", "replace")
+    except ParleyError as error:
+        return shown(str(error))
     return shown(topic(parse(head))[:_TOPIC])
 
 
