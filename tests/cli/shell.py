@@ -174,7 +174,7 @@ CLEAR = "\r\x1b[K"
 
 def raw(written: str) -> str:
     """What in a terminal's text could command it, hide, or turn the text around; "" where nothing could."""
-    said = re.sub("[\u2000-\u2bff\U0001f000-\U0001faff]\ufe0f", "", written.replace(CLEAR, ""))
+    said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", written.replace(CLEAR, ""))
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 
