@@ -1,5 +1,9 @@
 -- Run by lazy.nvim after an install or update, when the plugin is not loaded yet.
 local root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+local version = dofile(root .. "/lua/parley/version.lua")
+if not version.is_enough() then
+  error(version.problem(), 0)
+end
 local install = dofile(root .. "/lua/parley/install.lua")
 
 local said, ended = {}, nil

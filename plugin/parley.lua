@@ -1,5 +1,5 @@
 -- Commands, <Plug> maps and one autocommand; whatever they need is loaded when they are first used.
-if vim.g.loaded_parley or not vim.uv then -- Neovim before 0.10
+if vim.g.loaded_parley then
   return
 end
 vim.g.loaded_parley = true
@@ -19,6 +19,12 @@ local commands = {
   Export = { nargs = "?", bang = true, complete = "file" },
   Install = { bang = true },
 }
+if vim.fn.has("nvim-0.10") == 0 then
+  for name in pairs(commands) do
+    vim.cmd(("command! -bang -nargs=* Parley%s lua require('parley.version').complain()"):format(name))
+  end
+  return
+end
 for name, opts in pairs(commands) do
   if opts.complete == true then
     opts.complete = function(lead, line)

@@ -5,6 +5,11 @@ local H = {}
 local health = vim.health
 
 function M.check()
+  local version = require("parley.version")
+  if not version.is_enough() then
+    local report = health and health.report_error or require("health").report_error -- as it was before 0.10
+    return report(version.problem())
+  end
   H.editor()
   if H.environment() and H.host() then
     for _, line in ipairs(H.said) do
@@ -21,11 +26,7 @@ end
 
 function H.editor()
   health.start("parley: Neovim")
-  if vim.fn.has("nvim-0.10") == 1 then
-    health.ok("Neovim " .. tostring(vim.version()))
-  else
-    health.error("Neovim is older than 0.10", "Install a newer one")
-  end
+  health.ok("Neovim " .. tostring(vim.version()))
   local ok, parser = pcall(vim.treesitter.language.add, "markdown")
   if ok and parser then
     health.ok("the Treesitter parser for Markdown is there")
@@ -55,12 +56,13 @@ function H.environment()
   end
   local python = install.python()
   if not python then
-    health.error("there is no Python environment yet: " .. install.dir(), "Run :ParleyInstall")
+    local _, why = install.commands()
+    health.error(why or ("there is no Python environment yet: " .. install.dir()), "Run :ParleyInstall")
     return false
   end
-  local ran = H.run({ python, "-I", "-c", "import pynvim, sys; print(sys.version.split()[0])" })
+  local ran = H.run({ python, "-I", "-c", install.probe("pynvim") })
   if ran.code ~= 0 then
-    health.error(("%s cannot import pynvim: %s"):format(python, vim.trim(ran.stderr or "")), {
+    health.error(install.flaw(python, ran), {
       vim.g.parley_python
           and "vim.g.parley_python names it: install Parley’s requirements there, or unset it"
         or "Run :ParleyInstall! to make the environment anew",

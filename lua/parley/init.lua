@@ -1,5 +1,9 @@
 --- Parley: a plain Markdown file is the conversation with a language model.
 --- The public functions; each is also a command. All but `setup` act on the current buffer.
+if vim.fn.has("nvim-0.10") == 0 then
+  return require("parley.version").module()
+end
+
 local M = {}
 
 --- Settings, as a table; see |parley-settings|. May be called again, and need not be called at all.

@@ -123,24 +123,46 @@ function M.commands()
       vim.list_extend(install, locked),
     }
   end
-  local python = H.find_python()
+  local python, flaw = H.find_python()
   if not python then
-    return nil,
-      ("Parley needs Python %d.%d or newer: install it (Debian: apt install python3 python3-venv; "):format(
-        unpack(H.least)
-      ) .. "macOS: brew install python), or install uv, then :ParleyInstall"
+    local advice = "install it (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
+      .. "then :ParleyInstall"
+    return nil, ("Parley needs Python %d.%d or newer; %s: "):format(H.least[1], H.least[2], flaw) .. advice
   end
   local pip = { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
   return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
 end
 
---- The first Python that is new enough.
----@return string?
+--- The first Python that is new enough; nil and what the first one lacks where none is.
+---@return string?, string?
 function H.find_python()
-  local check = ("import sys, venv, ensurepip; sys.exit(sys.version_info < (%d, %d))"):format(unpack(H.least))
-  return vim.iter(H.candidates):map(M.program):find(function(path)
-    return vim.system({ path, "-I", "-c", check }, H.options()):wait(5000).code == 0
-  end)
+  local flaw
+  for _, path in ipairs(vim.iter(H.candidates):map(M.program):totable()) do
+    local ran = vim.system({ path, "-I", "-c", M.probe("venv", "ensurepip") }, H.options()):wait(5000)
+    if ran.code == 0 then
+      return path
+    end
+    flaw = flaw or M.flaw(path, ran)
+  end
+  return nil, flaw or "there is none here"
+end
+
+--- What a Python is asked, of any version: it prints its own, and fails if that is too old or a module is not
+--- there.
+---@param ... string the modules
+function M.probe(...)
+  local least = ("%d, %d"):format(unpack(H.least))
+  local code = "import sys; print(sys.version.split()[0]); "
+    .. ("sys.exit('too old') if sys.version_info < (%s) else 0; "):format(least)
+  return code .. "import " .. table.concat({ ... }, ", ")
+end
+
+--- What is wrong with a Python that failed when it was asked.
+function M.flaw(path, ran)
+  local version = vim.trim(ran.stdout or "")
+  local reason = H.reason(ran.stderr or "")
+  return version == "" and ("%s cannot be run: %s"):format(path, reason)
+    or ("%s is Python %s: %s"):format(path, version, reason)
 end
 
 --- The user's own file of settings for uv, else that of the machine: uv would also take one of a project.

@@ -10,9 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+LEAST = (3, 11)
+"""What `pyproject.toml` requires; an older Python gets as far as to say so."""
+
 
 def main() -> None:
     """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of `:qa`."""
+    if sys.version_info < LEAST:
+        own, least = (".".join(map(str, each)) for each in (sys.version_info[:3], LEAST))
+        sys.exit(f"Parley needs Python {least} or newer, and {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
