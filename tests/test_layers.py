@@ -11,10 +11,11 @@ import pytest
 ROOT = Path(__file__).parent.parent / "python"
 MODULES = sorted((ROOT / "parley").rglob("*.py"))
 
-GROUND = {"text"}
+GROUND = {"text", "addresses"}
 """What knows nothing of Parley, and may be known by all."""
 BELOW: dict[str, set[str]] = {
     "text": set(),
+    "addresses": set(),
     "errors": set(),
     "chat": set(),
     "tools": {"errors"},

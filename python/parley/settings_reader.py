@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from parley.addresses import flaw
 from parley.models.ask import ThinkingSettings
 from parley.settings import PROVIDERS, Agent, CallLimits, Key, Settings
 from parley.text import one_line
@@ -33,6 +34,7 @@ def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     sound = tuple(a for n, a in numbered if reader.is_sound(settings, a, f"agents[{n}]"))
     settings = replace(settings, agents=sound)
     reader.check_patterns(settings)
+    reader.check_addresses(settings)
     settings = reader.without_reserved(settings)
     if settings.agent and settings.named_agent(settings.agent) is None:
         reader.wrong("agent", "the name of an agent", settings.agent, [a.name for a in settings.all_agents()])
@@ -174,6 +176,14 @@ class _Reader:
             for number, pattern in enumerate(patterns, 1):
                 for key, text in pattern.args.items():
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)
+
+    def check_addresses(self, settings: Settings) -> None:
+        """Report addresses that are none; they stay, for what stands in for them would be another's."""
+        addresses = {f"providers.{n}.base_url": each.base_url for n, each in settings.providers.items()}
+        addresses |= {f"mcp.servers.{n}.url": each.url for n, each in settings.mcp.servers.items()}
+        for path, url in addresses.items():
+            if url is not None and "${" not in url and (why := flaw(url)):
+                self.problems.append(f"parley: {path}: {why}")
 
     def without_reserved(self, settings: Settings) -> Settings:
         """Report a server that takes the name of the built-in one, and leave it out."""

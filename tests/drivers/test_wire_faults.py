@@ -254,7 +254,7 @@ async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("/nowhere/pass",), "/nowhere/pass: FileNotFoundError"),
+        (("/nowhere/pass",), "/nowhere/pass: there is no such program"),
         (("false",), "false printed no key"),
         (("true",), "true printed no key"),
         (("sh", "-c", "echo secret-word; exit 1"), "sh printed no key"),

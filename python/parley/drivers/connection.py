@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parley.addresses import flaw
 from parley.drivers import lines
 from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
@@ -138,6 +139,9 @@ async def _http(
     from mcp.client.streamable_http import streamable_http_client
 
     from parley.drivers import bodies  # which takes httpx2 with it
+
+    if why := flaw(settings.url or ""):
+        raise ServerError(f"mcp.servers.{settings.name}.url: {why}")
 
     async def note(response: httpx2.Response) -> None:
         if response.is_error:  # the SDK does not say which status it was

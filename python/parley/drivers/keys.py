@@ -40,7 +40,7 @@ async def printed(command: Sequence[str], environ: Mapping[str, str]) -> str:
     """The key that a command prints, which starts in Parley's own folder. Raises SilentError for none."""
     path = program(command[0])
     if path is None:
-        raise SilentError(f"{command[0]}: no program of the PATH, and no whole path of one")
+        raise SilentError(f"{command[0]}: there is no such program, by its whole path or on the PATH")
     try:
         process = await asyncio.create_subprocess_exec(
             path,

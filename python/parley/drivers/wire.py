@@ -16,6 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from parley.drivers import clients
 from parley.drivers.clock import Clock
 from parley.drivers.failures import (
     LONGEST_WAIT_S,
@@ -212,13 +213,15 @@ class Wire:
         secret = "" if provider.builtin else await key_of(provider, self._environ)
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
         try:
-            client = (sdk.AsyncAnthropic if provider.kind == "anthropic" else sdk.AsyncOpenAI)(
+            client = clients.client(
+                provider,
+                sdk,
+                url,
                 api_key=secret or "none",
-                base_url=url,
                 max_retries=0,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
                 http_client=sdk.DefaultAsyncHttpxClient(
-                    **client_options(url or ""),
+                    **client_options(url),
                     headers=bodies.HEADERS,
                     event_hooks={"response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]},
                 ),
@@ -229,10 +232,10 @@ class Wire:
             raise broken_off(provider, error, secret) from error
         return client, secret
 
-    async def _base_url(self, provider: Provider) -> str | None:
+    async def _base_url(self, provider: Provider) -> str:
         if provider.builtin:
             return await self._builtin_url() + ("" if provider.kind == "anthropic" else "/v1")
-        return self._environ.get(provider.base_url_env or "") or provider.base_url
+        return clients.address(provider, self._environ)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,0 +1,66 @@
+"""The official SDKs' clients, and what of the environment each of them may heed.
+
+The SDKs read more from the environment than keys: OPENAI_CUSTOM_HEADERS, ANTHROPIC_CUSTOM_HEADERS (with keys
+in them), OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY, ANTHROPIC_AUTH_TOKEN, OPENAI_BASE_URL,
+ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py; anthropic 2.12, _client.py; 2026-11-22).
+
+All that is meant for their makers' hosts. Other hosts get what their entry in the settings says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from parley.addresses import flaw
+from parley.drivers.failures import bounded
+from parley.errors import ModelError
+from parley.settings import Provider
+
+_OFFICIAL = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+_VARIABLES = ("ANTHROPIC_", "OPENAI_")
+
+
+def address(provider: Provider, environ: Mapping[str, str]) -> str:
+    """Where a provider is; raises ModelError for an address that is none."""
+    named = environ.get(provider.base_url_env or "")
+    url = named or provider.base_url or _OFFICIAL[provider.kind]
+    if why := flaw(url):
+        where = provider.base_url_env if named else f"providers.{provider.name}.base_url"
+        name, told = bounded(provider.name), bounded(f"{where}: {why}")
+        raise ModelError(
+            f"{name} cannot be asked: {told}. What to do: set the base URL",
+            reason=f"{name} has no base URL that can be used",
+        )
+    return url
+
+
+def client(provider: Provider, sdk: ModuleType, url: str, **options: Any) -> Any:
+    """A client of this address; only that of its SDK's maker heeds the environment."""
+    make = sdk.AsyncAnthropic if provider.kind == "anthropic" else sdk.AsyncOpenAI
+    with nullcontext() if _is_official(provider, url) else _without_variables():
+        return make(base_url=url, **options)
+
+
+def _is_official(provider: Provider, url: str) -> bool:
+    """The maker's own host, or what the SDK's own variable puts in its place: a gateway of the user's."""
+    if provider.official and not provider.builtin and not provider.base_url:
+        return True
+    parts = import_module("httpx2").URL
+    return bool(parts(url).host == parts(_OFFICIAL[provider.kind]).host)
+
+
+@contextmanager
+def _without_variables() -> Iterator[None]:
+    """The environment without what is the SDKs'; they read it only while a client is made, at once."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    for name in kept:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
