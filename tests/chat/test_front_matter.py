@@ -47,6 +47,9 @@ WRONG = {
     ),
     "temperature: .nan": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"),
     "temperature: .inf": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"),
+    "temperature: true": Problem(
+        1, 0, "warning", "front matter temperature: expected a number ≥ 0, got True"
+    ),
     "max_tokens: true": Problem(
         1, 0, "warning", "front matter max_tokens: expected a whole number, got True"
     ),

@@ -420,6 +420,13 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
     assert turns.world.limits == [118.0]
 
 
+async def test_calls_that_a_rule_allows_do_not_run_when_the_time_was_over_before() -> None:
+    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns.model.replies[0].insert(0, lambda: setattr(turns.world, "time", 130.0))
+    assert await turns.run() == End("stopped", "Unable to complete task: it took longer than 120 seconds")
+    assert turns.tools.log == []
+
+
 @pytest.mark.parametrize("parallel", [True, False])
 async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bool) -> None:
     turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=parallel, timeout_s=10)

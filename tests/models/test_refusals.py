@@ -168,3 +168,12 @@ def test_thinking_that_is_refused_is_dropped_once(said: str) -> None:
     found = amended(ask, "chat", 400, said)
     assert found == Amended(replace(ask, keep_thinking=False))
     assert amended(found.ask, "chat", 400, said) is None
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int) -> None:
+    ask = chat(3)
+    shorter = amended(ask, "chat", status, TOO_LONG[0])
+    assert shorter is not None
+    assert omitted(shorter.ask) > 0
+    assert shorter.aside == crowding(shorter.ask) != ""

@@ -70,3 +70,17 @@ def test_a_tool_that_is_really_called_like_a_hashed_name_does_not_take_it() -> N
     imitation = wire_names(pair)["s", "a.b"]
     for order in permutations([*pair, ("s", imitation)]):
         assert len(set(wire_names(order).values())) == 3
+
+
+def test_a_tool_that_is_called_like_the_second_hash_too_does_not_take_it() -> None:
+    found: list[Key] = [("s", "a.b"), ("s", "a_b")]
+    taken = set[str]()
+    for _ in range(3):
+        imitated = wire_names(found)["s", "a.b"]
+        assert re.fullmatch(r"a_b_[0-9a-f]{8}", imitated)
+        taken.add(imitated)
+        found.append(("s", imitated))
+    names = wire_names(found)
+    assert len(taken) == 3
+    assert len(set(names.values())) == len(found)
+    assert re.fullmatch(r"a_b_[0-9a-f]{8}", names["s", "a.b"])

@@ -30,6 +30,13 @@ def changed(**key: Any) -> Entry:
     return replace(entry, key=replace(entry.key, **key))
 
 
+def test_a_yes_given_here_counts_with_its_mark_only() -> None:
+    """Its mark was taken away since, by hand or by undo: the user is asked again."""
+    bare = asked(1)
+    assert standing(bare, view(yes(MARKED))) == "undecided"
+    assert isinstance(step(chat(answer(bare)), view=view(yes(MARKED))), AwaitChoices)
+
+
 def test_a_yes_given_here_runs_its_call() -> None:
     known = view(yes(MARKED))
     assert standing(MARKED, known) == "approved"

@@ -1,0 +1,30 @@
+"""What a file is read as, where one line decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat.reader import parse
+
+CALL = '❓: `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
+
+
+@pytest.mark.parametrize("marker", ["💬: q", "🤖:", "🔒: note", CALL])
+def test_front_matter_ends_above_the_first_marker_or_is_none(marker: str) -> None:
+    read = parse(f"---\ntopic: t\n{marker}\n---\n")
+    assert read.front_matter is None
+    assert parse(f"---\ntopic: t\n---\n{marker}\n").front_matter == "topic: t"
+
+
+def test_a_rule_below_a_question_ends_no_front_matter() -> None:
+    (exchange,) = parse("---\n\n💬: q\n\n---\n\nmore\n").exchanges
+    assert exchange.question is not None
+    assert exchange.question.text == "q\n\n---\n\nmore"
+
+
+def test_a_result_below_the_notes_below_a_call_is_that_calls() -> None:
+    text = f"💬: q\n\n🤖:\n\n{CALL}\n\n{CALL}\n\n🔒: a\n\n🔒: b\n\n🛠️: [f][c]\n\n`done`\n"
+    first, second = parse(text).exchanges[0].answers[0].proposals
+    assert first.result is None
+    assert second.result is not None
+    assert second.result.body == "done"
