@@ -6,8 +6,12 @@ import pytest
 
 from parley.turn.safety import blocked_by, words
 
+SEPARATED = [f"rm{each}file" for each in ":;,+~@#$|&=!?()[]{}<>'\"`^%·–\u00a0\u3000\u200b"]
 
-@pytest.mark.parametrize("name", ["rm", "RM", "rm_file", "file-rm", "rmFile", "git.rm", "a/rm/b", "RMFile"])
+
+@pytest.mark.parametrize(
+    "name", ["rm", "RM", "rm_file", "file-rm", "rmFile", "git.rm", "a/rm/b", "RMFile", *SEPARATED]
+)
 def test_a_word_blocks_the_tools_that_have_it_as_a_word(name: str) -> None:
     assert blocked_by(name, ["rm"]) == "rm"
 
@@ -44,6 +48,10 @@ def test_a_broken_expression_blocks_everything_since_nobody_knows_what_it_was_to
     pattern: str,
 ) -> None:
     assert blocked_by("web_search", ["other", pattern]) == pattern
+
+
+def test_an_expression_that_never_ends_blocks() -> None:
+    assert blocked_by("a" * 60, ["/^(a|a)+b|(a|b|ab)*c$/"]) is not None
 
 
 def test_words() -> None:

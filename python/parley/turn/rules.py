@@ -7,10 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from posixpath import normpath
 from typing import Any
+from urllib.parse import unquote
 
 from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
+from parley.turn.expressions import fits
+
+_ESCAPED_TWICE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +54,30 @@ class Pattern:
 
 
 def _surely_fits(expression: str, value: Any) -> bool:
-    try:
-        return isinstance(value, str) and re.fullmatch(expression, value) is not None
-    except re.error:
+    """A path that goes up fits nothing but `.*`: where it leads, its text does not say."""
+    if not isinstance(value, str) or (expression != ".*" and ".." in _plain(value).split("/")):
         return False
+    return fits(expression, value, otherwise=False)
 
 
 def _may_fit(expression: str, value: Any) -> bool:
-    """Text as it is, over all its lines; anything else as its JSON, or by what is in it."""
-    try:
-        return any(re.fullmatch(expression, text, re.DOTALL) for text in _texts_of(value))
-    except re.error:
-        return True
+    """Text as it is, over all its lines, and as a path; anything else as its JSON, or by what is in it."""
+    spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
+    return any(fits(expression, each, otherwise=True, over_lines=True) for each in spellings)
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """A text, and the path that it names another way."""
+    yield text
+    if "/" in (plain := _plain(text)):
+        yield re.sub("^//", "/", normpath(plain))  # POSIX leaves open what two slashes mean
+
+
+def _plain(text: str) -> str:
+    """A path as most programs take it: with `/`, and without what a URL escapes."""
+    for _ in range(_ESCAPED_TWICE):
+        text = unquote(text, errors="surrogateescape")
+    return text.replace("\\", "/")
 
 
 def _texts_of(value: Any) -> Iterator[str]:

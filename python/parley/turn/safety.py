@@ -1,7 +1,8 @@
 """Which tools are blocked by name, whatever anybody approved.
 
-A plain pattern blocks every tool that has it as a whole word of its name: `rm` blocks `rm`, `rm_file` and
-`rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a regular expression.
+A plain pattern blocks every tool that has it as a whole word of its name: `rm` blocks `rm`, `rm_file`,
+`rm:file` and `rmFile`, but neither `format` nor `confirm`. `*`, `?` and `[` make it a glob, `/…/` a
+regular expression.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-_WORDS = re.compile(r"[_\-./\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+from parley.turn.expressions import is_in
+
+_WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def words(name: str) -> list[str]:
-    """The words of a tool's name: split at `_ - . /` and where camel case starts a new one, in lower case."""
+    """The words of a tool's name: split at what is no letter or digit, and in camel case; in lower case."""
     return [word.lower() for word in _WORDS.split(name) if word]
 
 
@@ -25,16 +28,8 @@ def blocked_by(name: str, patterns: Iterable[str]) -> str | None:
 
 def _blocks(pattern: str, name: str) -> bool:
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
-        return _finds(pattern[1:-1], name)
+        return is_in(pattern[1:-1], name, otherwise=True)  # what it was to keep out is not known
     if any(sign in pattern for sign in "*?["):
         return fnmatchcase(name.lower(), pattern.lower())
     wanted, found = words(pattern), words(name)
     return bool(wanted) and any(found[i : i + len(wanted)] == wanted for i in range(len(found)))
-
-
-def _finds(expression: str, name: str) -> bool:
-    """An expression that cannot be read blocks everything: what it was to keep out is not known."""
-    try:
-        return re.search(expression, name, re.IGNORECASE) is not None
-    except re.error:
-        return True
