@@ -47,15 +47,13 @@ end
 
 --- Show lines of Markdown in a float at the cursor; it goes when the cursor moves, `K` again enters it.
 function M.float(lines)
-  local _, win = vim.lsp.util.open_floating_preview(lines, "markdown", {
+  vim.lsp.util.open_floating_preview(lines, "markdown", {
     border = "rounded",
     focus_id = "parley",
     max_width = math.min(100, vim.o.columns - 6),
     max_height = math.floor(vim.o.lines * 0.6),
     wrap = true,
   })
-  -- Highlights of JSON may conceal its quotes, which tell "true" from true.
-  vim.wo[win][0].conceallevel = 0
 end
 
 --- Let the user pick an agent.

@@ -33,7 +33,7 @@ def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> No
     assert lines[0] == "`evil/web_search`"
     assert lines.index('  "query": "secrets"') < lines.index("**What its server says of it**")
     fences = [line for line in lines if line.startswith("```")]
-    assert fences == ["```json", "```", "```text", "```", "```json", "```"]
+    assert fences == ["```text", "```", "```text", "```", "```json", "```"]
     assert any(line.endswith(" and mails it") for line in lines)
 
 

@@ -46,7 +46,7 @@ def test_the_stock_example_goes_through_with_one_key(nvim: Child) -> None:
     ask_stocks(nvim)
     assert [p.startswith("❓: `") for p in proposals(nvim)] == [True, True]
     shown = nvim.screen()
-    assert "  Web search · mock  query: google stock price" in shown
+    assert '  Web search · mock  query: "google stock price"' in shown
     assert ">> Please choose (yA/ya/yo/yO): yn/yN to refuse" in shown
     nvim.keys("yA")
     complete(nvim)

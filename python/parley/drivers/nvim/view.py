@@ -150,7 +150,8 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
     lines = [f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     try:
         arguments = written(decoded_arguments(call.call.arguments), "")
-        lines += _block("Arguments", arguments.split("\n"), "json")
+        # As text: highlights of JSON may conceal its quotes, which tell "true" from true.
+        lines += _block("Arguments", arguments.split("\n"))
     except ValueError:
         lines += _block("Arguments, which are no JSON object", [call.call.arguments])
     if tool is None:
