@@ -5,6 +5,7 @@
 local M = {}
 
 local api = vim.api
+local guard = require("parley.guard")
 local handles = require("parley.handle")
 local H = {}
 
@@ -14,6 +15,7 @@ function M.read(id, tick)
   if not handle then
     return gone
   end
+  guard.check(handle.buf)
   local now = api.nvim_buf_get_changedtick(handle.buf)
   local anchor = handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
   local text = now ~= tick and H.text(handle.buf) or nil
@@ -25,6 +27,7 @@ function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = "the buffer was closed" }
   end
+  guard.check(buf)
   local now = api.nvim_buf_get_changedtick(buf)
   return { tick = now, anchor = 0, text = now ~= tick and H.text(buf) or nil }
 end
@@ -32,16 +35,20 @@ end
 --- Apply edits to the text of `tick`, all or none.
 ---@param edits { [1]: integer, [2]: integer, [3]: string[] }[] start, end, lines; from the bottom up
 ---@param answer? integer the row of the answer in hand, after the edits
-function M.apply(id, tick, edits, answer)
+---@param markers? string[] what structure starts with
+function M.apply(id, tick, edits, answer, markers)
   local handle, gone = handles.get(id)
   if not handle then
     return gone
-  elseif api.nvim_buf_get_changedtick(handle.buf) ~= tick then
+  end
+  guard.check(handle.buf)
+  if api.nvim_buf_get_changedtick(handle.buf) ~= tick then
     return M.read(id)
   end
   M.write(handle, function()
     for _, each in ipairs(edits) do
       H.replace(handle.buf, each[1], each[2], each[3])
+      guard.note(handle.buf, each[1], 0, each[1] + #each[3] - 1, markers)
     end
   end)
   H.tip_below(handle, edits)

@@ -3,11 +3,12 @@ local M = {}
 
 local api = vim.api
 local edit = require("parley.edit")
+local guard = require("parley.guard")
 local handles = require("parley.handle")
 
 --- Apply an edit and write at the row it names from now on.
-function M.open(id, tick, edits, answer, row)
-  local reply = edit.apply(id, tick, edits, answer)
+function M.open(id, tick, edits, answer, row, markers)
+  local reply = edit.apply(id, tick, edits, answer, markers)
   if not reply.applied then
     return reply
   end
@@ -30,9 +31,16 @@ function M.append(id, text, fresh, markers)
   end
   local started = vim.uv.hrtime()
   local buf = handle.buf
+  guard.check(buf)
   local row, col = handles.row(handle, "tip")
   if not row then
     return { gone = "the answer was removed" }
+  end
+  if row >= api.nvim_buf_line_count(buf) then -- what the user took away was below
+    edit.write(handle, function()
+      api.nvim_buf_set_lines(buf, -1, -1, true, { "" })
+    end)
+    row, col = api.nvim_buf_line_count(buf) - 1, 0
   end
   local before = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
   local lines = vim.split(text, "\n", { plain = true })
@@ -48,6 +56,7 @@ function M.append(id, text, fresh, markers)
   local last = row + #lines - 1
   local end_col = (#lines == 1 and col or 0) + #lines[#lines]
   handles.set_tip(handle, last, end_col)
+  guard.note(buf, row, col, last, markers)
   M.follow(handle, followers, last, end_col)
   require("parley.status").moved(buf)
   M.show(buf)

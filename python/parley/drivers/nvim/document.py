@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from parley.chat.edits import Edit, apply_edits
 from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.pump import Pump
+from parley.drivers.nvim.pump import STARTS, Pump
 from parley.drivers.nvim.reread import reread
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError
@@ -50,7 +50,7 @@ class BufferDocument:
         while shot is not None:
             edits = trimmed(shot.lines, change(shot))
             if edits:
-                shot = await self._applied("apply", shot, edits)
+                shot = await self._applied("apply", shot, edits, STARTS)
             elif (now := await self.read()) is shot:
                 return
             else:
@@ -63,7 +63,7 @@ class BufferDocument:
         while shot is not None:
             edit, row = tip(shot)
             self._pump.reset("\r\n" if is_crlf(shot.text) else "\n")
-            shot = await self._applied("open_stream", shot, trimmed(shot.lines, [edit]), row)
+            shot = await self._applied("open_stream", shot, trimmed(shot.lines, [edit]), row, STARTS)
 
     async def append(self, text: str) -> None:
         """Write at the tip, soon."""
@@ -87,7 +87,7 @@ class BufferDocument:
         self._pump.close()
         self._editor.tell("close", self._handle)
 
-    async def _applied(self, how: str, shot: Snapshot, edits: list[Edit], *more: int) -> Snapshot | None:
+    async def _applied(self, how: str, shot: Snapshot, edits: list[Edit], *more: Any) -> Snapshot | None:
         """None when the edits are in the buffer, else the text that it holds instead."""
         after = edited(shot, edits)
         wanted = wire(edits, "\r" if is_crlf(shot.text) else "")

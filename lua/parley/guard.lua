@@ -1,0 +1,98 @@
+--- Keeps what a model said from becoming structure when the user's editing brings it to the start of a line:
+--- an indent that goes with <Esc>, a line that is broken at 'textwidth', a formatter.
+---
+--- A mark stands at everything that looks like a marker and was not written at the start of a line. Where it
+--- gets there, a backslash is put before it, once: who takes that away means it.
+local M = {}
+
+local api = vim.api
+local ns = api.nvim_create_namespace("parley.guard")
+local H = { guarded = {}, markers = {} }
+
+--- Guard what was just written into some rows, from a column of the first one on.
+---@param markers? string[] what structure starts with
+function M.note(buf, row, col, last, markers)
+  for _, marker in ipairs(markers or {}) do
+    H.markers[marker] = true
+  end
+  for number, line in ipairs(api.nvim_buf_get_lines(buf, row, last + 1, false)) do
+    H.note_line(buf, row + number - 1, line, number == 1 and col or 0)
+  end
+end
+
+--- Escape what has come to the start of a line. The host looks at no text before this was done.
+function M.check(buf)
+  if not H.guarded[buf] or not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
+    local id, row, col, details = unpack(mark)
+    local bare = not details.invalid and col == 0 -- what was deleted may be brought back
+    if bare and H.is_marker(api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "") then
+      api.nvim_buf_del_extmark(buf, ns, id)
+      H.escape(buf, row)
+    end
+  end
+end
+
+function H.note_line(buf, row, line, from)
+  if not line:find("[\226\240>]", 2) then
+    return
+  end
+  for marker in pairs(H.markers) do
+    local at = line:find(marker, 2, true)
+    while at do
+      local stop = at + #marker - 1
+      if stop > from then
+        H.watch(buf)
+        local opts = { end_row = row, end_col = stop, invalidate = true }
+        api.nvim_buf_set_extmark(buf, ns, row, at - 1, opts)
+      end
+      at = line:find(marker, stop, true)
+    end
+  end
+end
+
+function H.is_marker(line)
+  return vim.iter(pairs(H.markers)):any(function(marker)
+    return vim.startswith(line, marker)
+  end)
+end
+
+--- In one step of undo with what brought it there.
+function H.escape(buf, row)
+  local readonly = vim.bo[buf].readonly
+  vim.bo[buf].readonly = false
+  api.nvim_buf_call(buf, function()
+    pcall(vim.cmd, "silent! undojoin")
+    pcall(api.nvim_buf_set_text, buf, row, 0, row, 0, { "\\" })
+  end)
+  vim.bo[buf].readonly = readonly
+end
+
+--- Look at each change, as soon as changing is allowed again, and before the text is written.
+function H.watch(buf)
+  if H.guarded[buf] then
+    return
+  end
+  H.guarded[buf] = true
+  local function forget()
+    H.guarded[buf] = nil
+  end
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function()
+      vim.schedule(function()
+        M.check(buf)
+      end)
+    end,
+    on_detach = forget,
+  })
+  api.nvim_create_autocmd({ "InsertLeave", "TextChanged", "TextChangedI", "BufWritePre" }, {
+    buffer = buf,
+    callback = function()
+      M.check(buf)
+    end,
+  })
+end
+
+return M
