@@ -28,8 +28,10 @@ PYTHON = LOG + (
 )
 UV = LOG + (
     'case "$*" in\n'
-    '  *venv*) mkdir -p .venv/bin; cp "$(dirname "$0")/python3" .venv/bin/python ;;\n'
+    '  "cache dir") echo "$CACHE" ;;\n'
     "  *binwheels*) exit 1 ;;\n"
+    '  "pip "*) echo "no cache: $UV_NO_CACHE" >> "$LOG" ;;\n'
+    '  "venv "*) mkdir -p .venv/bin; cp "$(dirname "$0")/python3" .venv/bin/python ;;\n'
     "esac\n"
 )
 NEW_NVIM, OLD_NVIM = "exit 0\n", "echo 'NVIM v0.9.5'; exit 1\n"
@@ -127,6 +129,21 @@ def test_the_python_that_is_named_is_taken_and_makes_the_environment_anew(
     named = machine.folder / "bin" / "python3.12"
     made = f"uv venv --quiet --python {named} .venv" if has_uv else "python3.12 -I -m venv .venv"
     assert made in machine.log()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_uv_goes_without_a_cache_where_it_cannot_have_one(machine: Machine, is_there: bool) -> None:
+    machine.has("uv", UV)
+    place = "/dev/null/uv" if not is_there else str(machine.folder / "cache" / "uv")
+    assert machine.run("demo", CACHE=place).returncode == 0
+    assert f"no cache: {'' if is_there else '1'}\n" in machine.log()
+
+
+def test_a_python_that_cannot_be_taken_takes_nothing_away(machine: Machine) -> None:
+    machine.has("python3.9", OLD_PYTHON)
+    machine.run("demo")
+    assert machine.run("demo", PYTHON="python3.9").returncode == 1
+    assert machine.run("demo").stdout == ""
 
 
 def test_a_newer_python_is_found_beside_an_old_one(machine: Machine) -> None:
