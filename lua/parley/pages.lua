@@ -73,15 +73,15 @@ end
 
 --- A file from elsewhere asks for an agent: the user is asked once whether that is what is wanted.
 function M.confirm_agent(buf, wanted)
-  local answers = { "Yes, ask it", "No, choose another agent", "No" }
+  local answers = { "No", "Yes, ask it", "No, choose another agent" }
   local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(wanted)
   vim.ui.select(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
-    elseif number == 1 then
+    elseif number == 2 then
       require("parley.host").notify("confirm", { buf = buf, name = api.nvim_buf_get_name(buf) })
       require("parley").respond()
-    elseif number == 2 then
+    elseif number == 3 then
       require("parley").agent()
     end
   end)

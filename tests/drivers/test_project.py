@@ -15,9 +15,10 @@ import pytest
 from ledgers import open_ledger
 from parley.cli import main
 from parley.drivers.home import Home
-from parley.drivers.project import trust
+from parley.drivers.project import programs, trust
 from parley.errors import ParleyError
 from parley.settings import Mcp, Settings
+from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings
 
 FAKE = str(Path(__file__).with_name("fake_server.py"))
@@ -186,3 +187,48 @@ async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: P
     assert home.untrusted() == [other / ".mcp.json"]
     assert names(home) == ["mock"]
     await home.close()
+
+
+def scripted(folder: Path) -> Path:
+    """A project whose server is a program of its own, named in several ways."""
+    (folder / "tools").mkdir()
+    (folder / "tools" / "serve.py").write_text("one", encoding="utf-8")
+    (folder / "serve.sh").write_text("one", encoding="utf-8")
+    others = {"args": ["../serve.sh", "--config=serve.py", "/etc/hosts", "none"], "cwd": "tools"}
+    return write(folder, a={"command": "./serve.sh"}, b={"command": sys.executable, **others})
+
+
+@pytest.mark.parametrize("changed", ["serve.sh", "tools/serve.py"])
+@pytest.mark.parametrize("pinned", [True, False])
+async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_project(
+    tmp_path: Path, pinned: bool, changed: str
+) -> None:
+    path = scripted(tmp_path)
+    async with home_in(tmp_path) as home:
+        home.untrusted()
+        home.trust(path, home.seen(path), pinned=pinned)
+        assert home.untrusted() == []
+        (tmp_path / changed).write_text("two", encoding="utf-8")
+        assert home.untrusted() == ([path] if pinned else [])
+        (tmp_path / changed).unlink()
+        assert home.untrusted() == ([path] if pinned else [])
+
+
+def test_the_programs_of_a_project_are_those_in_its_folder(tmp_path: Path) -> None:
+    path = scripted(tmp_path)
+    file = read_servers(path.read_bytes(), "", str(tmp_path))
+    assert programs(file, tmp_path) == (Path("serve.sh"), Path("tools/serve.py"))
+
+
+def test_the_shell_pins_and_names_programs_and_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "serve.sh").touch()
+    write(tmp_path, a={"command": "./serve.sh", "args": ["${ANTHROPIC_API_KEY}"], "env": {"B": "${B}${B}"}})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert main(["trust", "--pin", ".mcp.json"]) == 0
+    assert capsys.readouterr().out == (
+        "a: ./serve.sh '${ANTHROPIC_API_KEY}'\n  is given your variables ANTHROPIC_API_KEY, B\n"
+        "  runs serve.sh of the project; a change asks again\n"
+    )

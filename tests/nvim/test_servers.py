@@ -81,21 +81,49 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
         **{"web\u202e": {"url": "http://127.0.0.1:9/mcp"}},
     )
     ask(desk, 'call tool_7 {"a": 1}')
-    seen = prompted(desk, "1: Yes, I trust")
+    seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
     assert f"- starts the program {sys.executable}" in seen
     assert "- sets the variables TOKEN" in seen
     assert "asks" not in seen
-    desk.keys("1<CR>")
+    desk.keys("2<CR>")
     desk.until_waiting(LONG_S)
     assert "parley://project-servers" not in desk.nvim.funcs.bufname("%")
+
+
+def test_keys_typed_at_the_question_without_a_look_say_no(desk: Child) -> None:
+    project(desk, extra=server("--many"))
+    ask(desk, 'call tool_7 {"a": 1}')
+    prompted(desk, "1: No")
+    desk.keys("1G<CR>")
+    complete(desk)
+    assert "I have no tool named tool_7" in desk.text()
+
+
+def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -> None:
+    folder = Path(desk.nvim.funcs.getcwd())
+    (folder / "serve.py").write_text("import runpy, sys\nrunpy.run_path(sys.argv[1])\n", encoding="utf-8")
+    entry = server("--many", env={"A": "${ANTHROPIC_API_KEY}"})
+    project(desk, extra={**entry, "args": ["serve.py", *entry["args"]]})
+    ask(desk, "say: hello")
+    seen = prompted(desk, "3: Yes, I trust")
+    assert "They are given your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
+    assert "**Programs of the project: serve.py.**" in seen
+    desk.keys("2<CR>")
+    complete(desk)
+    with (folder / "serve.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    desk.keys("Gasay: again<Esc><C-g><C-g>")
+    prompted(desk, "1: No")
+    desk.keys("1<CR>")
+    complete(desk)
 
 
 def test_a_no_holds_until_the_file_changes(desk: Child) -> None:
     project(desk, extra=server("--many"))
     ask(desk, 'call tool_7 {"a": 1}')
-    prompted(desk, "2: No")
-    desk.keys("2<CR>")
+    prompted(desk, "1: No")
+    desk.keys("1<CR>")
     complete(desk)
     assert "I have no tool named tool_7" in desk.text()
     desk.keys('Gacall tool_7 {"a": 2}<Esc><C-g><C-g>')
@@ -103,8 +131,8 @@ def test_a_no_holds_until_the_file_changes(desk: Child) -> None:
     complete(desk)
     project(desk, other=server("--many"))
     desk.keys('Gacall tool_7 {"a": 3}<Esc><C-g><C-g>')
-    assert "## other" in prompted(desk, "1: Yes, I trust")
-    desk.keys("1<CR>")
+    assert "## other" in prompted(desk, "2: Yes, I trust")
+    desk.keys("2<CR>")
     desk.until_waiting(LONG_S)
 
 
@@ -113,8 +141,8 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
     desk.command("checkhealth parley")
     assert f"{path} is not used: nobody has trusted it" in desk.until_text("nobody has trusted it", LONG_S)
     desk.command("ParleyTools")
-    prompted(desk, "1: Yes")
-    desk.keys("1<CR>")
+    prompted(desk, "2: Yes")
+    desk.keys("2<CR>")
     tools(desk, "! parley: .mcp.json: mcpServers.no/name: a server's name is")
     desk.until_text("extra: failed", LONG_S)
     desk.command("checkhealth parley")
@@ -126,7 +154,7 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
 def test_stopping_takes_the_question_away(desk: Child) -> None:
     project(desk, extra=server())
     chat = ask(desk, "say: hello")
-    prompted(desk, "1: Yes, I trust")
+    prompted(desk, "2: Yes, I trust")
     stop(desk, chat)
     desk.until(lambda: desk.nvim.api.get_mode()["mode"] == "n", "the prompt's end")
     desk.until_idle()
@@ -138,19 +166,19 @@ def test_stopping_takes_the_question_away(desk: Child) -> None:
 
 def test_a_server_s_question_is_answered_in_the_editor(desk: Child) -> None:
     approved(desk, "call ask {}")
-    assert "fake asks: Which \\x1b[31mcolour?" in prompted(desk, "1: Answer")
+    assert "fake asks: Which \\x1b[31mcolour?" in prompted(desk, "2: Answer")
     assert desk.lua("return vim.b.parley_status").startswith("fake asks: Which")
-    desk.keys("1<CR>")
+    desk.keys("2<CR>")
     prompted(desk, "colour:")
     desk.keys("red<CR>")
     desk.until_text('"content": {"colour": "red"}', LONG_S)
     complete(desk)
 
 
-@pytest.mark.parametrize(("keys", "action"), [("2<CR>", "decline"), ("<Esc>", "cancel")])
+@pytest.mark.parametrize(("keys", "action"), [("1<CR>", "decline"), ("<Esc>", "cancel")])
 def test_a_server_s_question_can_be_left(desk: Child, keys: str, action: str) -> None:
     approved(desk, "call ask {}")
-    prompted(desk, "1: Answer")
+    prompted(desk, "2: Answer")
     desk.keys(keys)
     desk.until_text(f'{{"action": "{action}"}}', LONG_S)
     complete(desk)
@@ -158,7 +186,7 @@ def test_a_server_s_question_can_be_left(desk: Child, keys: str, action: str) ->
 
 def test_a_server_s_question_ends_with_its_call(desk: Child) -> None:
     chat = approved(desk, "call ask {}")
-    prompted(desk, "1: Answer")
+    prompted(desk, "2: Answer")
     stop(desk, chat)
     desk.until(lambda: desk.nvim.api.get_mode()["mode"] == "n", "the prompt's end", LONG_S)
     desk.until_text("[Stopped: ", LONG_S)
@@ -178,8 +206,8 @@ def test_a_prompt_waits_until_the_user_does_not_type(desk: Child) -> None:
     desk.keys("typed")
     assert desk.nvim.api.get_mode()["mode"] == "i"
     desk.keys("<Esc>")
-    prompted(desk, "1: Answer")
-    desk.keys("2<CR>")
+    prompted(desk, "2: Answer")
+    desk.keys("1<CR>")
     assert desk.text() == "typed"
     desk.command(f"buffer {chat}")
     desk.until_text("decline", LONG_S)
@@ -275,12 +303,12 @@ def test_a_server_is_started_anew(desk: Child) -> None:
 def test_a_no_can_be_taken_back_on_the_page(desk: Child) -> None:
     path = project(desk, extra=server("--many"))
     desk.command("ParleyTools")
-    prompted(desk, "2: No")
-    desk.keys("2<CR>")
+    prompted(desk, "1: No")
+    desk.keys("1<CR>")
     desk.until_text(f"! {path} is not used: nobody has trusted it", LONG_S)
     desk.keys("t")
-    prompted(desk, "1: Yes")
-    desk.keys("1<CR>")
+    prompted(desk, "2: Yes")
+    desk.keys("2<CR>")
     text = desk.until_text("## [x] extra: ready, protocol 2025-06-18, 307 tools", LONG_S)
     assert "is not used" not in text
 

@@ -152,7 +152,7 @@ def test_a_hostile_server_has_nothing_run_and_nothing_hidden(tmp_path: Path, tex
         shown = visible(text.replace("\0", "").split("\n")[-1])[:40]
         nvim.until_screen(shown)
         (tmp_path / "go").touch()
-        for prompt, keys in (("1: Answer", "1<CR>"), ("2: other", "1<CR>"), (r"\x12=", "<CR>")):
+        for prompt, keys in (("2: Answer", "2<CR>"), ("2: other", "1<CR>"), (r"\x12=", "<CR>")):
             nvim.until_screen(prompt)
             nvim.keys(keys)
         nvim.until_idle()

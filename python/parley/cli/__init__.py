@@ -134,7 +134,9 @@ def _parser() -> argparse.ArgumentParser:
         "--to", required=True, choices=["openai", "openai-responses", "anthropic"]
     )
     command("tools", tools).add_argument("--json", action="store_true")
-    command("trust", trust).add_argument("file")
+    trusted = command("trust", trust)
+    trusted.add_argument("file")
+    trusted.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
     served = command("demo-server", demo_server)
     served.add_argument("--port", type=_port, default=0, help="0 takes a free one")
     served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")

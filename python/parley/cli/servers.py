@@ -57,15 +57,22 @@ async def _tools(arguments: argparse.Namespace) -> int:
 def trust(arguments: argparse.Namespace) -> int:
     """Trust a project's file of MCP servers, with the content that it has now."""
     from parley.drivers.ledger import LedgerFile, default_path
+    from parley.drivers.project import programs
     from parley.drivers.project import trust as record
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:
-        file = record(ledger, Path(arguments.file))
+        file = record(ledger, Path(arguments.file), pinned=arguments.pin)
     for problem in file.problems:
         complain(problem)
     for name, server in file.servers.items():
         what = server.url or shlex.join((server.command or "", *server.args))
         say_line(visible(f"{name}: {what}"))
+        if server.variables:
+            say_line(visible(f"  is given your variables {', '.join(server.variables)}"))
+    folder = Path(arguments.file).parent
+    for program in programs(file, folder):
+        held = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
+        say_line(visible(f"  runs {program} of the project; {held}"))
     return COMPLETE
 
 

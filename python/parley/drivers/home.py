@@ -96,12 +96,13 @@ class Home:
         """What the last look at an untrusted file saw: what the user is to be shown."""
         return self._project.seen(path)
 
-    def trust(self, path: Path, shown: bytes | None = None) -> None:
+    def trust(self, path: Path, shown: bytes | None = None, *, pinned: bool = False) -> None:
         """The user trusts what was `shown`, by default what `untrusted` saw last; its servers are used now.
 
+        `pinned`: with the programs of the project that it names, as they are now.
         Raises ParleyError if the file is another one by now.
         """
-        self._project.trust(path, shown)
+        self._project.trust(path, shown, pinned=pinned)
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:

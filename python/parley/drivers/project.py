@@ -6,6 +6,7 @@ trusted and what is used are the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,8 +38,8 @@ class Project:
             if not path.exists():
                 return
             content = _content(path)
-            if self._ledger().trusts(_place(path), digest(content)):
-                found = read_servers(content, PROJECT_FILE, str(path.parent))
+            found = read_servers(content, PROJECT_FILE, str(path.parent))
+            if _trusts(self._ledger(), path, content, found):
                 self.trusted, self.file = [path], below(found, own, PROJECT_FILE)
             else:
                 self.untrusted = [path]
@@ -50,25 +51,56 @@ class Project:
         """What the last look saw in an untrusted file."""
         return self._seen.get(path, b"")
 
-    def trust(self, path: Path, shown: bytes | None = None) -> None:
+    def trust(self, path: Path, shown: bytes | None = None, *, pinned: bool = False) -> None:
         """The user trusts the content of a file, that of the last look if none is said to be `shown`.
 
         Raises ParleyError if it has changed since.
         """
         content = self._seen.get(path) if shown is None else shown
-        trust(self._ledger(), path, None if content is None else digest(content))
+        trust(self._ledger(), path, None if content is None else digest(content), pinned=pinned)
 
 
-def trust(ledger: LedgerFile, path: Path, shown: str | None = None) -> ServersFile:
+def trust(ledger: LedgerFile, path: Path, shown: str | None = None, *, pinned: bool = False) -> ServersFile:
     """Record trust in a file's content, which is what was `shown` by its digest; what the file says.
 
-    Raises ParleyError.
+    `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
     """
     content = _content(path)
     if shown is not None and digest(content) != shown:
         raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
-    ledger.trust(_place(path), digest(content))
-    return read_servers(content, str(path), str(path.parent))
+    file = read_servers(content, str(path), str(path.parent))
+    ledger.trust(_place(path), _pin(content, file, path.parent) if pinned else digest(content))
+    return file
+
+
+def programs(file: ServersFile, folder: Path) -> tuple[Path, ...]:
+    """The files in a project's folder that commands and arguments of its servers name, relative to it.
+
+    Not what those load in turn: nobody can tell from here.
+    """
+    found, folder = dict[Path, None](), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay links
+    for server in file.servers.values():
+        base = folder / (server.cwd or ".")
+        for word in (server.command or "", *server.args):
+            place = Path(os.path.normpath(base / word.rpartition("=")[2]))
+            if place.is_relative_to(folder) and place.is_file():
+                found[place.relative_to(folder)] = None
+    return tuple(found)
+
+
+def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -> bool:
+    if ledger.trusts(_place(path), digest(content)):
+        return True
+    return bool(programs(file, path.parent)) and ledger.trusts(_place(path), _pin(content, file, path.parent))
+
+
+def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
+    """The digest of a file of servers and of the programs that it names."""
+    digests = [digest(content)]
+    for name in programs(file, folder):
+        with (folder / name).open("rb") as program:
+            digests.append(f"{name} {hashlib.file_digest(program, 'sha256').hexdigest()}")
+    return digest("\n".join(digests).encode("utf-8", "surrogateescape"))
 
 
 def _content(path: Path) -> bytes:

@@ -56,6 +56,12 @@ class ServerSettings:
             return canonical({"url": self.url})
         return canonical({"command": self.command, "args": list(self.args), "cwd": self.cwd})
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the user's environment that are filled in, wherever they go to."""
+        texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+        return tuple(dict.fromkeys(name for text in texts if text for name in _VARIABLE.findall(text)))
+
     def takes(self, tool: str) -> bool:
         """Whether a tool of this name is offered to models."""
         wanted = self.enabled_tools is None or _matches(tool, self.enabled_tools)

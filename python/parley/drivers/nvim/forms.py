@@ -43,8 +43,8 @@ class Forms:
                 return await self._fill_in(asked, tuple(replace(f, asker=server) for f in fields(schema)))
 
     async def _fill_in(self, asked: str, wanted: tuple[Field, ...]) -> dict[str, Any] | Left:
-        first = await self._questions.select(asked, ["Answer" if wanted else "Accept", "Decline"])
-        if first != 0:
+        first = await self._questions.select(asked, ["Decline", "Answer" if wanted else "Accept"])
+        if first != 1:
             return "cancel" if first is None else "decline"
         try:
             answers = [(field.name, await self._answer(field)) for field in wanted]

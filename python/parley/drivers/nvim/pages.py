@@ -19,10 +19,11 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.drivers.files import opening
 from parley.drivers.nvim.summary import shown
+from parley.drivers.project import programs
 from parley.errors import ParleyError
 from parley.export import html_page
 from parley.text import legible
-from parley.tools.mcp_files import read_servers
+from parley.tools.mcp_files import ServersFile
 from parley.tools.servers import ServerSettings
 from parley.turn.approval import Entry
 from parley.turn.totals import Record, totals, totals_table
@@ -36,12 +37,16 @@ def request_page(body: dict[str, Any]) -> list[str]:
     return json.dumps(body, indent=2, ensure_ascii=False).split("\n")
 
 
-def project_page(path: Path, content: bytes) -> list[str]:
+def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
     """What a project's file of servers would start, and the file itself; in both nothing hides."""
-    file = read_servers(content, path.name, str(path.parent))
     lines = [f"# {shown(str(path))}", "", "This file came with the project. These are the servers in it:"]
     for name, server in file.servers.items():
         lines += ["", f"## {shown(name)}", "", *_reached(server)]
+        if server.variables:
+            lines.append(f"- **is given your variables {shown(', '.join(server.variables))}**")
+    if found := programs(file, path.parent):
+        names = ", ".join(shown(str(each)) for each in found)
+        lines += ["", f"**Programs of the project: {names}.** Whoever changes them changes what runs."]
     if file.problems:
         lines += ["", *(f"- {shown(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")

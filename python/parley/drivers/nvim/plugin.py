@@ -98,7 +98,7 @@ class Plugin:
         """Ask whether a question brings in a file that is outside of the working directory."""
         question = f"Read {shown(str(path))} into the chat? It is outside of the working directory."
         with self._waiting(question):
-            return await self.questions.select(question, ["Yes, this once", "No"]) == 0
+            return await self.questions.select(question, ["No", "Yes, this once"]) == 1
 
     # --- Messages: what follows `_on_` is the name ---
 

@@ -15,9 +15,17 @@ from parley.drivers.home import Home
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.pages import project_page
 from parley.drivers.nvim.questions import Questions
+from parley.drivers.project import programs
+from parley.text import one_line
+from parley.tools.mcp_files import read_servers
 
-YES, NO = "Yes, I trust what this file says now", "No, not in this session"
+NO = "No, not in this session"
+YES = "Yes, I trust what this file says now"
+PINNED = "Yes, and ask again when a program of the project that it names changes"
+"""The no comes first, wherever a yes lets something run: who types on, and does not look, says no."""
+
 _PAGE = "project-servers"
+_NAMES = 200
 
 
 class Trusting:
@@ -42,16 +50,21 @@ class Trusting:
                 content = home.seen(path)
                 if not again and (path, content) in self._refused:
                     continue
-                if await self._asked(path, content):
-                    home.trust(path, content)
-                else:
+                answer = await self._asked(path, content)
+                if answer == NO:
                     self._refused.add((path, content))
+                else:
+                    home.trust(path, content, pinned=answer == PINNED)
 
-    async def _asked(self, path: Path, content: bytes) -> bool:
-        self._editor.tell("scratch", _PAGE, project_page(path, content), "markdown")
-        question = f"Use the MCP servers of {path.name}, as this page shows them?"
+    async def _asked(self, path: Path, content: bytes) -> str:
+        file = read_servers(content, path.name, str(path.parent))
+        self._editor.tell("scratch", _PAGE, project_page(path, content, file), "markdown")
+        names = ", ".join(sorted({name for each in file.servers.values() for name in each.variables}))
+        handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
+        question = f"Use the MCP servers of {path.name}, as this page shows them?{handed}"
+        answers = [NO, *([PINNED] if programs(file, path.parent) else []), YES]
         try:
             with self._showing(question):
-                return await self._questions.select(question, [YES, NO]) == 0
+                return answers[await self._questions.select(question, answers) or 0]
         finally:
             self._editor.tell("close_page", _PAGE)
