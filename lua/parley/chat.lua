@@ -41,6 +41,10 @@ end
 
 --- A Markdown file was opened.
 function M.opened(buf)
+  -- Modelines are looked for after this event, and in a chat a model or a tool may have said them.
+  if M.is_chat(buf) then
+    vim.bo[buf].modeline = false
+  end
   -- Later, so that ours come after the filetype's own maps and highlighting.
   vim.schedule(function()
     if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then

@@ -165,3 +165,22 @@ def test_a_hostile_server_has_nothing_run_and_nothing_hidden(tmp_path: Path, tex
         assert sorted(offered) == [*(["s/" + text] if text.isprintable() else []), "s/my\\ plain"]
         assert not ran(nvim)
         assert "Error" not in nvim.messages().replace("#Error#", "")
+
+
+@pytest.mark.parametrize(
+    "place", ["{}\n\n💬: hi\n", "💬: hi\n\n🤖:[Demo]\n\n{}\n\n💬: \n"], ids=["top", "bottom"]
+)
+def test_a_modeline_in_a_chat_is_text(chat: Child, place: str) -> None:
+    chat.command("set modeline")
+    chat.edit("notes.txt", "vim: set textwidth=33:\n")
+    assert chat.nvim.api.get_option_value("textwidth", {}) == 33
+    said = "vim: set textwidth=33 filetype=lua nomodifiable:"
+    for edit in ("edit", "edit!", "bwipeout! | edit"):
+        if edit == "edit":
+            chat.edit("modelines.md", place.format(said))
+        else:
+            chat.command(f"{edit} {chat.home}/modelines.md")
+        values = [
+            chat.nvim.api.get_option_value(name, {}) for name in ("textwidth", "filetype", "modifiable")
+        ]
+        assert values == [0, "markdown", True]
