@@ -127,6 +127,18 @@ def test_a_status_model_that_hangs_delays_nothing(tmp_path: Path) -> None:
             nvim.until(lambda: model.given_up == 1, "the end of the request for a sentence")
 
 
+def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(tmp_path: Path) -> None:
+    with desk(tmp_path) as nvim:
+        ask(nvim)
+        nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
+        nvim.command("messages clear | bwipeout!")
+        nvim.until(lambda: "stopped: " in nvim.messages(), "the message")
+        ask(nvim)
+        go(nvim)
+        complete(nvim)
+        assert nvim.messages().count("the buffer was closed") == 1
+
+
 def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> None:
     shown = plain.lua("""
         local status, now = require('parley.status'), vim.uv.now

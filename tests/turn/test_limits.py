@@ -234,6 +234,13 @@ def test_the_order_of_checks(text: str, proposal: Proposal) -> None:
     assert text.replace("'*'", "'*_*'") in body
 
 
+@pytest.mark.parametrize("arguments", ["[]", "{", "null", '{"a":1,"a":1}', '{"a":1e999}', '{"query":1}'])
+def test_a_refusal_says_once_that_arguments_are_invalid(arguments: str) -> None:
+    ((_, body),) = refused(chat(answer(asked(1, arguments=arguments))))
+    assert body.startswith("Invalid arguments: ")
+    assert body.count("Invalid arguments") == 1
+
+
 def test_a_blocked_word_is_refused_without_asking_and_leaves_tools_alone_that_only_hold_its_letters() -> None:
     names = ["rm", "rm_file", "format", "confirm"]
     catalogue = Catalogue.of([tool(name) for name in names])

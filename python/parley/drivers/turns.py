@@ -21,6 +21,7 @@ from parley.settings import Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
 from parley.turn import status
+from parley.turn.limits import invalid_arguments
 from parley.turn.rate import RateWindow
 from parley.turn.totals import FOR_STATUS
 
@@ -103,7 +104,7 @@ class TurnPorts:
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
-            return Result("error", f"Invalid arguments: {error}")
+            return Result("error", invalid_arguments(str(error)))
         words = asyncio.ensure_future(self._describe(tool, arguments, ask))
         try:
             outcome = await self._hub.call(tool, decoded, progress=self._show_progress, clock=self._clock)

@@ -17,6 +17,11 @@ PER_MESSAGE = "Tool call limit exceeded for this message"
 PER_SESSION = "Tool call limit exceeded for this session"
 
 
+def invalid_arguments(why: str) -> str:
+    """What is said of arguments that cannot be sent; some reasons say it already."""
+    return f"{INVALID_ARGUMENTS}: {why.removeprefix(f'{INVALID_ARGUMENTS}: ')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The settings `max_tool_calls`, `loop.*` and `safety.*` as far as they are counted; None is no limit."""

@@ -222,7 +222,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if denied := situation.rules.denied(tool, call.arguments):
         return f"Tool {call.name} is denied by the rule {denied}"
     if invalid := check_arguments(call.arguments, tool.input_schema):
-        return f"{lim.INVALID_ARGUMENTS}: {invalid}"
+        return lim.invalid_arguments(invalid)
     if number >= most:
         return f"Too many tool calls ({count}) - max allowed: {most}"
     return None

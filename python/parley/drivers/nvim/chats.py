@@ -27,6 +27,7 @@ from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
 from parley.drivers.world import Listeners
+from parley.errors import GoneError
 from parley.models.events import RateLimits, Usage
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
@@ -179,7 +180,10 @@ class Chat:
 
     async def refresh(self) -> None:
         """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
-        seen = await self.look()
+        try:
+            seen = await self.look()
+        except GoneError:
+            return  # closed meanwhile: whoever closed it knows
         if self._turn is not None:
             return
         self.seen = seen
