@@ -100,6 +100,7 @@ class Questioner:
     """A session with a server that has the user asked in the midst of a call."""
 
     protocol = "fake"
+    left_out = ""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

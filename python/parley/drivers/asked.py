@@ -7,6 +7,7 @@ requests of older servers and what a server of revision 2026-07-28 requires befo
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from parley.text import visible
 from parley.tools.results import result_text
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
+from parley.turn.rate import RateWindow
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
@@ -67,9 +69,9 @@ class Answers:
         """What the SDK's client is to call; what is left out is not offered to the server."""
         found: dict[str, Any] = {}
         if self.asker is not None:
-            found["elicitation_callback"] = _form(self.asker, settings.name, clock)
+            found["elicitation_callback"] = _through(_Door(5, 20), _form(self.asker, settings.name, clock))
         if settings.sampling and self.sample is not None:
-            found["sampling_callback"] = _sampled(self.sample, clock)
+            found["sampling_callback"] = _through(_Door(20, 0), _sampled(self.sample, clock))
         if self._may_know_folder(settings):
             found["list_roots_callback"] = self._roots
         return found
@@ -100,6 +102,43 @@ def _is_folder(named: Path, base: Path | None) -> bool:
 
 def _root(folder: Path) -> dict[str, str]:
     return {"uri": folder.as_uri(), "name": folder.name}
+
+
+class _Door:
+    """How many requests of one server are answered: so many at once, and so many in a minute, 0 for any."""
+
+    def __init__(self, at_once: int, a_minute: int) -> None:
+        self._free = at_once
+        self._rate = RateWindow(a_minute)
+
+    def is_open(self) -> bool:
+        """Whether one more is answered, which is counted then."""
+        now = asyncio.get_running_loop().time()
+        if not self._free or self._rate.wait(now) > 0:
+            return False
+        self._rate.take(now)
+        self._free -= 1
+        return True
+
+    def leave(self) -> None:
+        """One has been answered."""
+        self._free += 1
+
+
+def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """The same answers, unless there are too many: a server may ask a thousand times at once."""
+
+    async def reply(context: ClientRequestContext, params: Any) -> Any:
+        if not door.is_open():
+            from mcp_types import INTERNAL_ERROR, ErrorData
+
+            return ErrorData(code=INTERNAL_ERROR, message="too many requests to the client: not answered")
+        try:
+            return await answer(context, params)
+        finally:
+            door.leave()
+
+    return reply
 
 
 def _sampled(sample: Sample, clock: Clock) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
 from parley.errors import ServerError
+from parley.tools.results import size_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class Connector:
         async def hear(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
                 watch.tools_changed()
+            elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
+                tail.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)")
+                watch.connection_lost()
 
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:

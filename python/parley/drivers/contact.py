@@ -27,6 +27,8 @@ class Session(Protocol):
     """A connected server."""
 
     protocol: str
+    left_out: str
+    """What of its tools cannot be used, for a person to read; "" for nothing."""
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools it offers now."""
@@ -52,13 +54,16 @@ class Watch:
         self.clock = Clock()
         self._settled = settled
         self.changed = False
+        self.restless = False
+        """Whether changes come so often that nobody waits for them."""
         self.lost = False
         self.stopping = False
 
     def tools_changed(self) -> None:
         """The list of tools is out of date."""
         self.changed = True
-        self._settled.clear()
+        if not self.restless:
+            self._settled.clear()
         self.event.set()
 
     def connection_lost(self) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parley.drivers.contact import LostError, Progress, Watch
 from parley.errors import ServerError
-from parley.tools.catalogue import Tool
+from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
-from parley.tools.results import Outcome, result_text
+from parley.tools.results import Outcome, result_text, size_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 _CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
+MOST_LISTED = 1_000
+"""Of a server's tools or prompts, and of the pages that it lists them on."""
+MOST_PARTS = 1_000
+"""Of one result, resource or prompt."""
+MOST_OF_A_TOOL = 100_000
+MOST_OF_TOOLS = 1_000_000
+"""Characters of definitions: with each request they go to the model."""
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
 """What a server says that is well: wrong parameters, no such method, no such resource."""
 
@@ -30,24 +37,47 @@ class Guest:
 
     def __init__(self, client: "Client", settings: ServerSettings, watch: Watch, max_bytes: int) -> None:
         self.protocol = str(client.protocol_version)
+        self.left_out = ""
         self._client = client
         self._settings = settings
         self._watch = watch
         self._max_bytes = max_bytes
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The tools of all pages that the settings take; a definition that is none is left out."""
-        found: dict[str, Tool] = {}
+        """The tools of all pages that the settings take; a definition that is none is left out.
+
+        So are those beyond all bounds: `left_out` says so.
+        """
+        found, room, too_large = dict[str, Tool](), MOST_OF_TOOLS, 0
+        self.left_out = ""
         async for definition in self._listed("tools"):
             with suppress(ValueError, TypeError, RecursionError):
-                tool = from_mcp(
-                    definition,
-                    server=self._settings.name,
-                    identity=self._settings.identity,
-                    trusted=self._settings.trusted,
-                )
-                found[tool.name] = tool
-        return tuple(tool for tool in found.values() if self._settings.takes(tool.name))
+                tool = self._tool(definition)
+                size = len(tool.definition) + len(canonical(tool.output_schema))
+                if not self._settings.takes(tool.name):
+                    continue
+                if size > min(MOST_OF_A_TOOL, room):
+                    too_large += 1
+                else:
+                    room -= size
+                    found[tool.name] = tool
+        if too_large:
+            self._leave_out(
+                f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "
+                f"each or {size_text(MOST_OF_TOOLS)} in all)"
+            )
+        return tuple(found.values())
+
+    def _tool(self, definition: dict[str, Any]) -> Tool:
+        return from_mcp(
+            definition,
+            server=self._settings.name,
+            identity=self._settings.identity,
+            trusted=self._settings.trusted,
+        )
+
+    def _leave_out(self, what: str) -> None:
+        self.left_out = f"{self.left_out}, {what}" if self.left_out else f"left out: {what}"
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all pages."""
@@ -57,13 +87,13 @@ class Guest:
         """The text of a prompt for these arguments."""
         with self._errors():
             result = await self._client.get_prompt(name, dict(arguments))
-        return prompt_text(map(_plain, result.messages), self._max_bytes)
+        return prompt_text(map(_plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
         """The text of a resource, of all its parts. Raises ServerError where it holds none."""
         with self._errors():
             result = await self._client.read_resource(uri, cache_mode="refresh")
-        parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents]
+        parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
         text = result_text(parts, None, self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
             raise ServerError(f"no text: {text}")
@@ -78,17 +108,24 @@ class Guest:
 
         with self._errors():
             result = await self._client.call_tool(name, arguments, progress_callback=report)
-        text = result_text(list(map(_plain, result.content)), result.structured_content, self._max_bytes)
+        parts = list(map(_plain, result.content[:MOST_PARTS]))
+        if more := len(result.content) - len(parts):
+            parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
+        text = result_text(parts, result.structured_content, self._max_bytes)
         return Outcome("error" if result.is_error else "ok", text)
 
     async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:
-        """The definitions of all pages; none of a server that has nothing of this kind."""
+        """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""
         from mcp.shared.exceptions import MCPError
 
         fetch = self._client.list_tools if kind == "tools" else self._client.list_prompts
         cursor: str | None = None
         seen: set[str | None] = set()
+        left = MOST_LISTED
         while cursor not in seen:  # a server that repeats a cursor would have us list for ever
+            if len(seen) == MOST_LISTED:
+                self._leave_out(f"all {kind} beyond the first {MOST_LISTED} pages")
+                return
             seen.add(cursor)
             try:
                 page = await fetch(cursor=cursor, cache_mode="refresh")
@@ -98,8 +135,13 @@ class Guest:
                 if error.code == _METHOD_NOT_FOUND:
                     return
                 raise
-            for definition in getattr(page, kind):
+            definitions = getattr(page, kind)
+            for definition in definitions[:left]:
                 yield _plain(definition)
+            left -= len(definitions)
+            if left < 0:
+                self._leave_out(f"all {kind} beyond the first {MOST_LISTED}")
+                return
             cursor = page.next_cursor
             if cursor is None:
                 return

@@ -146,12 +146,14 @@ class Hub:
             yield
 
     def news(self) -> list[str]:
-        """What the user was not told yet of servers that cannot be used now, a line each."""
+        """What the user was not told yet of servers that cannot be used now, or not in full, a line each."""
         found = {}
         for each in self.status():
             if each.enabled and each.state in ("failed", "starting"):
                 why = each.error if each.state == "failed" else "it is still starting"
                 found[each.name] = f"no tools of MCP server '{each.name}': {why}. :ParleyTools tells more"
+            elif each.enabled and each.error:
+                found[each.name] = f"MCP server '{each.name}': {each.error}. :ParleyTools tells more"
         news = [told for name, told in found.items() if self._told.get(name) != told]
         self._told = found
         return news

@@ -1,13 +1,15 @@
 """UTF-8 that arrives in whole lines only: what a stdio server writes, as the SDK is to get it.
 
 The SDK joins a line anew with each piece of it: minutes of computing for a large one. In this encoding it
-gets each line in one piece, in linear time, and never one that would fill the memory: that is dropped.
+gets each line in one piece, in linear time, and `TOO_LONG` in place of one that would fill the memory.
 """
 
 import codecs
 
 NAME = "parley-lines"
 MOST_BYTES = 64_000_000
+TOO_LONG = "parley: too long a line"
+"""No message of any protocol; a server that writes this itself is taken at its word."""
 
 
 class Lines(codecs.IncrementalDecoder):
@@ -18,28 +20,32 @@ class Lines(codecs.IncrementalDecoder):
         self._most = most
         self._pieces: list[bytes] = []
         self._size = 0
+        self._is_told = False
 
     def decode(self, piece: object, final: bool = False) -> str:
         """The text of all lines that are complete by now."""
         ended, newline, rest = bytes(piece).rpartition(b"\n")  # type: ignore[call-overload]
         if not newline:
-            self._hold(rest)
-            return self._taken() if final else ""
+            told = self._hold(rest)
+            return told + (self._taken() if final else "")
         first, newline, others = (ended + newline).partition(b"\n")
-        self._hold(first + newline)
-        lines: str = self._taken() + others.decode("utf-8", self.errors)
-        self._hold(rest)
+        told = self._hold(first + newline)
+        lines = told + self._taken() + others.decode("utf-8", self.errors) + self._hold(rest)
         return f"{lines}{self._taken()}" if final else lines
 
-    def _hold(self, piece: bytes) -> None:
+    def _hold(self, piece: bytes) -> str:
+        """Keep a piece of the line; the line that tells of one that is too long, once for it."""
         self._size += len(piece)
         self._pieces.append(piece)
-        if self._size > self._most:
-            self._pieces.clear()
+        if self._size <= self._most:
+            return ""
+        self._pieces.clear()
+        was_told, self._is_told = self._is_told, True
+        return "" if was_told else f"{TOO_LONG}\n"
 
     def _taken(self) -> str:
-        line = b"".join(self._pieces) if self._size <= self._most else b""
-        self._pieces, self._size = [], 0
+        line = b"".join(self._pieces)
+        self._pieces, self._size, self._is_told = [], 0, False
         return line.decode("utf-8", self.errors)
 
 

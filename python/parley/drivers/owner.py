@@ -22,6 +22,9 @@ T = TypeVar("T")
 _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
 _CAUSE_SHOWN = 300
+_CHANGES = 5  # one after the other, and each is listed at once
+_CALM_S = 0.5  # then it is waited: doubled with each further change that comes in no more time
+_CALM_MAX_S = 30.0
 
 
 class Owner:
@@ -54,7 +57,7 @@ class Owner:
             enabled=self.settings.enabled,
             protocol=self._protocol,
             tools=self.tools,
-            error=self._error,
+            error=self._error or (self._session.left_out if self._session else ""),
             stderr=tuple(self._tail.lines),
         )
 
@@ -174,15 +177,36 @@ class Owner:
             timer.cancel()
 
     async def _attend(self, session: Session, watch: Watch) -> None:
-        while not (watch.stopping or (watch.lost and not self.settings.url)):
+        """Lists the tools anew when they changed; where they change all the time, ever less often."""
+        now, listed_at, changes = asyncio.get_running_loop().time, 0.0, 0
+        while not self._is_over(watch):
             await watch.event.wait()
             watch.event.clear()
-            if watch.changed:
-                watch.changed = False
-                async with asyncio.timeout(self.settings.timeout_s):
-                    self.tools = await session.tools()
-                if not watch.changed:
-                    self._settled.set()
+            if not watch.changed:
+                continue
+            pause = min(_CALM_S * 2 ** (changes - _CHANGES), _CALM_MAX_S) if changes >= _CHANGES else 0.0
+            changes = changes + 1 if now() - listed_at < pause + _CALM_S else 0
+            watch.restless = changes > _CHANGES
+            if watch.restless:
+                self._settled.set()
+                await self._rest(watch, pause)
+            watch.changed = False
+            async with asyncio.timeout(self.settings.timeout_s):
+                self.tools = await session.tools()
+            listed_at = now()
+            if watch.restless or not watch.changed:
+                self._settled.set()
+
+    def _is_over(self, watch: Watch) -> bool:
+        return watch.stopping or (watch.lost and not self.settings.url)
+
+    async def _rest(self, watch: Watch, seconds: float) -> None:
+        """Lets some time pass, unless the server ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._is_over(watch):
+                    await watch.event.wait()
+                    watch.event.clear()
 
     def _ready(self, session: Session) -> None:
         self._session, self._protocol = session, session.protocol

@@ -18,6 +18,7 @@ from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
 from parley.settings import Provider, Settings
+from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
 from parley.turn import status
@@ -30,6 +31,7 @@ _ENOUGH_LEFT = 0.2
 
 _MOMENT_S = 0.3
 """What takes no longer is not shown."""
+_PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
 """A server may tell its progress a thousand times a second; the screen shows it this often."""
 
@@ -119,7 +121,8 @@ class TurnPorts:
             return
         self._next_progress = now + _PROGRESS_S
         part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        self._world.status(f"{message} ({part})" if message else f"Progress: {part}")
+        said = one_line(message, _PROGRESS_SHOWN) if message else ""
+        self._world.status(f"{said} ({part})" if said else f"Progress: {part}")
 
     async def _describe(self, tool: Tool, arguments: str, asked: Ask) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.

@@ -88,7 +88,8 @@ class ServerSettings:
 class ServerStatus:
     """How a server is: what `:ParleyTools` and the health report show.
 
-    `protocol` is the negotiated revision, "" before; `error` says why it failed; `stderr` are its last lines.
+    `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
+    used; `stderr` are its last lines.
     """
 
     name: str
