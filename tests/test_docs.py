@@ -20,7 +20,7 @@ import pytest
 from nvim.harness import nvim_path
 from parley.chat.reader import parse
 from parley.chat.writer import render
-from parley.cli import _parser
+from parley.cli.arguments import parser
 from parley.settings import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
@@ -210,7 +210,7 @@ def test_every_command_that_is_named_exists(page: Path) -> None:
 
 
 def test_the_page_on_the_shell_names_every_command() -> None:
-    parsers = [a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    parsers = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
     cells = [cell.strip("`").split() for cell, *_ in table(SHELL, "command", "what it does")]
     named = [words[1].strip("`") for words in cells if words[0] == "parley"]
     assert sorted(named) == sorted(parsers[0].choices)

@@ -141,3 +141,27 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(shell: Shell, module: str
     rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
     assert process.returncode in (130, 0)  # 0 where it was done before the signal came
     assert not [line for line in rest if b"import time:" not in line]
+
+
+def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
+    os.mkfifo(shell.folder / "pipe.md")
+    shell.chat.write_text(BROKEN, encoding="utf-8")
+    done = shell.run("check", "none.md", "pipe.md", "chat.md")
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"chat.md:5:")
+    assert error(done) == (
+        "parley: cannot read none.md: No such file or directory\n"
+        "parley: cannot read pipe.md: it is a pipe or a device, and a chat is a file\n"
+    )
+
+
+def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> None:
+    shell.ask("find the stock price of google")
+    first, second = (shell.run("respond", "chat.md") for _ in range(2))
+    assert first.returncode == second.returncode == 3
+    line = b'\n\xe2\x9d\x93 web_search {"query":"google stock price"}\n'
+    assert line in first.stdout
+    assert second.stdout == line
+    assert error(second).endswith(
+        "parley: tool calls wait for your choice: --choose ya approves them, --choose yN refuses them\n"
+    )

@@ -169,7 +169,7 @@ def test_what_a_provider_says_in_a_refusal_commands_no_terminal(shell: Shell, ki
     status = 200 if kind == "text/event-stream" else 400
     with refusing(status, b"data: " + body + b"\n\n" if status == 200 else body, kind) as url:
         shell.configure(
-            f'[providers.bad]\nkind = "openai"\nbase_url = "{url}"\napi_key = false\n'
+            f'[providers.bad]\nkind = "openai"\nbase_url = "{url}"\n'
             f'[[agents]]\nname = "Bad"\nprovider = "bad"\nmodel = {toml(HOSTILE)}\n'
         )
         shell.ask("hello")

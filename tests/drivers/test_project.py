@@ -162,7 +162,7 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     assert main(["tools"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("mock: ready")
-    assert f"then say: parley trust {tmp_path}/.mcp.json" in said.err
+    assert f"then run: parley trust {tmp_path}/.mcp.json" in said.err
     assert main(["trust", ".mcp.json"]) == 0
     said = capsys.readouterr()
     assert said.out == f"fake: {sys.executable} {FAKE}\nweb: http://127.0.0.1:9/mcp\n"

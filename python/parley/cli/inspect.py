@@ -16,7 +16,7 @@ from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
-from parley.cli.terminal import plain, read, say, say_json, say_line, settings
+from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.settings import Settings
@@ -29,7 +29,7 @@ COMPLETE, FAILED = 0, 1
 
 
 def messages(arguments: argparse.Namespace) -> int:
-    """Print the request that the file would send."""
+    """Print the request that a chat would send."""
     body = asyncio.run(_messages(arguments))
     say_json(body)
     return COMPLETE
@@ -81,7 +81,7 @@ def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """Print a transcript as JSON."""
+    """Print a chat as JSON."""
     transcript = parse(read(arguments.file))
     tree = {**plain(transcript), "problems": [plain(problem) for problem in transcript.problems]}
     say_json(_typed(transcript, tree))
@@ -108,10 +108,15 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the problems of files as `file:line:col: level: text`."""
+    """Print the problems of chats as `file:line:col: level: text`; the exit code is 1 if there are errors."""
     failed = False
     for path in arguments.files:
-        transcript = parse(read(path))
+        try:
+            transcript = parse(read(path))
+        except ParleyError as error:  # the others are looked at all the same
+            complain(str(error))
+            failed = True
+            continue
         front = read_front_matter(transcript.front_matter)
         problems = [*front.problems, *transcript.problems, *_cautions(path, transcript)]
         for problem in problems:
@@ -135,7 +140,7 @@ def _cautions(path: str, transcript: Transcript) -> list[Problem]:
 
 
 def log(arguments: argparse.Namespace) -> int:
-    """Print what was approved, run and asked in a chat, by which rule, and what it adds up to."""
+    """Print what was decided, run and asked in a chat, and the totals."""
     from parley.drivers.ledger import LedgerFile, default_path
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:

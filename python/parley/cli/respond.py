@@ -32,7 +32,7 @@ _EXITS: dict[engine.EndKind, int] = {
 
 
 def respond(arguments: argparse.Namespace) -> int:
-    """Move the last exchange of a file one turn on, as the editor would."""
+    """Answer the last question of a chat, in its file, as the editor would."""
     screen().needs_output = arguments.json  # else the answer is in the file
     with _ended_as_by_ctrl_c():
         return asyncio.run(_respond(arguments))
@@ -115,11 +115,11 @@ class _Told:
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._has_said = False
+        self._in_line = False
 
     def text(self, piece: str) -> None:
-        if not self._as_json:
-            self._has_said = True
+        if piece and not self._as_json:
+            self._in_line = not piece.endswith("\n")
             screen().stream(piece)
 
     def status(self, text: str) -> None:
@@ -134,14 +134,14 @@ class _Told:
             return
         match what:
             case engine.CallBegan(proposal, tool):
-                say("")
+                self._begin_paragraph()
                 say_line(f"❓ {tool.server}/{tool.name} {proposal.call.arguments}")
             case engine.CallEnded(_, result):
                 say(f"🛠️ {result.body}\n")
             case engine.Aside(text):
                 complain(text)
             case engine.CallRefused(proposal, result):
-                say("")
+                self._begin_paragraph()
                 say_line(f"❓ {proposal.call.name} {proposal.call.arguments}")
                 say(f"🛠️ {result.body}\n")
             case _:
@@ -153,18 +153,26 @@ class _Told:
         approvals = seen.situation.approvals
         for call in seen.undecided():
             text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
-            say("")
-            say(f"❓ {legible(text)}", end="")
+            self._begin_paragraph()
+            say_line(f"❓ {legible(text)}")
             if isinstance(call, Proposal) and (note := caution(call, approvals)):
-                say(f"\n   {note}", end="")
+                say_line(f"   {note}")
 
     def end(self, end: engine.End) -> None:
         if self._as_json:
             say(json.dumps({"type": "end", "kind": end.kind, "message": end.message}))
             return
-        if self._has_said:
-            say("")
+        self._end_line()
         if end.message:
             complain(end.message)
         elif end.kind == "waiting":
-            complain("tool calls wait for a choice: --choose ya says yes to all, --choose yN no")
+            complain("tool calls wait for your choice: --choose ya approves them, --choose yN refuses them")
+
+    def _begin_paragraph(self) -> None:
+        self._end_line()
+        say("")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            say("")
+        self._in_line = False

@@ -18,7 +18,7 @@ COMPLETE = 0
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Turn MCP tool definitions on standard input into a provider's."""
+    """Turn MCP tool definitions on standard input into those of a provider."""
     from parley.tools.convert import convert_all
 
     try:
@@ -30,7 +30,7 @@ def convert(arguments: argparse.Namespace) -> int:
 
 
 def tools(arguments: argparse.Namespace) -> int:
-    """List the servers and their tools."""
+    """Start the MCP servers and list their tools."""
     return asyncio.run(_tools(arguments))
 
 
@@ -55,7 +55,7 @@ async def _tools(arguments: argparse.Namespace) -> int:
 
 
 def trust(arguments: argparse.Namespace) -> int:
-    """Trust a project's file of MCP servers, with the content that it has now."""
+    """Trust the file of MCP servers of a project, with the content that it has now."""
     from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.project import programs
     from parley.drivers.project import trust as record
@@ -77,7 +77,7 @@ def trust(arguments: argparse.Namespace) -> int:
 
 
 def demo_server(arguments: argparse.Namespace) -> int:
-    """Serve the demo model until Ctrl-C."""
+    """Serve the demo model to other programs, until Ctrl-C."""
     from parley.demo.server import serve
 
     try:

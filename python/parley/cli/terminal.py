@@ -80,7 +80,8 @@ def settings() -> Settings:
 def warn_of_project(home: Home) -> None:
     """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
     for path in home.untrusted():
-        complain(f"its servers are not used: look at {path}, then say: parley trust {shlex.quote(str(path))}")
+        trust = f"parley trust {shlex.quote(str(path))}"
+        complain(f"the servers in {path} are not used yet: read the file, then run: {trust}")
     for problem in home.problems():
         complain(problem)
 

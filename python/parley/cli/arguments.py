@@ -1,0 +1,106 @@
+"""What may be typed behind `parley`: the commands, their arguments, and the help on them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from parley import __version__
+from parley.chat.transcript import CHOICES
+from parley.cli.inspect import check, export, log, messages, show
+from parley.cli.respond import respond
+from parley.cli.servers import convert, demo_server, tools, trust
+from parley.cli.terminal import screen
+
+FORMATS = ("openai", "openai-responses", "anthropic")
+_CHAT = "a chat"
+_READ = "a chat; - for standard input"
+_CODES = """exit codes:
+  0    done; of respond: the answer is complete
+  1    an error, errors in a checked chat, output that could not be written;
+       of respond: also when there is no question
+  2    wrong arguments
+  3    respond: tool calls wait for your choice, go on with --choose
+  4    respond: a limit stopped it
+  130  Ctrl-C
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what it says on the screen that everything goes through."""
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        if file is sys.stdout:
+            screen().say(message)
+            return
+        for line in message.rstrip("\n").split("\n"):
+            screen().complain(line)
+
+
+def parser() -> Parser:
+    """All commands; `run` of what is parsed carries out the one that was named."""
+    made = Parser(
+        prog="parley",
+        description="A Markdown file is the conversation with a language model.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action="version", version=f"parley {__version__}")
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        text = (run.__doc__ or "").strip()
+        added: argparse.ArgumentParser = commands.add_parser(name, help=text.rstrip("."), description=text)
+        added.set_defaults(run=run)
+        return added
+
+    _respond(command("respond", respond))
+    _messages(command("messages", messages))
+    command("parse", show).add_argument("file", help=_READ)
+    command("export", export).add_argument("file", help=_READ)
+    command("check", check).add_argument("files", nargs="+", metavar="file", help=_READ)
+    history = command("log", log)
+    history.add_argument("file", help=_CHAT)
+    history.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    command("convert", convert).add_argument(
+        "--to", required=True, choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS)
+    )
+    command("tools", tools).add_argument("--json", action="store_true", help="print JSON, for programs")
+    trusted = command("trust", trust)
+    trusted.add_argument("file", help="usually .mcp.json")
+    trusted.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
+    served = command("demo-server", demo_server)
+    served.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
+    served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
+    return made
+
+
+def _respond(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", help=_CHAT)
+    command.add_argument("--agent", metavar="NAME", help="the agent to talk to, instead of the chat's")
+    command.add_argument(
+        "--choose",
+        action="append",
+        default=[],
+        choices=CHOICES,
+        metavar="CHOICE",
+        help=f"decide on calls that wait: {', '.join(CHOICES)}; given n times, the n-th is for the n-th wait",
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+
+
+def _messages(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", help=_READ)
+    command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
+    command.add_argument(
+        "--provider", choices=FORMATS, metavar="FORMAT", help=f"the format to print: {', '.join(FORMATS)}"
+    )
+    command.add_argument("--tools", action="store_true", help="start the MCP servers, print their tools too")
+
+
+def _port(text: str) -> int:
+    """A port number, for argparse."""
+    if not (text.isascii() and text.isdigit() and int(text[:6]) < 65536):
+        raise argparse.ArgumentTypeError("expected a number from 0 to 65535")
+    return int(text)
