@@ -199,12 +199,12 @@ def written_calls(calls: Sequence[ToolCall], taken: Collection[str] = ()) -> lis
 
     An id that is `taken` by a call that is not in the file any more is none for a new one, either.
     """
-    kept, seen = list[ToolCall](), set(taken)
+    kept, seen, uses = list[ToolCall](), set(taken), dict[str, int]()
     for index, call in enumerate(calls):
-        call_id, n = call.id, 1
+        call_id, begin = call.id, call.id[:120]
         while call_id in seen:
-            n += 1
-            call_id = f"{call.id[:120]}.{n}"
+            uses[begin] = uses.get(begin, 1) + 1
+            call_id = f"{begin}.{uses[begin]}"
         seen.add(call_id)
         kept.append(replace(call, index=index, id=call_id))
     return kept

@@ -76,45 +76,65 @@ class ReplyWriter:
 
 
 class _Prose:
-    """One text: escaped line by line, without blank lines at its ends."""
+    """One text: escaped line by line, without blank lines at its ends.
+
+    Each character is looked at once, however the text was cut: what is held back is kept in pieces.
+    """
 
     def __init__(self) -> None:
         self.fresh = True
-        self._held = ""
         self._cr = ""
+        self._blanks = list[str]()
+        """What is to be written before the next word, if one comes."""
+        self._start = list[str]()
+        """A line from its beginning, as long as it may grow into one to escape."""
+        self._bare = ""
+        """That line without the backslashes it starts with."""
+        self._at_start = True
         self._begun = False
 
     def feed(self, piece: str) -> str:
         piece, self._cr = self._cr + piece, ""
         if piece.endswith("\r"):  # half of a line end, perhaps; each is looked at once, however it was cut
             piece, self._cr = piece[:-1], "\r"
-        text = self._held + grammar.fit(piece.replace("\r\n", "\n"))
-        if not self._begun:
-            text = _without_leading_blank_lines(text)
-        ready = text.rstrip(_BLANKS)
-        line_start = ready.rfind("\n") + 1
-        if (line_start or not self._begun) and grammar.may_need_escape(ready[line_start:]):
-            ready = ready[:line_start].rstrip(_BLANKS)
-        self._held = text[len(ready) :]
-        return self._escaped(ready)
+        first, *rest = grammar.fit(piece.replace("\r\n", "\n")).split("\n")
+        ready = [self._of_line(first)]
+        for line in rest:
+            ready += [self._end_line(), self._of_line(line)]
+        return "".join(ready)
 
     def end(self) -> str:
-        held, self._held = self._held.rstrip(_BLANKS), ""
-        return self._escaped(held)
+        return self._decided()
 
-    def _escaped(self, ready: str) -> str:
-        if not ready:
+    def _end_line(self) -> str:
+        ready = self._decided()
+        self._blanks.append("\n")
+        self._at_start = True
+        return ready
+
+    def _of_line(self, part: str) -> str:
+        if not self._at_start or not part:
+            return self._written(part)
+        self._start.append(part)
+        self._bare += part if self._bare else part.lstrip("\\")
+        return "" if not self._bare or grammar.may_need_escape(self._bare) else self._decided()
+
+    def _decided(self) -> str:
+        """The line that was held back, now that it is known what it is."""
+        line = "".join(self._start)
+        self._start, self._bare, self._at_start = [], "", False
+        return self._written(grammar.escape_line(line))
+
+    def _written(self, text: str) -> str:
+        words = text.rstrip(_BLANKS)
+        if not words:
+            self._blanks += [text] if text else []
             return ""
-        first, *rest = ready.split("\n")
+        before = "".join(self._blanks)
+        self._blanks = [text[len(words) :]]
         if not self._begun:
-            first = grammar.escape_line(first)
-        self._begun = True
-        return "\n".join([first, *map(grammar.escape_line, rest)])
-
-
-def _without_leading_blank_lines(text: str) -> str:
-    start = len(text) - len(text.lstrip(_BLANKS))
-    return text[text.rfind("\n", 0, start) + 1 :]
+            self._begun, before = True, before[before.rfind("\n") + 1 :]
+        return before + words
 
 
 class _Quote:

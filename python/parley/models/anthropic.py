@@ -190,7 +190,7 @@ class Decoder(decoder.Decoder):
             case "signature_delta":
                 self._signature += text(delta, "signature")
             case "input_json_delta" if index in self._calls:
-                self._calls[index].arguments += text(delta, "partial_json")
+                self._calls[index].add(text(delta, "partial_json"))
 
     def _count(self, usage: Mapping[str, Any]) -> Iterator[Event]:
         details = mapping(usage, "output_tokens_details")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from parley.chat.calls import extra_json
@@ -17,18 +16,34 @@ from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError
 from parley.models.events import Call
 from parley.models.fields import mapping, number, text
+from parley.models.json_scan import JsonScan
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(slots=True)
 class Arriving:
     """A call whose pieces are still arriving."""
 
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, id: str = "", name: str = "", arguments: str = "") -> None:  # noqa: A002 - it is one
+        self.id = id
+        self.name = name
+        self.extra: dict[str, Any] = {}
+        self._pieces = [arguments]
+        self._scan = JsonScan()
+        self._scanned = 0
+
+    @property
+    def arguments(self) -> str:
+        """What has come of the arguments, as it came."""
+        return "".join(self._pieces)
+
+    @arguments.setter
+    def arguments(self, text: str) -> None:
+        self._pieces, self._scan, self._scanned = [text], JsonScan(), 0
+
+    def add(self, piece: str) -> None:
+        """The next piece of the arguments."""
+        self._pieces.append(piece)
 
     def is_whole(self) -> bool:
         """Whether the arguments are a JSON value that needs nothing more; blank ones may be cut."""
@@ -37,6 +52,13 @@ class Arriving:
         except (ValueError, RecursionError):
             return False
         return True
+
+    def seems_whole(self) -> bool:
+        """The same for an object or array, asked after each piece: looks at none of them twice."""
+        for piece in self._pieces[self._scanned :]:
+            self._scan.feed(piece, 0)
+        self._scanned = len(self._pieces)
+        return self._scan.state == "closed"
 
 
 class ArrivingCalls:
@@ -58,7 +80,7 @@ class ArrivingCalls:
             call = self._at[index] = Arriving()
             self.all.append(call)
         call.id, call.name = call.id or call_id, call.name or name
-        call.arguments += given if isinstance(given, str) else _as_text(given)
+        call.add(given if isinstance(given, str) else _as_text(given))
         call.extra |= _beside(piece, function)
 
 
@@ -70,7 +92,7 @@ def _as_text(given: object) -> str:
 def _is_another(call: Arriving, call_id: str, name: str) -> bool:
     if call_id and call.id:
         return call_id != call.id
-    return bool(name and call.name) and (name != call.name or call.is_whole())
+    return bool(name and call.name) and (name != call.name or call.seems_whole())
 
 
 def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,8 +109,7 @@ def finished_calls(arriving: Sequence[Arriving], *, cut: bool) -> list[Call]:
     An id that is missing, given twice or unfit for the file is replaced by one made of the position.
     """
     kept = arriving[:-1] if cut and arriving and not arriving[-1].is_whole() else arriving
-    given = [call.id for call in kept]
-    calls, taken = list[Call](), set[str]()
+    calls, taken, known = list[Call](), set[str](), {call.id for call in kept}
     for index, call in enumerate(kept):
         if not call.name:
             raise ModelError(
@@ -96,8 +117,9 @@ def finished_calls(arriving: Sequence[Arriving], *, cut: bool) -> list[Call]:
             )
         call_id = call.id
         if call_id in taken or not CALL_ID.fullmatch(call_id):
-            call_id = _own_id(index, {*given, *taken})
+            call_id = _own_id(index, known)
         taken.add(call_id)
+        known.add(call_id)
         name, arguments = _joined(call.name), _joined(call.arguments)
         calls.append(Call(ToolCall(call_id, name, arguments, index, extra_json(call.extra))))
     return calls

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from parley.models.held import Waiting, portions
 from parley.models.json_calls import INVALID, NAMES, calls_in, is_attempt
 from parley.models.json_scan import QUOTES, JsonScan
 from parley.models.spoken import Failed, Item, Prose, joined
@@ -64,6 +65,7 @@ class JsonExtractor:
         self._known = known
         self._items = list[Item]()
         self._held = ""
+        self._waiting = Waiting()
         self._scan: JsonScan | None = None
         self._json_at = self._scanned = 0
         self._wrap_end = ""
@@ -78,11 +80,30 @@ class JsonExtractor:
 
     def feed(self, piece: str) -> list[Item]:
         """What this piece settles; the rest is held back."""
-        self._held += piece
+        items = [item for portion in portions(piece) for item in self._fed(portion)]
+        return joined(items)
+
+    def _fed(self, piece: str) -> list[Item]:
+        if self._scan:
+            return self._scanned_on(self._scan, piece)
+        if self._waiting.goes_on(self._held, piece):
+            self._waiting.add(piece)
+            return []
+        self._held += self._waiting.take() + piece
+        return self._settled(is_final=False)
+
+    def _scanned_on(self, scan: JsonScan, piece: str) -> list[Item]:
+        """What a piece settles within a value; none of what came before it is looked at again."""
+        self._waiting.add(piece)
+        self._scanned += scan.feed(piece, 0)
+        if scan.state == "open":
+            return []
+        self._held += self._waiting.take()
         return self._settled(is_final=False)
 
     def end(self, *, cut: bool = False) -> list[Item]:
         """What is still held back, at the end of the reply; of one that was `cut` half a call is dropped."""
+        self._held += self._waiting.take()
         items = self._settled(is_final=True)
         held, self._held, self._scan = self._held, "", None
         if not held:
@@ -161,7 +182,8 @@ class JsonExtractor:
         )
 
     def _value(self, scan: JsonScan) -> bool:
-        self._scanned = scan.feed(self._held, self._scanned)
+        if scan.state == "open":
+            self._scanned = scan.feed(self._held, self._scanned)
         if scan.state == "open":
             return False
         raw = self._held[self._json_at : self._scanned]

@@ -127,7 +127,7 @@ class Decoder(decoder.Decoder):
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 yield from self._thought(at, number(raw, "summary_index"), text(raw, "delta"))
             case "response.function_call_arguments.delta" if at in self._calls:
-                self._calls[at].arguments += text(raw, "delta")
+                self._calls[at].add(text(raw, "delta"))
             case "response.output_item.done":
                 yield from self._close(at, mapping(raw, "item"))
             case "response.completed" | "response.incomplete":

@@ -7,6 +7,7 @@ of events or of requests.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol, TypeAlias
 
 from parley.errors import ParleyError
@@ -87,9 +88,8 @@ def wrong_with(found: Found, catalogue: Catalogue) -> str | None:
 def joined(items: list[Item]) -> list[Item]:
     """The same with adjacent pieces of prose made one."""
     whole = list[Item]()
-    for item in items:
-        if whole and isinstance(item, Prose) and isinstance(last := whole[-1], Prose):
-            whole[-1] = Prose(last.text + item.text)
-        else:
-            whole.append(item)
+    for is_prose, run in groupby(items, key=lambda item: isinstance(item, Prose)):
+        adjacent = list(run)
+        said = "".join(item.text for item in adjacent if isinstance(item, Prose))
+        whole += [Prose(said)] if is_prose else adjacent
     return whole

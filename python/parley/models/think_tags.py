@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from parley.models.held import Waiting
+
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 
 _OPENERS = ("<think>", "<thinking>")
@@ -23,6 +25,7 @@ class ThinkTags:
 
     def __init__(self) -> None:
         self._held = ""
+        self._waiting = Waiting()
         self._closer = ""
         self._thought = False
         self._state: Literal["start", "thinking", "after", "text"] = "start"
@@ -31,7 +34,10 @@ class ThinkTags:
         """What this piece settles; the rest is held back."""
         if self._state == "text":
             return [("text", piece)] if piece else []
-        self._held += piece
+        if self._waiting.goes_on(self._held, piece):
+            self._waiting.add(piece)
+            return []
+        self._held += self._waiting.take() + piece
         found = list[tuple[Kind, str]]()
         if self._state == "start":
             self._open()
@@ -46,7 +52,8 @@ class ThinkTags:
 
     def end(self) -> list[tuple[Kind, str]]:
         """What is still held back, at the end of the reply."""
-        held, state, self._held, self._state = self._held, self._state, "", "text"
+        held, state = self._held + self._waiting.take(), self._state
+        self._held, self._state = "", "text"
         if state == "thinking":
             return [*self._thinking(held.rstrip()), ("end", "")]
         return [("text", held)] if held and state == "start" else []

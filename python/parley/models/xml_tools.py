@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable
 
+from parley.models.held import Waiting, portions
 from parley.models.spoken import (
     Failed,
     Found,
@@ -62,13 +63,16 @@ class XmlParser:
         self._single = single
         self._items = list[Item]()
         self._held = ""
+        self._waiting = Waiting()
         self._step: Callable[[bool], bool] = self._prose
         self._stopped: ToolLimitReached | None = None
-        self._block = ""
-        """The text of the tool block that has begun."""
+        self._block = list[str]()
+        """The text of the tool block that has begun, in pieces."""
         self._tool = self._param = ""
         self._params = list[tuple[str, str]]()
         self._searched = 0
+        self._tail = ""
+        """The end of what waits, where the tag that closes a parameter may have begun."""
         self._is_quoted = False
         """Whether a backtick came last: a tag after it is something the model writes about."""
         self._fence = self._code = ""
@@ -79,13 +83,39 @@ class XmlParser:
 
     def feed(self, piece: str) -> list[Item]:
         """What this piece settles; the rest is held back."""
-        self._held += piece
+        items = list[Item]()
+        try:
+            for portion in portions(piece):
+                items += self._fed(portion)
+        except ToolLimitReached as limit:
+            limit.items = joined([*items, *limit.items])
+            raise
+        return joined(items)
+
+    def _fed(self, piece: str) -> list[Item]:
+        if self._goes_on(piece):
+            self._waiting.add(piece)
+            return []
+        self._held += self._waiting.take() + piece
         return self._settled(is_final=False)
+
+    def _goes_on(self, piece: str) -> bool:
+        """Whether nothing is settled by a piece, which can be said without a look at what came before."""
+        if self._step != self._value:
+            return self._waiting.goes_on(self._held, piece)
+        closing = self._closing()
+        window = (self._tail or self._held[-len(closing) :]) + piece
+        self._tail = window[-len(closing) :]
+        return closing not in window
+
+    def _closing(self) -> str:
+        return f"</param:{self._param}>"
 
     def end(self, *, cut: bool = False) -> list[Item]:
         """What is still held back, at the end of the reply; of one that was `cut` half a block is dropped."""
         if self._stopped:
             return []
+        self._held += self._waiting.take()
         items = self._settled(is_final=True)
         return [item for item in items if not (cut and isinstance(item, Failed))]
 
@@ -142,7 +172,7 @@ class XmlParser:
         self._is_saying = False
         match tag["close"], tag["kind"]:
             case "", "tool":
-                self._tool, self._params, self._block = name, [], text
+                self._tool, self._params, self._block = name, [], [text]
                 self._tools += 1
                 self._step = self._inside
             case "", None:
@@ -161,15 +191,15 @@ class XmlParser:
 
     def _inside(self, is_final: bool) -> bool:
         """Between the tags of a tool, where nothing stands but parameters."""
-        self._block += self._take(len(self._held) - len(self._held.lstrip()))
+        self._block.append(self._take(len(self._held) - len(self._held.lstrip())))
         tag = _TAG.match(self._held)
         if not tag and not is_final and (not self._held or _may_be_tag(self._held)):
             return False
         text = self._take(tag.end()) if tag else ""
-        self._block += text
+        self._block.append(text)
         match tag and (tag["close"], tag["kind"], tag["name"]):
             case "", "param", name:
-                self._param, self._searched = name, 0
+                self._param, self._searched, self._tail = name, 0, ""
                 self._step = self._value
             case "/", "tool", self._tool:
                 self._complete()
@@ -184,16 +214,16 @@ class XmlParser:
         return True
 
     def _value(self, is_final: bool) -> bool:
-        closing = f"</param:{self._param}>"
+        closing = self._closing()
         end = self._held.find(closing, self._searched)
         if end >= 0:
             self._params.append((self._param, unwrapped(self._held[:end])))
-            self._block += self._take(end + len(closing))
+            self._block.append(self._take(end + len(closing)))
             self._step = self._inside
         elif is_final:
             other = re.search(r"</param:[\w.-]{1,128}>", self._held)
             hint = f", but by {other[0]}" if other else f": {closing} is missing"
-            self._block += self._held
+            self._block.append(self._held)
             self._fail(f"Parameter '{self._param}' of <tool:{self._tool}> is not closed{hint}")
         else:
             self._searched = max(0, len(self._held) - len(closing))
@@ -246,7 +276,7 @@ class XmlParser:
         return False
 
     def _fail(self, error: str, text: str = "") -> None:
-        self._items.append(Failed(error, text or self._block))
+        self._items.append(Failed(error, text or "".join(self._block)))
         self._step = self._ended
 
     def _say(self, length: int) -> None:

@@ -1,0 +1,92 @@
+"""Twice as much text is twice as much work, however it is cut and whatever it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from chats import call
+from parley.chat.edits import written_calls
+from parley.chat.reply import ReplyWriter
+from parley.models.arriving import Arriving, ArrivingCalls, finished_calls
+from parley.models.json_tools import JsonExtractor
+from parley.models.think_tags import ThinkTags
+from parley.models.xml_tools import XmlParser
+from parley.tools.catalogue import Catalogue
+from work import ALLOWED, growth
+
+SIZE = 80
+RUNS = [" ", "\n", "\\", "\r", "`", "<", "[", " \n", "``` ", '{"a": 1}']
+Feed = Callable[[str], object]
+
+
+def _reply(start: str) -> Feed:
+    writer = ReplyWriter()
+    writer.text(start)
+    return writer.text
+
+
+def _thinking(start: str) -> Feed:
+    writer = ReplyWriter()
+    return lambda piece: writer.thinking("demo", "m", start + piece)
+
+
+def _json(start: str) -> Feed:
+    reader = JsonExtractor(["web_search"])
+    reader.feed(start)
+    return reader.feed
+
+
+def _xml(start: str) -> Feed:
+    reader = XmlParser(Catalogue(), single=False)
+    reader.feed(start)
+    return reader.feed
+
+
+def _tags(start: str) -> Feed:
+    reader = ThinkTags()
+    reader.feed(start)
+    return reader.feed
+
+
+READERS = {
+    "a reply": (_reply, ["", "x"]),
+    "thinking": (_thinking, [""]),
+    "calls in JSON": (_json, ["", '{"tool": "', "```json\n"]),
+    "calls in XML": (_xml, ["", "<tool:a>", "<tool:a><param:b>"]),
+    "tags of thinking": (_tags, ["", "<think>x", "<think>x</think>"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "start"), [(name, start) for name, (_, starts) in READERS.items() for start in starts]
+)
+@pytest.mark.parametrize("size", [1, 10**9], ids=["in characters", "in one piece"])
+def test_a_stream_of_one_thing_over_and_over_is_read_in_linear_time(
+    reader: str, start: str, size: int
+) -> None:
+    for unit in RUNS:
+
+        def read(count: int, unit: str = unit) -> None:
+            feed, text = READERS[reader][0](start), unit * count
+            for at in range(0, len(text), size):
+                feed(text[at : at + size])
+
+        assert growth(read, SIZE if size == 1 else 4 * SIZE) < ALLOWED, unit
+
+
+def test_calls_of_one_id_and_arguments_in_pieces_are_put_together_in_linear_time() -> None:
+    def finish(count: int) -> None:
+        finished_calls([Arriving("call_1", "web_search", "{}") for _ in range(count)], cut=False)
+
+    def number(count: int) -> None:
+        written_calls([call(1)] * count)
+
+    def gather(count: int) -> None:
+        calls = ArrivingCalls()
+        for _ in range(count):
+            calls.feed({"index": 0, "id": "", "function": {"name": "web_search", "arguments": '{"a":'}})
+
+    for put_together in finish, number, gather:
+        assert growth(put_together, SIZE) < ALLOWED, put_together
