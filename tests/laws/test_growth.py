@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from chats import call
+from chats import answer, asked, call, step
 from parley.chat.edits import written_calls
+from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
+from parley.chat.transcript import Exchange, Question, Text, Transcript
+from parley.chat.writer import render
 from parley.models.arriving import Arriving, ArrivingCalls, finished_calls
 from parley.models.json_tools import JsonExtractor
 from parley.models.think_tags import ThinkTags
 from parley.models.xml_tools import XmlParser
 from parley.tools.catalogue import Catalogue
+from parley.turn.limits import Limits
+from parley.turn.plan import AwaitChoices
 from work import ALLOWED, growth
 
 SIZE = 80
@@ -90,3 +96,14 @@ def test_calls_of_one_id_and_arguments_in_pieces_are_put_together_in_linear_time
 
     for put_together in finish, number, gather:
         assert growth(put_together, SIZE) < ALLOWED, put_together
+
+
+def test_what_follows_for_a_reply_of_many_calls_is_found_in_linear_time() -> None:
+    def follow(count: int) -> None:
+        calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
+        transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
+        assert isinstance(
+            step(parse(render(transcript)), limits=Limits(max_tools_per_request=10**6)), AwaitChoices
+        )
+
+    assert growth(follow, 4 * SIZE) < ALLOWED

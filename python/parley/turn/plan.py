@@ -196,12 +196,13 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
     made = lim.calls_made(situation.exchange.answers)
     session = lim.session_calls(situation.transcript)
     refused, standing = list[tuple[Proposal, Result]](), 0
-    for number, proposal in enumerate(reply.proposals):
+    proposals = reply.proposals
+    for number, proposal in enumerate(proposals):
         if proposal.result is not None:
             continue
         why = (
             (DECLINED if is_declined(proposal) else None)
-            or refusal(situation, proposal, number, len(reply.proposals))
+            or refusal(situation, proposal, number, len(proposals))
             or lim.over_limit(situation.limits, made + standing, session + standing)
         )
         if why:
