@@ -132,7 +132,7 @@ end
 ---@param topic? string
 function M.new(topic)
   local dir = M.dir()
-  local ok, why = pcall(vim.fn.mkdir, dir, "p")
+  local ok, why = pcall(vim.fn.mkdir, dir, "p", tonumber("700", 8))
   if not ok then
     require("parley.host").message(("cannot make the folder of chats %s: %s"):format(dir, why), "error")
     return
@@ -142,6 +142,7 @@ function M.new(topic)
   local lines = { "---", "topic: " .. H.yaml(topic or ""), "---", "", M.question .. ": " }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.cmd("silent noautocmd write")
+  vim.uv.fs_chmod(vim.api.nvim_buf_get_name(buf), tonumber("600", 8))
   if vim.bo[buf].filetype ~= "markdown" then
     vim.bo[buf].filetype = "markdown"
   end

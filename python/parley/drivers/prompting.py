@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from parley.drivers.places import private_file
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.attempts import Attempts, Shown
@@ -127,7 +128,7 @@ class Prompting:
             },
         }
         self._records.parent.mkdir(parents=True, exist_ok=True)
-        with self._records.open("a", encoding="utf-8") as file:
+        with private_file(self._records).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from io import TextIOWrapper
+from itertools import takewhile
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from parley.drivers.places import private_file
+
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8
+_BEGINNING = 16
+"""So much of a secret is taken for all of it, since a message may have been cut; kinds of keys share less."""
 _MOST_BYTES = 1_000_000
 
 
@@ -27,7 +33,26 @@ class _Redacting(logging.Formatter):
         text = super().format(record)
         for value, name in self._secrets.items():
             text = text.replace(value, f"[{name}]")
+        for value, name in self._secrets.items():
+            text = _without(text, value, f"[{name}]")
         return text
+
+
+def _without(text: str, secret: str, name: str) -> str:
+    """The text with a name in place of the beginning of a secret."""
+    before, *pieces = text.split(secret[:_BEGINNING])
+    for piece in pieces:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(piece, secret[_BEGINNING:], strict=False))
+        before += name + piece[sum(1 for _ in same) :]
+    return before
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A log that nobody but the user can read."""
+
+    def _open(self) -> TextIOWrapper:
+        private_file(Path(self.baseFilename))
+        return super()._open()
 
 
 def log_to(path: Path, environ: Mapping[str, str]) -> None:
@@ -39,7 +64,7 @@ def log_to(path: Path, environ: Mapping[str, str]) -> None:
     logger.propagate = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = RotatingFileHandler(path, maxBytes=_MOST_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        file = _PrivateFile(path, maxBytes=_MOST_BYTES, backupCount=1, encoding="utf-8", delay=True)
     except OSError:
         logger.addHandler(logging.NullHandler())
         return

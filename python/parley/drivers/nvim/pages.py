@@ -131,7 +131,9 @@ def _topic_of(path: Path) -> str:
 def write_page(transcript: Transcript, path: Path, force: bool) -> None:
     """Write a chat as one HTML page. Raises ParleyError."""
     try:
-        with path.open("w" if force else "x", encoding="utf-8", errors="replace") as file:
+        if not (force and path.exists()):  # shared by a chmod, which then holds
+            path.touch(mode=0o600, exist_ok=force)
+        with path.open("w", encoding="utf-8", errors="replace") as file:
             file.write(html_page(transcript, path.stem))
     except FileExistsError as error:
         raise ParleyError(f"{path} is there already: :ParleyExport! overwrites it") from error

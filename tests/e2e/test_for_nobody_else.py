@@ -1,0 +1,67 @@
+"""What is the user's own can be read by nobody else, whatever the umask."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nvim.harness import child
+from parley.drivers.nvim.log import log_to
+
+TOKEN = "tok-" + "0123456789abcdef" * 16
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> str:
+    return oct(path.stat().st_mode & 0o777)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_what_an_editor_writes_is_for_the_user_alone(tmp_path: Path) -> None:
+    state = tmp_path / "state" / "parley"
+    state.mkdir(parents=True)
+    state.chmod(0o777)
+    (tmp_path / "old.html").write_text("old", encoding="utf-8")
+    (tmp_path / "old.html").chmod(0o644)
+    with child(tmp_path, init="require('parley').setup({ agent = 'Demo' })") as nvim:
+        nvim.command("ParleyChatNew")
+        chat = Path(nvim.lua("return vim.api.nvim_buf_get_name(0)"))
+        nvim.keys('iaall note {"text":"x"}<C-g><C-g>')
+        nvim.until(lambda: "\n🤖:" in nvim.text(), "an answer")
+        nvim.until_idle()
+        for name in ("page.html", "old.html"):
+            nvim.command(f"ParleyExport! {tmp_path}/{name}")
+        nvim.until(lambda: nvim.messages().count("written to") == 2, "both pages")
+        modes = {path.name: mode(path) for path in state.iterdir() if path.is_file()}
+        assert modes == dict.fromkeys(("ledger.db", "ledger.db-wal", "ledger.db-shm"), "0o600")
+        assert mode(tmp_path / "old.html") == "0o644", "who opened it to others has it stay so"
+    private = [state, *(path for path in state.iterdir() if path.is_dir()), chat.parent]
+    private += [tmp_path / "data" / "nvim" / "parley"]
+    assert {str(path): mode(path) for path in private} == {str(path): "0o700" for path in private}
+    assert [mode(chat), mode(tmp_path / "page.html")] == ["0o600", "0o600"]
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_the_log_is_for_the_user_alone_and_holds_no_part_of_a_token(tmp_path: Path) -> None:
+    log = tmp_path / "parley.log"
+    log.touch()
+    log_to(log, {"A_TOKEN": TOKEN, "B_KEY": "tok-0123-another"})
+    try:
+        logging.getLogger("parley").error("it was %s, %s... and %s", TOKEN, TOKEN[:100], TOKEN[:4])
+        logging.getLogger("parley").error("tok-0123-another")
+    finally:
+        log_to(Path(os.devnull) / "none", {})
+    assert mode(log) == "0o600"
+    text = log.read_text(encoding="utf-8")
+    assert "it was [A_TOKEN], [A_TOKEN]... and tok-\n" in text
+    assert text.endswith("parley: [B_KEY]\n")
