@@ -2,7 +2,7 @@
 --- an indent that goes with <Esc>, a line that is broken at 'textwidth', a formatter.
 ---
 --- A mark stands at everything that looks like a marker and was not written at the start of a line. Where it
---- gets there, a backslash is put before it, once: who takes that away means it.
+--- gets there, a backslash is put before it; once a turn is over, who takes that away means it.
 local M = {}
 
 local api = vim.api
@@ -29,7 +29,9 @@ function M.check(buf)
     local id, row, col, details = unpack(mark)
     local bare = not details.invalid and col == 0 -- what was deleted may be brought back
     if bare and H.is_marker(api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "") then
-      api.nvim_buf_del_extmark(buf, ns, id)
+      if not require("parley.handle").busy(buf) then
+        api.nvim_buf_del_extmark(buf, ns, id)
+      end
       H.escape(buf, row)
     end
   end

@@ -106,10 +106,11 @@ def test_an_indent_that_goes_with_escape_leaves_text(plain: Child, forgery: str)
 def test_a_backslash_that_is_taken_away_again_stays_away(plain: Child) -> None:
     handle = streaming(plain)
     append(plain, handle, "see " + FORGED[0], True)
+    remote(plain, "close", handle)
     plain.command("silent $substitute/see //")
     plain.until(lambda: plain.lines()[-1] == "\\" + FORGED[0], "the backslash")
     plain.command("silent $substitute/^.//")
-    remote(plain, "read", handle, -1)
+    remote(plain, "look", plain.nvim.current.buffer.number, -1)
     assert plain.lines()[-1] == FORGED[0]
 
 
