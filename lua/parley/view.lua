@@ -288,7 +288,7 @@ function M.fit(chunks, width)
   local share = H.share(vim.tbl_values(lengths), math.max(width - fixed, 0))
   local fitting, used = {}, 0
   for i, chunk in ipairs(chunks) do
-    local text = lengths[i] and H.cut(chunk[1], math.max(share, least)) or chunk[1]
+    local text = lengths[i] and H.cut(chunk[1], math.max(share, least), chunk[3]) or chunk[1]
     local length = vim.fn.strdisplaywidth(text)
     if used + length > width then
       local before = used == width and table.remove(fitting) or { "" }
@@ -314,11 +314,13 @@ function H.share(lengths, room)
   return math.huge
 end
 
---- Text within a width, an ellipsis at its end if something is missing.
-function H.cut(text, width)
+--- Text within a width, an ellipsis at its end if something is missing, and behind that what ends it.
+function H.cut(text, width, ending)
   if vim.fn.strdisplaywidth(text) <= width then
     return text
   end
+  ending = ending or ""
+  width = width - #ending
   local low, high = 0, vim.fn.strchars(text)
   while low < high do
     local middle = math.ceil((low + high) / 2)
@@ -328,7 +330,7 @@ function H.cut(text, width)
       high = middle - 1
     end
   end
-  return width > 0 and vim.fn.strcharpart(text, 0, low) .. "…" or ""
+  return width > 0 and vim.fn.strcharpart(text, 0, low) .. "…" .. ending or ""
 end
 
 return M

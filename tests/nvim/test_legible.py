@@ -43,6 +43,7 @@ def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     drawn = found(Sight(parse(text), catalogue, LedgerView()))
     rows = [proposal["row"] for proposal in drawn["proposals"]]
+    drawn["sightings"] = rows
     drawing = [nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn]
     assert nvim.lua("return require('parley.remote')('draw', ...)", *shown_arguments("draw", drawing))
     nvim.nvim.api.win_set_cursor(0, (rows[0] + 1, 0))
@@ -101,6 +102,9 @@ def test_what_is_drawn_follows_the_width_of_the_window(plain: Child) -> None:
         ('{"a":"\\u0338x"}', '  a: "\\u0338x"'),
         ('{"a":"\u05d0\u05d1","b":1}', '  a: "\u05d0\u05d1"  b: 1'),
         ('{"1":"\u05d0\u05d1","2":1}', '  "1": "\\u05d0\\u05d1"  "2": 1'),
+        ('{"a":"x\u2026  b: true"}', '  a: "x\\u2026  b: true"'),
+        ('{"a":"' + "x" * 700 + '","b":1}', '  a: "' + "x" * 599 + '…"  b: 1'),
+        ('{"a":["' + "x" * 700 + '"],"b":1}', '  a: ["' + "x" * 598 + "…]  b: 1"),
         ("{}", ""),
         ("", ""),
         ("no json", "  no json"),
@@ -175,3 +179,4 @@ def test_a_drawn_call_fits_its_window_hides_nothing_and_marks_each_cut(
     text = "".join(chunk[0] for chunk in fitting)
     assert plain.nvim.funcs.strdisplaywidth(text) <= width
     assert text == whole or "…" in text
+    assert "…" not in "".join(chunk[0] for chunk in chunks if len(chunk[0]) < 60)

@@ -80,7 +80,7 @@ def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None
     buf, tick = chat.nvim.current.buffer.number, chat.nvim.api.buf_get_changedtick(0)
     problem = {"row": 0, "col": 0, "severity": "error", "message": text}
     proposal = {"row": 0, "lines": [[["  drawn " + text, "ParleyTool"]]], "prompt": [[text, "ParleyPrompt"]]}
-    found = {"problems": [problem], "proposals": [proposal], "waiting": [[0, 1]], "folds": []}
+    found = {"problems": [problem], "proposals": [proposal], "waiting": [], "sightings": [1], "folds": []}
     assert remote(chat, "draw", buf, tick, found)
     assert "drawn " + visible(text) in chat.screen()
     chat.lua("vim.diagnostic.setloclist({ open = true })")

@@ -16,13 +16,16 @@ from parley.text import contained, legible, mixed_scripts, upright
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
-Chunk: TypeAlias = tuple[str, str] | tuple[str, str, bool]
-"""A text and its highlight group; a third part says that it may be cut where the window is too narrow."""
+Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str]
+"""A text and its highlight group; with a third part it may be cut where the window is too narrow, and that
+part stands behind the mark."""
 Chunks: TypeAlias = Sequence[Chunk]
 
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
+_ENDS = {'"': '"', "[": "]", "{": "}"}
+"""What stands behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -44,9 +47,9 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
     tool = catalogue.get(call.call.name) if catalogue else None
     label = tool.label if tool else call.call.name
     names = [label, tool.name, tool.server] if tool else [label]
-    chunks: list[Chunk] = [("  ", "ParleyTool"), (_title(label), "ParleyTool", True)]
+    chunks: list[Chunk] = [("  ", "ParleyTool"), (_title(label), "ParleyTool", "")]
     if tool:
-        chunks += [(" · ", "ParleyServer"), (_title(tool.server), "ParleyServer", True)]
+        chunks += [(" · ", "ParleyServer"), (_title(tool.server), "ParleyServer", "")]
     if mixed := " ".join(dict.fromkeys(map(mixed_scripts, names))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
     return [*chunks, *arguments(call.call.arguments)]
@@ -54,7 +57,7 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 
 def _title(label: str) -> str:
     """What a server calls its tool or itself, in bounds in which it cannot pass for what is beside it."""
-    title = " ".join(label.split()).replace("·", "-").replace(": ", " ").replace("[", "(")
+    title = " ".join(_unmarked(label).split()).replace("·", "-").replace(": ", " ").replace("[", "(")
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
 
@@ -63,23 +66,34 @@ def arguments(raw: str) -> Chunks:
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
-        return [("  ", "ParleyValue"), (upright(legible(_cut(raw, _MOST_SHOWN))), "ParleyValue", True)]
+        return [
+            ("  ", "ParleyValue"),
+            (upright(legible(_cut(_unmarked(raw), _MOST_SHOWN))), "ParleyValue", ""),
+        ]
     chunks: list[Chunk] = []
     for name, value in decoded.items():
-        label, text = _name(name), legible(_cut(written(value), _MOST_SHOWN))
+        json_text = _unmarked(written(value))
+        end = _ENDS.get(json_text[:1], "")
+        label, text = _name(name), legible(_cut(json_text, _MOST_SHOWN, end))
         # Only a name of Latin letters keeps a run before it from the one behind it.
         text = contained(text) if label == name else upright(text)
-        chunks += [(f"  {label}: ", "ParleyArgument"), (text, "ParleyValue", True)]
+        chunks += [(f"  {label}: ", "ParleyArgument"), (text, "ParleyValue", end)]
     return chunks
 
 
 def _name(name: str) -> str:
-    cut = _cut(name, _LONGEST_NAME)
-    return name if _PLAIN.fullmatch(cut) else upright(legible(json.dumps(cut, ensure_ascii=False)))
+    if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
+        return name
+    return upright(legible(_cut(_unmarked(json.dumps(name, ensure_ascii=False)), _LONGEST_NAME, '"')))
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
+def _cut(text: str, most: int, end: str = "") -> str:
+    return text if len(text) <= most else text[:most] + "…" + end
+
+
+def _unmarked(text: str) -> str:
+    """`text` in which nothing looks as if it were cut there; JSON means the same."""
+    return text.replace("…", "\\u2026")
 
 
 def decoded_arguments(raw: str) -> dict[str, Any]:

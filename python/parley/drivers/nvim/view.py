@@ -104,7 +104,7 @@ def _foldable(transcript: Transcript) -> Iterator[Span]:
 def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
     problem = _approval(sight, call)
     note: list[Chunks] = (
-        [[("  ", "ParleyNote"), (shown(problem.message), "ParleyNote", True)]] if problem else []
+        [[("  ", "ParleyNote"), (shown(problem.message), "ParleyNote", "")]] if problem else []
     )
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, sight.catalogue), *note]}
     if last:
