@@ -1,0 +1,49 @@
+"""Any text as a chat: it is read, written, sent and edited without an error."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from parley.chat import edits
+from parley.chat.edits import apply_edits
+from parley.chat.front_matter import read_front_matter
+from parley.chat.history import Asked, Reply, history
+from parley.chat.reader import parse, split_lines
+from parley.chat.references import references
+from parley.chat.rounds import Notice
+from parley.chat.transcript import Proposal, Result
+from parley.chat.writer import render
+from strategies import files, marked_files
+
+
+@given(marked_files | files)
+def test_any_text_is_read_and_what_has_no_problem_is_read_back(text: str) -> None:
+    transcript = parse(text)
+    read_front_matter(transcript.front_matter)
+    assert parse(render(transcript)) == transcript or transcript.problems
+    assert all(0 <= problem.line <= len(split_lines(text)) for problem in transcript.problems)
+
+
+@given(marked_files | files)
+def test_any_text_makes_turns_that_begin_with_the_user(text: str) -> None:
+    transcript = parse(text)
+    for at, exchange in enumerate(transcript.exchanges):
+        turns = history(transcript, at, max_full_exchanges=None)
+        assert not turns or isinstance(turns[0], Asked)
+        if exchange.answers and not exchange.answers[-1].segments:
+            assert isinstance(turns[-1], Asked) or (isinstance(turns[-1], Reply) and turns[-1].calls)
+        if exchange.question:
+            references(exchange.question)
+
+
+@given(marked_files | files)
+def test_any_text_can_be_edited_where_it_has_calls_and_answers(text: str) -> None:
+    lines, transcript = split_lines(text), parse(text)
+    for exchange in transcript.exchanges:
+        for answer in exchange.answers:
+            after = apply_edits(lines, [edits.append_notice(lines, answer, Notice("Stopped", "by you"))])
+            assert len(parse("\n".join(after)).exchanges) == len(transcript.exchanges)
+            for segment in answer.segments:
+                if isinstance(segment, Proposal) and segment.result is None:
+                    edited = apply_edits(lines, [edits.put_result(lines, segment, Result("ok", "x"))])
+                    assert len(parse("\n".join(edited)).exchanges) == len(transcript.exchanges)
