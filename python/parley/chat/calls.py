@@ -6,6 +6,7 @@ What the user sees on the line is what the call is; what cannot be read for cert
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -59,8 +60,15 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large")  # it would be written as Infinity, which is no JSON
+    return value
+
+
 _DEEPEST = 100
-_STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+_STRICT = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
 
 
 def strict_json(text: str) -> Any:

@@ -74,6 +74,8 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     content = head.content.lstrip(SPACING)
     if content.startswith("[") and "]" in content:
         agent, _, content = content[1:].partition("]")
+        if not agent:
+            page.problem(head.start, head.column, "hint", "an empty name of an agent: taken as none")
     parts = AnswerParts(page)
     parts.open(head, content)
     for block in turn[1:]:
