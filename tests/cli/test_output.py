@@ -165,3 +165,9 @@ def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> 
     assert error(second).endswith(
         "parley: tool calls wait for your choice: --choose ya approves them, --choose yN refuses them\n"
     )
+
+
+def test_the_log_of_a_chat_that_never_was_is_an_error(shell: Shell) -> None:
+    done = shell.run("log", "none.md")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert error(done) == "parley: cannot read none.md: No such file or directory\n"

@@ -17,6 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
+from parley.drivers.files import content
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.settings import Settings
@@ -145,6 +146,10 @@ def log(arguments: argparse.Namespace) -> int:
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         history = ledger.chat(arguments.file).history()
+    if not history:
+        content(
+            Path(arguments.file)
+        )  # a mistyped name is told; what is known of a chat that is gone is shown
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:
