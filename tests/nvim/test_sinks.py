@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from examples import examples
 from nvim.harness import Child, child
 from parley.drivers.nvim.editor import shown_arguments
 
@@ -73,6 +76,20 @@ def test_bars_that_evaluate_what_they_show_show_it(chat: Child, bar: str, text: 
             assert visible(text) in screen
     remote(chat, "status", buf, "", 0)
     chat.command(f"set showtabline& title& {bar.partition('=')[0]}&")
+
+
+any_text = st.lists(st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", " "]) | st.text(max_size=5))
+
+
+@examples(25)
+@given(any_text.map("".join))
+def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(plain: Child, text: str) -> None:
+    buf = plain.nvim.current.buffer.number
+    remote(plain, "status", buf, text, 0)
+    shown = plain.nvim.api.eval_statusline("%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000})
+    assert shown["str"] == visible(text)
+    assert not ran(plain)
+    remote(plain, "status", buf, "", 0)
 
 
 @each_text
