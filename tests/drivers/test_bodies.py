@@ -166,14 +166,15 @@ async def test_a_chat_and_its_key_go_to_no_other_address(world: World, kind: str
     assert len(world.server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/", "http://[", "\\\\evil"],
-)
-async def test_an_odd_redirect_is_told(world: World, place: str) -> None:
+ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/", "http://[", "\x08"]
+
+
+@pytest.mark.parametrize("place", ODD)
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_an_odd_redirect_is_told(world: World, kind: str, place: str) -> None:
     world.plan(Response([b"moved"], 308, {"location": place}))
-    error = await world.fail(world.provider("anthropic"))
-    check_told(error, "faulty ")
+    error = await world.fail(world.provider(kind))
+    check_told(error, "faulty wants the request sent to another address")
     assert "word" not in str(error)
 
 

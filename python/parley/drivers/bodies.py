@@ -62,7 +62,10 @@ async def stay(response: httpx2.Response) -> None:
     if not response.has_redirect_location:
         return
     url = response.request.url
-    there = url.join(response.headers["location"])
+    try:
+        there = url.join(response.headers["location"])
+    except httpx2.InvalidURL as error:
+        raise ElsewhereError(f"HTTP {response.status_code}: no address") from error
     is_same = (there.scheme, there.host, there.port) == (url.scheme, url.host, url.port)
     if not (is_same and response.status_code in (307, 308)):
         bare = there.copy_with(query=None, fragment=None, userinfo=b"")

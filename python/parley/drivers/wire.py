@@ -191,7 +191,7 @@ class Wire:
                 yield event
         except sdk.APIError as error:
             raise failure(provider, ask.model, error, secret) from error
-        except (httpx2.HTTPError, httpx2.StreamError, TimeoutError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
             raise broken_off(provider, error, secret) from error
         except ModelError as error:
             if is_empty and "event-stream" not in kind:

@@ -1,0 +1,173 @@
+"""Whatever bytes come from a provider or server: our own errors, bounded, and no other exception.
+
+The bytes come from a real socket and go through the real SDK clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.weather import FORMATS, KEY, QUESTION, check_told
+from examples import examples
+from faulty_server import SAYS
+from parley.drivers.wire import Wire
+from parley.errors import ModelError
+from parley.models.ask import Ask
+from parley.settings import Provider
+from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
+from raw_server import RawServer
+
+STATUS = st.sampled_from([200, 200, 200, 204, 206, 299, 301, 307, 308, 400, 401, 413, 429, 500, 529, 999])
+NAMES = st.sampled_from(
+    [
+        *(
+            "content-type",
+            "content-encoding",
+            "transfer-encoding",
+            "content-length",
+            "location",
+            "connection",
+        ),
+        *("retry-after", "retry-after-ms", "x-should-retry", "x-ratelimit-remaining", "set-cookie", "x-odd"),
+    ]
+)
+VALUES = st.sampled_from(
+    [
+        *("text/event-stream", "application/json", "gzip", "br", "chunked", "5", "-1", "99999999", "true"),
+        *("http://127.0.0.1:1/", "//evil.example", "http://[", "\\", "nan", "inf", "1e400", "", "close", "é"),
+    ]
+) | st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=20)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=10)
+    | st.sampled_from([2**70, 1e308, "stop", "end_turn", "text_delta", "tool_use", "ev\ud800il"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def mutated(value: Any, draw: st.DrawFn) -> Any:
+    """A payload of a provider with some part of it exchanged for anything."""
+    if draw(st.integers(0, 6)) == 0:
+        return draw(JSON)
+    match value:
+        case dict():
+            return {key: mutated(inner, draw) for key, inner in value.items()}
+        case list():
+            return [mutated(inner, draw) for inner in value]
+        case _:
+            return value
+
+
+@st.composite
+def bodies(draw: st.DrawFn, kind: str) -> bytes:
+    """Bytes of any kind, or a stream as it is well but for some of its values, pieces and places."""
+    if draw(st.integers(0, 3)) == 0:
+        return draw(st.binary(max_size=200))
+    said = SAYS[kind](draw(st.text(st.characters(codec="utf-8"), max_size=9)))
+    frames = list[bytes]()
+    for frame in said:
+        text = frame.decode().removeprefix("data: ").strip()
+        if not text.startswith("{") or draw(st.booleans()):
+            frames.append(frame)
+            continue
+        payload = mutated(json.loads(text), draw)
+        frames.append(b"data: " + json.dumps(payload).encode() + b"\n\n")
+    if draw(st.booleans()):
+        frames = draw(st.permutations(frames))
+    body = b"".join(frames)
+    cut = draw(st.integers(0, len(body)))
+    odd = [body[:cut], body[cut:], body[:cut] + b"\xff\0" + body[cut:], gzip.compress(body)]
+    return draw(st.sampled_from([body, *odd]))
+
+
+@st.composite
+def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
+    """All that a server sends, in pieces; now and then it is no HTTP."""
+    if draw(st.integers(0, 9)) == 0:
+        return [draw(st.binary(max_size=100))]
+    body = draw(bodies(kind))
+    headers = draw(st.lists(st.tuples(NAMES, VALUES), max_size=4))
+    if draw(st.booleans()):
+        headers.append(("content-type", "text/event-stream"))
+    lines = [f"HTTP/1.1 {draw(STATUS)} it is", *(f"{name}: {value}" for name, value in headers)]
+    head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    cut = draw(st.integers(0, len(body)))
+    return [head, body[:cut], body[cut:]]
+
+
+@asynccontextmanager
+async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[Wire, Provider]]]:
+    """A server that answers so, and who asks it."""
+
+    async def no_wait(_: float) -> None:
+        pass
+
+    async def no_url() -> str:
+        raise AssertionError("nothing here is built in")
+
+    wire = Wire({"FAULTY_KEY": KEY}, no_url, idle_s=5.0, sleep=no_wait)
+    async with RawServer() as server:
+        server.plan(pieces)
+
+        def provider(kind: str) -> tuple[Wire, Provider]:
+            family: Any = "anthropic" if kind == "anthropic" else "openai"
+            api: Any = "auto" if family == kind else kind
+            return wire, Provider("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
+
+        yield provider
+        await wire.close()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("kind", FORMATS)
+@examples(8)
+@given(data=st.data())
+def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
+    kind: str, whole: bool, data: st.DataObject
+) -> None:
+    pieces = data.draw(answers(kind))
+
+    async def ask() -> None:
+        async with asked(pieces) as provider:
+            wire, at = provider(kind)
+            request = Ask(QUESTION, 0, at.name, "some-model")
+            events = wire.once(at, request) if whole else wire.stream(at, request, lambda _: None)
+            try:
+                async for event in events:
+                    assert len(repr(event)) < 10_000
+            except ModelError as error:
+                check_told(error)
+
+    asyncio.run(ask())
+
+
+def shapes() -> st.SearchStrategy[Any]:
+    """Blocks of a result as servers send them, with anything in any place."""
+    inner = JSON | st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("uri", "text", "blob", "mimeType"), JSON)
+    )
+    kinds = st.sampled_from(["text", "image", "audio", "resource", "resource_link", "new"]) | JSON
+    names = ("text", "data", "mimeType", "uri", "name", "resource", "annotations")
+    return JSON | st.fixed_dictionaries({"type": kinds}, optional=dict.fromkeys(names, inner))
+
+
+@given(st.lists(shapes(), max_size=5), JSON, st.integers(0, 200))
+def test_a_result_of_any_shape_is_bounded_text(blocks: list[Any], structured: Any, most: int) -> None:
+    for bound in (most, MAX_BYTES):
+        text = result_text(blocks, structured, bound)
+        assert text
+        assert len(text.encode()) <= bound + 100 or text == NO_OUTPUT
+        assert "\x1b" not in text
