@@ -68,6 +68,16 @@ async def test_another_host_gets_nothing_of_the_environment_but_its_key(
     assert dict(os.environ) == before
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World, kind: str) -> None:
+    world.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
+    wire = Wire({"FAULTY_KEY": KEY}, world.wire._builtin_url)
+    provider = world.provider(kind)
+    events = [e async for e in wire.stream(provider, Ask(QUESTION, 0, provider.name, "m"), print)]
+    await wire.close()
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
+
+
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
 async def test_a_gateway_in_the_variable_of_the_sdk_gets_what_the_sdk_reads(
     world: World, variables: None, kind: str

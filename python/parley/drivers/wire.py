@@ -1,8 +1,7 @@
 """The providers: the official SDK clients send what the adapters made, and decoders read what comes back.
 
 The only client of `anthropic` and `openai`, which take a second and more to import: that is done in a thread.
-The response is read raw, since a decoder fed with plain JSON costs a fraction of the SDKs' own events.
-Knows clients, retries and failures; knows nothing of what is asked or answered.
+The response is read raw: plain JSON costs a fraction of the SDKs' events. Knows nothing of what is asked.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from parley.models.ask import Ask
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.prompted import reading, worded
+from parley.models.redact import Redacting
 from parley.models.sse import SSE, check_size, decode_payload
 from parley.models.thinking import prefers_responses
 from parley.settings import Provider
@@ -69,9 +69,9 @@ class Format:
         """The request's body, with the tools in words where they are to be."""
         return self.request(worded(ask))
 
-    def reader(self, ask: Ask) -> Decoder:
-        """What reads the reply to this request."""
-        return reading(self.decoder(ask.provider, ask.model), ask)
+    def reader(self, ask: Ask, secret: str = "") -> Decoder:
+        """What reads the reply to this request, which was sent with a key."""
+        return reading(Redacting(self.decoder(ask.provider, ask.model), secret), ask)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -174,7 +174,7 @@ class Wire:
         form = wire_format(provider, ask)
         body = form.body(ask) if streamed else whole.unstreamed(form.body(ask))
         client, secret, sdk = await self._client(provider)
-        decoder, is_empty, kind, httpx2 = form.reader(ask), True, "", import_module("httpx2")
+        decoder, is_empty, kind, httpx2 = form.reader(ask, secret), True, "", import_module("httpx2")
         try:
             async with _sent(client, sdk, form.path, body, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")

@@ -1,0 +1,66 @@
+"""A decoder whose events never hold the key of the request, should the provider send it back.
+
+Text that might be the beginning of the key waits for what follows it. Knows no provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from parley.models.decoder import Decoder
+from parley.models.events import Call, Event, TextDelta, ThinkingDelta
+
+HIDDEN = "[key]"
+_SHORTEST = 8
+"""A shorter key is a word such as "none" or "ollama", which a reply may well hold."""
+
+
+class Redacting(Decoder):
+    """Stands before another decoder."""
+
+    def __init__(self, decoder: Decoder, secret: str) -> None:
+        super().__init__(decoder.provider, decoder.model)
+        self._decoder = decoder
+        self._secret = secret if len(secret) >= _SHORTEST else ""
+        self._held: TextDelta | ThinkingDelta | None = None
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
+        events = self._decoder.feed(raw)
+        self.wants_no_more = self._decoder.wants_no_more
+        return self._redacted(events)
+
+    def _finish(self) -> Iterable[Event]:
+        yield from self._redacted(self._decoder.end())
+        yield from self._release()
+
+    def _redacted(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            if not self._secret:
+                yield event
+            elif isinstance(event, TextDelta | ThinkingDelta):
+                yield from self._piece(event)
+            else:
+                yield from self._release()
+                yield self._call(event) if isinstance(event, Call) else event
+
+    def _piece(self, piece: TextDelta | ThinkingDelta) -> Iterator[Event]:
+        if self._held is not None and type(self._held) is not type(piece):
+            yield from self._release()
+        text = (self._held.text if self._held else "") + piece.text
+        text = text.replace(self._secret, HIDDEN)
+        longest = min(len(text), len(self._secret) - 1)
+        held = next((n for n in range(longest, 0, -1) if text.endswith(self._secret[:n])), 0)
+        self._held = replace(piece, text=text[len(text) - held :]) if held else None
+        if held < len(text):
+            yield replace(piece, text=text[: len(text) - held])
+
+    def _release(self) -> Iterator[Event]:
+        held, self._held = self._held, None
+        if held is not None:
+            yield held
+
+    def _call(self, event: Call) -> Call:
+        arguments = event.call.arguments.replace(self._secret, HIDDEN)
+        return Call(replace(event.call, arguments=arguments))

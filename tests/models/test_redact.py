@@ -1,0 +1,64 @@
+"""A reply never holds the key of its request, however it is cut; all else of it stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.chat.transcript import ToolCall
+from parley.models.decoder import Decoder
+from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.redact import HIDDEN, Redacting
+
+SECRET = "sk-sk-abcabcd"
+
+
+class Script(Decoder):
+    """Says what its payloads hold."""
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
+        return raw["events"]  # type: ignore[no-any-return]
+
+    def _finish(self) -> Iterable[Event]:
+        return [Finished("complete")]
+
+
+def said(secret: str, *events: Event) -> list[Event]:
+    decoder = Redacting(Script("p", "m"), secret)
+    found = [each for event in events for each in decoder.feed({"events": [event]})]
+    return [*found, *decoder.end()]
+
+
+def text(events: list[Event], kind: type[TextDelta | ThinkingDelta]) -> str:
+    return "".join(each.text for each in events if isinstance(each, kind))
+
+
+PIECES = st.lists(st.sampled_from([*(SECRET[:n] for n in range(1, 14)), *"sk-abcd ", SECRET[5:], "x"]))
+
+
+@given(PIECES, st.sampled_from([TextDelta, ThinkingDelta]))
+def test_a_key_never_comes_through_and_what_is_none_stays(
+    pieces: list[str], kind: type[TextDelta | ThinkingDelta]
+) -> None:
+    events = [kind(piece) for piece in pieces]
+    found = said(SECRET, *events)
+    assert text(found, kind) == "".join(pieces).replace(SECRET, HIDDEN)
+    assert all(not isinstance(each, kind) or each.text for each in found)
+    assert said("", *events) == [*events, Finished("complete")]
+
+
+def test_what_is_held_comes_before_what_follows_it() -> None:
+    call = ToolCall("a", "note", f'{{"text":"{SECRET}"}}')
+    events = said(SECRET, ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a sk"), TextDelta("-"), Call(call))
+    assert events == [
+        *(ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a "), TextDelta("sk-")),
+        Call(ToolCall("a", "note", '{"text":"[key]"}')),
+        Finished("complete"),
+    ]
+
+
+def test_a_word_that_serves_as_a_key_may_be_said() -> None:
+    assert said("ollama", TextDelta("ollama")) == [TextDelta("ollama"), Finished("complete")]
