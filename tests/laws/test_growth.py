@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from chats import answer, asked, call, step
+from chats import SEARCH, TOOLS, answer, asked, call, step, view, yes
 from parley.chat.edits import written_calls
 from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
@@ -18,6 +18,7 @@ from parley.models.json_tools import JsonExtractor
 from parley.models.think_tags import ThinkTags
 from parley.models.xml_tools import XmlParser
 from parley.tools.catalogue import Catalogue
+from parley.turn.approval import Approvals
 from parley.turn.limits import Limits
 from parley.turn.plan import AwaitChoices
 from work import ALLOWED, growth
@@ -107,3 +108,17 @@ def test_what_follows_for_a_reply_of_many_calls_is_found_in_linear_time() -> Non
         )
 
     assert growth(follow, 4 * SIZE) < 2.1
+
+
+def test_what_is_remembered_of_many_calls_is_found_in_linear_time() -> None:
+    def remember(count: int) -> None:
+        calls = tuple(replace(asked(choice="yA"), call=call(number + 1)) for number in range(count))
+        transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
+        approvals = Approvals(
+            transcript, TOOLS, view(*(yes(each, choice="yA", state="used") for each in calls))
+        )
+        for each in calls:
+            assert list(approvals.remembered(SEARCH)) == [SEARCH.digest]
+            approvals.lapsed(each)
+
+    assert growth(remember, 2 * SIZE) < 2.1

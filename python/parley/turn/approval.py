@@ -130,6 +130,10 @@ class Approvals:
     catalogue: Catalogue
     view: LedgerView
     _counts: _Counts = field(init=False, repr=False, compare=False)
+    _remembered: dict[tuple[str, str, str], Mapping[str, Entry]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Worked out once for each tool that is asked about."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
@@ -170,17 +174,18 @@ class Approvals:
         proposed = self._counts.proposed.get(call, ())
         return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
-    def remembered(self, tool: Tool) -> dict[str, Entry]:
+    def remembered(self, tool: Tool) -> Mapping[str, Entry]:
         """By digest of the definition: the yes of a person whose capital mark remembers this tool."""
-        said = [e for e in self.view.entries if _remembers(e)]
-        marked = (p for p in all_proposals(self.transcript) if said and p.choice in REMEMBERING)
-        return {
-            entry.key.digest: entry
-            for proposal in marked
-            if self.catalogue.get(proposal.call.name) == tool
-            for entry in said
-            if _same_call(entry.key, proposal, tool)
-        }
+        known = tool.server, tool.name, tool.digest
+        if known not in self._remembered:
+            self._remembered[known] = {
+                entry.key.digest: entry
+                for proposal in all_proposals(self.transcript)
+                if proposal.choice in REMEMBERING and self.catalogue.get(proposal.call.name) == tool
+                for entry in self._counts.entries_of(proposal.call.id, proposal.call.arguments)
+                if _remembers(entry) and _same_call(entry.key, proposal, tool)
+            }
+        return self._remembered[known]
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
         """What a new definition of the tool has made void: a yes that would decide, else the proposal."""
