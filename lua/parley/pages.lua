@@ -79,7 +79,8 @@ function M.confirm_agent(buf, wanted)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
     elseif number == 2 then
-      require("parley.host").notify("confirm", { buf = buf, name = api.nvim_buf_get_name(buf) })
+      local name = api.nvim_buf_get_name(buf)
+      require("parley.host").notify("confirm", { buf = buf, name = name, wanted = wanted })
       require("parley").respond()
     elseif number == 3 then
       require("parley").agent()

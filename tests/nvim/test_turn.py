@@ -338,7 +338,7 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
 
 
 def test_a_file_from_elsewhere_has_its_agent_confirmed_once(nvim: Child) -> None:
-    nvim.lua("vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[1], 1) end")
+    nvim.lua("vim.ui.select = function(items, opts, done) _G.prompt = opts.prompt done(items[2], 2) end")
     text = f"---\nagent: Demo-OpenAI\n---\n\n{MARKER} say: hello\n"
     nvim.edit("foreign.md", text)
     nvim.command("5")

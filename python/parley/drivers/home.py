@@ -135,10 +135,15 @@ class Home:
         self._has_told_no_key = self._has_told_no_key or bool(told)
         return told
 
-    def unconfirmed(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
-        """What a file that was not made here asks for, and the user has not agreed to; "" for nothing."""
+    def unconfirmed(
+        self, transcript: Transcript, chat: str, chosen: str | None, *, is_typed: bool = False
+    ) -> str:
+        """What a file asks for that the user has not agreed to; "" for nothing.
+
+        What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
+        """
         wanted = "" if chosen else conduct.wanted_agent(transcript)
-        return wanted if wanted and not self.ledger(chat).may_want(wanted) else ""
+        return wanted if wanted and not self.ledger(chat).may_want(wanted, is_typed=is_typed) else ""
 
     def unknown(self, transcript: Transcript, chosen: str | None) -> str:
         """Why the agent or provider that a file asks for cannot be had; "" where it can."""
@@ -149,11 +154,11 @@ class Home:
         if wanted := conduct.wanted_agent(transcript):
             self.ledger(chat).confirm(wanted)
 
-    def resolve(self, chosen: str | None) -> engine.Resolve:
-        """What makes the settings of a look at a chat."""
+    def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
+        """What makes the settings of a look at a chat; with a `fixed` agent, whatever its text asks for."""
 
         def resolve(transcript: Transcript) -> engine.Conduct:
-            agent = self.agent(transcript, chosen)
+            agent = fixed or self.agent(transcript, chosen)
             found = conduct.conduct(transcript, self.settings, agent, self._templates)
             return replace(found, ask=self.wire.settled(self._prompting.settled(found.ask)))
 

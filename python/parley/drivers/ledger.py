@@ -26,7 +26,7 @@ from parley.errors import BusyError
 from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
 MADE_HERE = "*"
-"""What is confirmed of a chat that this machine made: anything that it asks for."""
+"""What is confirmed of a chat that this machine made: anything that is typed into it here."""
 
 
 def _stored(text: str) -> bytes:
@@ -217,10 +217,14 @@ class ChatLedger:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
                 db.execute("INSERT OR IGNORE INTO warnings VALUES (?, ?, ?, ?, ?)", row)
 
-    def may_want(self, wanted: str) -> bool:
-        """Whether this chat may choose its agent so: it was confirmed, or the chat was made here."""
-        asked = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted IN (?, ?)"
-        return bool(self._file.read(asked, tuple(map(_stored, (self.chat, wanted, MADE_HERE)))))
+    def may_want(self, wanted: str, *, is_typed: bool = False) -> bool:
+        """Whether this chat may choose its agent so: that was confirmed, or typed in a chat made here."""
+        asked = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
+        kinds = (wanted, MADE_HERE) if is_typed else (wanted,)
+        found = [each for each in kinds if self._file.read(asked, (_stored(self.chat), _stored(each)))]
+        if MADE_HERE in found:
+            self.confirm(wanted)
+        return bool(found)
 
     def confirm(self, wanted: str) -> None:
         """The user says that this chat may choose its agent so."""

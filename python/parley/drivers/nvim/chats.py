@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parley import engine
+from parley import conduct, engine
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.drivers.home import Home
@@ -56,6 +56,9 @@ class Chat:
         self._turn: Turn | None = None
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
+        self.is_loaded_anew = True
+        self._came = set[str]()
+        """What the file asked for (agent, provider, model) each time that it was read."""
         self._doing = ("", 0)
         self._asked = ""
 
@@ -74,6 +77,10 @@ class Chat:
         """The settings of a look at this chat."""
         return self.home.resolve(self.chosen)
 
+    def _resolve_for(self, shot: engine.Snapshot) -> engine.Resolve:
+        """The settings of a turn: whoever was agreed to at its start is asked till its end."""
+        return self.home.resolve(self.chosen, self.home.agent(shot.transcript, self.chosen))
+
     # --- What the user asks for ---
 
     def respond(self, handle: int, regenerate: bool) -> None:
@@ -81,13 +88,12 @@ class Chat:
 
         async def work(turn: Turn) -> engine.End:
             await self.trusting.settle(self.home)
-            shot = await turn.document.read()
-            if (refusal := self._refusal(shot)) is not None:
+            if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
             self.editor.message(self.home.no_key(shot.transcript, self.chosen))
             if regenerate:
                 await engine.regenerate(turn.ports, self.home.agent_name(shot.transcript, self.chosen))
-            return await engine.run_turn(turn.ports, self.resolve)
+            return await engine.run_turn(turn.ports, self._resolve_for(shot))
 
         self._start(handle, work)
 
@@ -97,20 +103,19 @@ class Chat:
             return broken
         if unknown := self.home.unknown(shot.transcript, self.chosen):
             return f"{unknown} (:ParleyAgent)"
-        if wanted := self.home.unconfirmed(shot.transcript, self.path, self.chosen):
+        self._note_loaded(shot.transcript)
+        is_typed = conduct.wanted_agent(shot.transcript) not in self._came
+        if wanted := self.home.unconfirmed(shot.transcript, self.path, self.chosen, is_typed=is_typed):
             self._to_confirm = wanted
             return ""
         return None
 
-    def confirm(self) -> None:
-        """The user agrees to the agent that the file asks for."""
-        self.home.confirm(self.seen[1].transcript, self.path)
+    def _note_loaded(self, transcript: Transcript) -> None:
+        self._came |= {conduct.wanted_agent(transcript)} if self.is_loaded_anew else set()
+        self.is_loaded_anew = False
 
     def choose(self, handle: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]) -> None:
-        """Decide on what waits at a handle; when nothing waits any more, the turn goes on.
-
-        `seen` are the numbers of what was on the screen before.
-        """
+        """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
         shown = self._sightings.of(seen)
 
         async def work(turn: Turn) -> engine.End:
@@ -118,12 +123,15 @@ class Chat:
                 return engine.End("nothing", UNSAVED)
             await self.trusting.settle(self.home)
             line = await self._line_of_choice(turn, rule)
-            made = await engine.choose(turn.ports, self.resolve, line, key, rule, reason, shown)
+            if (refusal := self._refusal(shot := await turn.document.read())) is not None:
+                return engine.End("nothing", refusal)
+            resolve = self._resolve_for(shot)
+            made = await engine.choose(turn.ports, resolve, line, key, rule, reason, shown)
             self.editor.message(made.message)
             if not made.decided:
                 turn.doubts = made.doubts
                 return engine.End("waiting")
-            return await engine.run_turn(turn.ports, self.resolve)
+            return await engine.run_turn(turn.ports, resolve)
 
         self._start(handle, work)
 
@@ -187,6 +195,7 @@ class Chat:
         if self._turn is not None:
             return
         self.seen = seen
+        self._note_loaded(self.seen[1].transcript)
         self._revoke_undone(self.seen[1].transcript)
         await self.draw()
 

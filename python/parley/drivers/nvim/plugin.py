@@ -157,8 +157,11 @@ class Plugin:
 
         self.home.ledger(self._chat(buf, name).path).confirm(MADE_HERE)
 
-    def _on_confirm(self, buf: int, name: str) -> None:
-        self._chat(buf, name).confirm()
+    def _on_loaded(self, buf: int, name: str) -> None:
+        self._chat(buf, name).is_loaded_anew = True
+
+    def _on_confirm(self, buf: int, name: str, wanted: str) -> None:
+        self.home.ledger(self._chat(buf, name).path).confirm(wanted)
 
     def _on_choose(
         self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str, seen: list[int]
