@@ -190,6 +190,14 @@ async def test_a_server_may_send_a_request_on_to_itself(world: World, kind: str,
     check_told(await world.fail(world.provider(kind)), "faulty cannot be asked")
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_no_cookie_is_kept(world: World, kind: str) -> None:
+    headers = {"set-cookie": "a=\x84; Path=/"}
+    world.plan(Response([b"busy"], 429, headers), Response(SAYS[kind]("Whole")))
+    assert TextDelta("Whole") in await world.say(world.provider(kind))
+    assert "cookie" not in world.server.heads[-1]
+
+
 # --- MCP over HTTP ----------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeAlias
 
 import httpx2
@@ -23,6 +24,11 @@ _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
+
+
+def client_options() -> dict[str, Any]:
+    """Headers, and a jar that takes no cookie: one that is no ASCII makes each later request fail."""
+    return {"headers": HEADERS, "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[]))}
 
 
 class UnreadableError(httpx2.StreamError):

@@ -222,7 +222,7 @@ class Wire:
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
                 http_client=sdk.DefaultAsyncHttpxClient(
                     **client_options(url),
-                    headers=bodies.HEADERS,
+                    **bodies.client_options(),
                     event_hooks={"response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]},
                 ),
             )
