@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -254,14 +255,46 @@ def test_the_readme_is_no_longer_than_one_reads() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 160
 
 
+# All of its blocks for a shell; another one would need a test of its own.
+DEMO, PACKAGES = examples(README, "sh")
+
+# A hook of `git clone`: what a demo would fetch is there already.
+WITH_ENVIRONMENT = """#!/bin/sh
+mkdir .venv && ln -s {prefix}/* .venv && touch .venv/.all
+"""
+
+
+def test_the_commands_of_the_readme_play_the_demo(tmp_path: Path, shell: dict[str, str]) -> None:
+    hook = tmp_path / "template" / "hooks" / "post-checkout"
+    hook.parent.mkdir(parents=True)
+    hook.write_text(WITH_ENVIRONMENT.format(prefix=shlex.quote(sys.prefix)), encoding="utf-8")
+    hook.chmod(0o755)
+    env = {**shell, "PATH": with_nvim(shell), "GIT_TEMPLATE_DIR": str(tmp_path / "template")}
+    ran = subprocess.run(
+        ["sh", "-ec", here(DEMO)], cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    chat = ran.stdout.decode()
+    assert not parse(chat).problems
+    assert chat.count("\n❓:[yA]") == 2
+    assert "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544" in chat
+
+
+def here(script: str) -> str:
+    """Commands with the address of this checkout."""
+    return script.replace("<this repository>", shlex.quote(str(ROOT)))
+
+
+def with_nvim(shell: dict[str, str]) -> str:
+    """A search path with the Neovim of the tests."""
+    return f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
+
+
 def test_the_commands_of_the_readme_install_the_plugin_and_its_help(
     tmp_path: Path, shell: dict[str, str]
 ) -> None:
-    packages = next(block for block in examples(README, "sh") if "pack/parley/start" in block)
-    script = packages.replace("<this repository>", f"'{ROOT}'")
-    path = f"{Path(nvim_path()).parent}{os.pathsep}{shell['PATH']}"
-    home = {"XDG_DATA_HOME": str(tmp_path / ".local/share"), "PATH": path}
-    subprocess.run(["sh", "-ec", script], env={**shell, **home}, check=True, capture_output=True)
+    home = {"XDG_DATA_HOME": str(tmp_path / ".local/share"), "PATH": with_nvim(shell)}
+    subprocess.run(["sh", "-ec", here(PACKAGES)], env={**shell, **home}, check=True, capture_output=True)
     asks = ["--headless", "+help :ParleyRespond", "+verbose echo expand('%:t') exists(':ParleyStop')", "+qa!"]
     ran = subprocess.run(
         [nvim_path(), *asks], env={**shell, **home}, capture_output=True, text=True, check=True
