@@ -121,4 +121,4 @@ def test_adapters_do_not_know_each_other() -> None:
 def test_a_module_says_what_it_knows_and_stays_small(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not text.strip() or ast.get_docstring(ast.parse(text)), f"{name(path)} has no docstring"
-    assert text.count("\n") <= 300, f"{name(path)} has more than 300 lines: split it by meaning"
+    assert text.count("\n") <= 400, f"{name(path)} has more than 400 lines: split it by meaning"
