@@ -11,11 +11,12 @@ import pytest
 ROOT = Path(__file__).parent.parent / "python"
 MODULES = sorted((ROOT / "parley").rglob("*.py"))
 
-GROUND = {"text", "addresses"}
+GROUND = {"text", "addresses", "regular"}
 """What knows nothing of Parley, and may be known by all."""
 BELOW: dict[str, set[str]] = {
     "text": set(),
     "addresses": set(),
+    "regular": set(),
     "errors": set(),
     "chat": set(),
     "tools": {"errors"},

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.models.template import load_templates
+from parley.regular import whole
 from parley.settings import Settings
 from parley.settings_reader import read_settings
 from parley.tools.mcp_files import ServersFile, read_servers
@@ -47,11 +48,11 @@ def _placed(settings: Settings, folder: Path) -> Settings:
 
 def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")), ()
+        return tomllib.loads(whole(path).decode()), ()
     except FileNotFoundError:
         return {}, ()
     except (OSError, ValueError, RecursionError) as error:
-        return {}, (f"parley: {path}: {error}",)
+        return {}, (f"parley: {path}: {_why(error)}",)
 
 
 def _servers(path: str | None) -> ServersFile:
@@ -59,10 +60,14 @@ def _servers(path: str | None) -> ServersFile:
     if not path:
         return ServersFile()
     try:
-        content = Path(path).expanduser().read_bytes()
+        content = whole(Path(path).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
-        return ServersFile(problems=(f"parley: mcp.config_file: {path}: {error}",))
+        return ServersFile(problems=(f"parley: mcp.config_file: {path}: {_why(error)}",))
     return read_servers(content, path)
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

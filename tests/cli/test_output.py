@@ -151,7 +151,7 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     assert done.stdout.startswith(b"chat.md:5:")
     assert error(done) == (
         "parley: cannot read none.md: No such file or directory\n"
-        "parley: cannot read pipe.md: it is a pipe or a device, and a chat is a file\n"
+        "parley: cannot read pipe.md: it is a pipe or a device, and no file\n"
     )
 
 

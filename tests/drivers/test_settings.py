@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from parley.config import config_path, load_settings, merged
 from parley.models.ask import ThinkingSettings
 from parley.models.template import builtin_templates, load_templates
+from parley.regular import MOST_SETTINGS
 from parley.settings import AGENTS, Agent, CallLimits, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
@@ -357,3 +359,44 @@ def test_a_hostile_template_is_told_on_a_line_and_stops_nothing(text: str, tmp_p
     templates, problems = load_templates(str(tmp_path))
     assert templates == builtin_templates()
     assert [problem.split(": ")[1] for problem in problems] == ["prompt_tools.templates"]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+@pytest.mark.parametrize("place", ["config.toml", "mcp.config_file", "prompt_tools.templates"])
+def test_what_has_no_end_is_a_problem_where_a_file_of_settings_should_be(
+    tmp_path: Path, place: str, kind: str
+) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    config, folder = config_path(environ), tmp_path / "parley" / "own"
+    folder.mkdir(parents=True)
+    path = config if place == "config.toml" else folder / "file.toml"
+    match kind:
+        case "a pipe":
+            os.mkfifo(path)
+        case "a device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
+    setting = {
+        "config.toml": "",
+        "mcp.config_file": '[mcp]\nconfig_file = "own/file.toml"\n',
+        "prompt_tools.templates": '[prompt_tools]\ntemplates = "own"\n',
+    }[place]
+    if setting:
+        config.write_text(setting, encoding="utf-8")
+    _, problems = load_settings(environ)
+    why = "Is a directory" if kind == "a folder" else "it is a pipe or a device, and no file"
+    assert [problem.endswith(f"{path.name}: {why}") for problem in problems] == [True], problems
+
+
+@pytest.mark.parametrize("place", ["config.toml", "mcp.config_file"])
+def test_a_file_of_settings_without_end_is_not_read(tmp_path: Path, place: str) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    config = config_path(environ)
+    config.parent.mkdir()
+    config.write_text('[mcp]\nconfig_file = "large.json"\n', encoding="utf-8")
+    path = config if place == "config.toml" else config.parent / "large.json"
+    with path.open("wb") as file:
+        file.truncate(MOST_SETTINGS + 1)
+    _, problems = load_settings(environ)
+    assert [problem.endswith(f"it has more than {MOST_SETTINGS} bytes") for problem in problems] == [True]

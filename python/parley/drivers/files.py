@@ -7,7 +7,6 @@ and is never written over when something else changed it meanwhile.
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +17,11 @@ from parley.chat.rounds import last_notice, rounds
 from parley.chat.transcript import Answer, Exchange, Question
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
+from parley.regular import beginning
 from parley.tools.results import size_text
 from parley.turn.plan import waiting
 
 MOST_BYTES = 100_000_000
-_READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 class TextDocument:
@@ -157,30 +156,16 @@ def content(path: Path) -> bytes:
 def opening(path: Path, size: int) -> bytes:
     """The first bytes of a regular file, however large. Raises ParleyError."""
     try:
-        return _start(path, size)
+        return beginning(path, size)
     except (OSError, ValueError) as error:
         raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _content(path: Path) -> bytes:
-    written = _start(path, MOST_BYTES + 1)
+    written = beginning(path, MOST_BYTES + 1)
     if len(written) > MOST_BYTES:
         raise too_large(path)
     return written
-
-
-def _start(path: Path, size: int) -> bytes:
-    _regular(path, path.stat())  # before it is opened, which alone moves some devices
-    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
-        _regular(path, os.fstat(file.fileno()))
-        return file.read(size)
-
-
-def _regular(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise ParleyError(f"cannot read {path}: Is a directory")
-    if not stat.S_ISREG(found.st_mode):
-        raise ParleyError(f"cannot read {path}: it is a pipe or a device, and a chat is a file")
 
 
 def too_large(what: object) -> ParleyError:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from parley.drivers.ledger import LedgerFile
 from parley.errors import ParleyError
+from parley.regular import beginning
 from parley.tools.mcp_files import PROJECT_FILE, ServersFile, below, digest, read_servers
 from parley.tools.servers import ServerSettings
 
@@ -107,11 +108,12 @@ def _content(path: Path) -> bytes:
     try:
         if not path.is_file():
             raise ParleyError(f"{path} is no file")
-        if path.stat().st_size > MOST_BYTES:
-            raise ParleyError(f"{path} is too large for a list of servers")
-        return path.read_bytes()
+        content = beginning(path, MOST_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {path}: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise ParleyError(f"{path} is too large for a list of servers")
+    return content
 
 
 def _place(path: Path) -> str:

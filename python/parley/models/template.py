@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from parley.regular import whole
+
 BUILTIN = Path(__file__).parent / "templates"
 
 Style = Literal["schema", "code"]
@@ -52,7 +54,8 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
         try:
             own.append(_read(file.expanduser(), builtin[-1]))
         except (OSError, ValueError, RuntimeError) as error:
-            problems.append(f"parley: prompt_tools.templates: {file}: {error}")
+            why = getattr(error, "strerror", None) or error
+            problems.append(f"parley: prompt_tools.templates: {file}: {why}")
     return (*own, *builtin), tuple(problems)
 
 
@@ -76,7 +79,7 @@ def _closeness(model: str, template: Template) -> int:
 
 
 def _read(path: Path, default: Template) -> Template:
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = tomllib.loads(whole(path).decode())
     known = [field.name for field in fields(Template)]
     for key, value in table.items():
         if key not in known:

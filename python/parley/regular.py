@@ -1,0 +1,39 @@
+"""Reads files that have an end: a pipe or a device has none, or waits for somebody who writes.
+
+Knows nothing of what is in them. Raises OSError, whose `strerror` says why.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+MOST_SETTINGS = 10_000_000
+"""More bytes than any file of settings has."""
+
+_READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+
+
+def beginning(path: Path, size: int) -> bytes:
+    """The first bytes of a regular file, however large."""
+    _check(path, path.stat())  # before it is opened, which alone moves some devices
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        _check(path, os.fstat(file.fileno()))
+        return file.read(size)
+
+
+def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
+    """All bytes of a regular file that has no more than `most`."""
+    content = beginning(path, most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return content
+
+
+def _check(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
