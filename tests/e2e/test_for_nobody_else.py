@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from nvim.harness import child
+from parley.drivers.keys import key_of, printed
 from parley.drivers.nvim.log import log_to
+from parley.settings import Provider
 
 TOKEN = "tok-" + "0123456789abcdef" * 16
 
@@ -65,3 +67,18 @@ def test_the_log_is_for_the_user_alone_and_holds_no_part_of_a_token(tmp_path: Pa
     text = log.read_text(encoding="utf-8")
     assert "it was [A_TOKEN], [A_TOKEN]... and tok-\n" in text
     assert text.endswith("parley: [B_KEY]\n")
+
+
+async def test_the_log_holds_no_key_that_a_command_printed_or_a_variable_of_any_name_held(
+    tmp_path: Path,
+) -> None:
+    log, renewed = tmp_path / "parley.log", "renewed-" + TOKEN
+    log_to(log, os.environ)
+    try:
+        for key in TOKEN, renewed:
+            await printed(("printf", "%s\\n", key), os.environ)
+        await key_of(Provider("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"})
+        logging.getLogger("parley").error("%s, %s... and what-mine-holds", TOKEN, renewed[:40])
+    finally:
+        log_to(Path(os.devnull) / "none", {})
+    assert log.read_text(encoding="utf-8").endswith("parley: [key], [key]... and [MINE]\n")

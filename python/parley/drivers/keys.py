@@ -20,6 +20,10 @@ MOST_BYTES = 65_536
 """No key is longer, and a command may print for ever."""
 
 
+HANDED_OUT = dict[str, str]()
+"""Every key that this process was given, with where it came from: what is logged holds none of them."""
+
+
 class SilentError(Exception):
     """No key is to be had from a variable or command; the text says why."""
 
@@ -31,7 +35,7 @@ async def key_of(provider: Provider, environ: Mapping[str, str]) -> str:
             return await printed(provider.api_key_command, environ)
         if not provider.api_key_env:
             return ""
-        return _sound(environ.get(provider.api_key_env, ""))
+        return _sound(environ.get(provider.api_key_env, ""), provider.api_key_env)
     except SilentError as error:
         raise no_key(provider, str(error)) from error
 
@@ -65,7 +69,7 @@ async def printed(command: Sequence[str], environ: Mapping[str, str]) -> str:
             await process.wait()
     if process.returncode or not text.strip():
         raise SilentError(f"{command[0]} printed no key")
-    return _sound(text.decode("utf-8", "replace"))
+    return _sound(text.decode("utf-8", "replace"), "key")
 
 
 async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
@@ -79,11 +83,12 @@ async def _output(process: asyncio.subprocess.Process, name: str) -> bytes:
     return bytes(output)
 
 
-def _sound(key: str) -> str:
+def _sound(key: str, origin: str) -> str:
     """The key without the newline that files and commands put behind it."""
     key = key.strip()
     if not key:
         raise SilentError
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise SilentError("what is there is no single word of ASCII characters")
+    HANDED_OUT[key] = origin
     return key

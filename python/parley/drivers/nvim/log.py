@@ -9,6 +9,7 @@ from itertools import takewhile
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from parley.drivers.keys import HANDED_OUT
 from parley.drivers.places import private_file
 
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
@@ -19,21 +20,23 @@ _MOST_BYTES = 1_000_000
 
 
 class _Redacting(logging.Formatter):
-    """Formats without the values of environment variables that are named like secrets."""
+    """Formats without keys that were handed out, and variables of the environment named like secrets."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
         self._secrets = {
             value: name
             for name, value in environ.items()
-            if len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET_NAMES)
+            if any(word in name.upper() for word in _SECRET_NAMES)
         }
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        for value, name in self._secrets.items():
+        known = HANDED_OUT | self._secrets
+        secrets = {value: name for value, name in known.items() if len(value) >= _SHORTEST}
+        for value, name in secrets.items():
             text = text.replace(value, f"[{name}]")
-        for value, name in self._secrets.items():
+        for value, name in secrets.items():
             text = _without(text, value, f"[{name}]")
         return text
 
