@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from parley.drivers.nvim.pages import chats_in
+from powers import bound_by_permissions
 
 
 def make(path: Path, kind: str) -> None:
@@ -46,9 +47,10 @@ def test_what_is_no_chat_hides_none(tmp_path: Path, kind: str) -> None:
     assert [(chat["path"], chat["topic"]) for chat in found] == [(str(tmp_path / "chat.md"), "hello")]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_chat_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     path = tmp_path / "chat.md"
     path.write_text("💬: hello\n", encoding="utf-8")
     path.chmod(0)
-    assert chats_in(tmp_path)[0]["topic"] == f"cannot read {path}: Permission denied"
+    with bound_by_permissions():
+        found = chats_in(tmp_path)
+    assert found[0]["topic"] == f"cannot read {path}: Permission denied"
