@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -179,14 +180,20 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 
 @st.composite
 def answers_with_orphans(draw: st.DrawFn) -> Answer:
-    """Answers in which every call is answered, so that further results are orphans."""
-    parts = draw(
-        st.lists(
-            st.one_of(texts, st.builds(Proposal, call=calls, choice=choices, result=results)), max_size=4
-        )
-    )
-    orphan = st.builds(Orphan, name=st.just("web_search"), id=call_ids, result=results)
-    return Answer(None, _apart([*parts, *draw(st.lists(orphan, min_size=1, max_size=3))]))
+    """Answers with results that answer none of their calls; most have the id of a call near by."""
+    near = st.sampled_from(["call_1", "call_2"])
+    call = st.builds(replace, calls, id=near)
+    made = st.builds(Proposal, call=call, choice=choices, result=st.none() | results)
+    orphan = st.builds(Orphan, name=st.just("web_search"), id=near | call_ids, result=results)
+    parts = draw(st.lists(st.one_of(texts, notes, made, made, orphan, orphan, broken), max_size=8))
+    kept = list[Segment]()
+    for part in _apart(parts):
+        try:
+            Answer(None, tuple(_apart([*kept, part])))
+        except ValueError:
+            continue  # that is no orphan: a call of its round is open
+        kept.append(part)
+    return Answer(None, _apart(kept))
 
 
 files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -9,9 +11,22 @@ from hypothesis import strategies as st
 from examples import examples
 from parley.chat import grammar
 from parley.chat.reader import parse, split_lines
-from parley.chat.transcript import Answer, Broken, Exchange, Question, Text, Transcript
+from parley.chat.transcript import (
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    ToolCall,
+    Transcript,
+)
 from parley.chat.writer import render
-from strategies import answers_with_orphans, any_text, files, transcripts
+from strategies import answers_with_orphans, any_text, files, marked_files, transcripts
 
 loaded = examples(60)
 
@@ -35,11 +50,32 @@ def test_orphans_are_read_back(answer: Answer) -> None:
 @example("❓: `{}`\n🤖:\n🛠️: [x][y]\n```\n💬:")
 def test_the_reader_takes_any_text_and_drops_none_of_it(text: str) -> None:
     transcript = parse(text)
-    assert parse(render(transcript)) == transcript or transcript.problems
+    assert parse(render(transcript)) == transcript
     said = _letters(render(transcript))
     for line in split_lines(grammar.fit(text)):
         if not grammar.is_prompt(line) and not grammar.marker_of(line):
             assert _letters(line) in said
+
+
+@loaded
+@given(marked_files | files)
+@example('🤖:\n❓: {broken\n🛠️: [a][call_1]\n`x`\n❓: {"\n🛠️: [b]\n')
+def test_what_was_read_is_read_back_whatever_problems_it_has(text: str) -> None:
+    transcript = parse(text)
+    assert parse(render(transcript)) == transcript
+
+
+OPEN = Proposal(ToolCall("call_1", "web_search", "{}"))
+ANSWERED = replace(OPEN, result=Result("ok", "x"))
+LATER = Orphan("web_search", "call_1", Result("ok", "y"))
+
+
+@pytest.mark.parametrize("between", [(), (Note("n"),), (Broken("proposal", "❓: {nope"),)])
+def test_a_result_of_an_open_call_is_no_orphan(between: tuple[Segment, ...]) -> None:
+    with pytest.raises(ValueError, match="open call of its round"):
+        Answer(None, (OPEN, *between, LATER))
+    assert Answer(None, (ANSWERED, *between, LATER))
+    assert Answer(None, (OPEN, Text("a new round"), LATER))
 
 
 def _letters(text: str) -> str:

@@ -7,7 +7,6 @@ from collections import deque
 from parley.chat import calls, grammar, results
 from parley.chat.grammar import Kind
 from parley.chat.page import Block, Page
-from parley.chat.rounds import RoundStarts
 from parley.chat.transcript import (
     BLANK,
     CHOICES,
@@ -18,6 +17,7 @@ from parley.chat.transcript import (
     Orphan,
     Proposal,
     Result,
+    RoundStarts,
     Segment,
     Span,
     Text,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.grammar import SUMMARY
-from parley.chat.transcript import Answer, Broken, Note, Orphan, Proposal, Segment, Text, Thinking
+from parley.chat.transcript import Answer, Broken, Note, Proposal, RoundStarts, Segment, Text, Thinking
 from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
@@ -59,40 +59,6 @@ def is_resumption(segment: Segment) -> bool:
     return isinstance(segment, Note) and segment.text.startswith("[Resumed after: ")
 
 
-def since_resumption(answer: Answer) -> Answer:
-    """The part of an answer that limits count: all after the last resumption."""
-    starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
-    return replace(answer, segments=answer.segments[starts[-1] + 1 :]) if starts else answer
-
-
-class RoundStarts:
-    """Feed it the segments of an answer in order; it tells which of them begin a new round."""
-
-    def __init__(self) -> None:
-        self._called = False
-        self._index = -1
-
-    def feed(self, segment: Segment) -> bool:
-        """Whether this segment begins a round after an earlier one."""
-        match segment:
-            case Text() | Thinking():
-                begins, self._called = self._called, False
-                if begins:
-                    self._index = -1
-                return begins
-            case Proposal(call=call):
-                begins = call.index is not None and call.index <= self._index
-                self._called = True
-                if call.index is not None:
-                    self._index = call.index
-                return begins
-            case Broken(kind="proposal"):
-                self._called = True
-                return False
-            case Broken() | Orphan() | Note():
-                return False
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """One reply of the model: its segments in file order, the results inside their proposals."""
@@ -118,6 +84,12 @@ class Round:
 def rounds(answer: Answer) -> tuple[Round, ...]:
     """The rounds of an answer, in order; an answer without segments has none."""
     return tuple(Round(tuple(part)) for part in _parts(answer.segments))
+
+
+def rounds_since_resumption(answer: Answer) -> tuple[Round, ...]:
+    """The rounds that limits count: those of the segments after the last resumption."""
+    starts = [number for number, segment in enumerate(answer.segments) if is_resumption(segment)]
+    return tuple(Round(tuple(part)) for part in _parts(answer.segments[starts[-1] + 1 if starts else 0 :]))
 
 
 def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:

@@ -200,6 +200,41 @@ def _no_two_texts(parts: tuple[Segment, ...]) -> None:
         _require(not (isinstance(one, Text) and isinstance(other, Text)), "two texts side by side")
 
 
+class RoundStarts:
+    """Feed it the segments of an answer in order; it tells which of them begin a new round."""
+
+    def __init__(self) -> None:
+        self._called = False
+        self._index = -1
+
+    def feed(self, segment: Segment) -> bool:
+        """Whether this segment begins a round after an earlier one."""
+        begins = False
+        match segment:
+            case Text() | Thinking():
+                begins, self._called = self._called, False
+                self._index = -1 if begins else self._index
+            case Proposal(call=ToolCall(index=int(index))):
+                begins, self._called, self._index = index <= self._index, True, index
+            case Proposal() | Broken(kind="proposal"):
+                self._called = True
+            case _:
+                pass
+        return begins
+
+
+def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
+    """A result with the id of an open call of its round is that call's, so the reader attaches it."""
+    starts, waiting = RoundStarts(), set[str]()
+    for part in parts:
+        if starts.feed(part):
+            waiting.clear()
+        if isinstance(part, Proposal) and part.result is None:
+            waiting.add(part.call.id)
+        is_open = isinstance(part, Orphan) and part.id in waiting
+        _require(not is_open, "an orphan with the id of an open call of its round")
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """The user's turn; without parts it is still to be asked."""
@@ -226,6 +261,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         _no_two_texts(self.segments)
+        _no_orphan_of_an_open_call(self.segments)
         _require(self.agent is None or bool(re.fullmatch(r"[^\]\n]+", self.agent)), "bad agent name")
         _require(self.agent is None or not UNFIT.search(self.agent), "unfit agent name")
 

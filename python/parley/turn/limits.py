@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from parley.chat.rounds import Round, rounds, since_resumption
+from parley.chat.rounds import Round, rounds_since_resumption
 from parley.chat.transcript import Answer, Exchange, Proposal, Result, Transcript
 
 UNKNOWN_TOOL = "Unknown tool"
@@ -65,7 +65,7 @@ def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) ->
 
 def stop_reason(limits: Limits, answer: Answer) -> str | None:
     """Why the loop ends here instead of asking the model again; None: it goes on."""
-    counted = [r for r in rounds(since_resumption(answer)) if r.proposals]
+    counted = [r for r in rounds_since_resumption(answer) if r.proposals]
     if len(counted) >= limits.max_iterations:
         return f"reached the maximum of {limits.max_iterations} rounds of tool calls"
     errors = _errors_in_a_row(counted)

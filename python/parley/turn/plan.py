@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from parley.chat.rounds import Round, last_notice, rounds, since_resumption
+from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
@@ -162,7 +162,7 @@ def _ask(situation: Situation) -> AskModel:
 
 def _nothing_left(situation: Situation, answer: Answer) -> str | None:
     """Why the model is not asked again after calls that it had no tools for; None where it had."""
-    called = [r for r in rounds(since_resumption(answer)) if r.proposals]
+    called = [r for r in rounds_since_resumption(answer) if r.proposals]
     if not called:
         return None
     if lim.unknown_names(called[-1]) and not situation.catalogue.tools:
