@@ -4,6 +4,7 @@ import atexit
 import os
 import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -15,6 +16,11 @@ import ledgers
 # Servers that tests start do so in the folder of the state: not in that of whoever runs them.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+# Where bytecode is not to be written, each of the hundreds of processes that tests start would compile all of
+# Parley anew, and pytest every test. `make clean` takes it away.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)
