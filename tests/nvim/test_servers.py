@@ -91,6 +91,14 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
     assert "parley://project-servers" not in desk.nvim.funcs.bufname("%")
 
 
+def test_without_a_question_nobody_is_asked_about_servers(desk: Child) -> None:
+    project(desk, extra=server("--many"))
+    desk.edit("notes.md", "# Notes\n")
+    desk.command("ParleyRespond")
+    desk.until(lambda: "parley: there is no question here" in desk.messages().lower(), "the message", LONG_S)
+    assert "parley://project-servers" not in desk.screen()
+
+
 def test_keys_typed_at_the_question_without_a_look_say_no(desk: Child) -> None:
     project(desk, extra=server("--many"))
     ask(desk, 'call tool_7 {"a": 1}')

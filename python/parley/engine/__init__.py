@@ -5,6 +5,7 @@ from parley.engine.looks import Look, look
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.ports import (
+    NOTHING_ASKED,
     Audience,
     CallBegan,
     CallEnded,
@@ -26,6 +27,7 @@ from parley.engine.ports import (
 from parley.models.events import Aside
 
 __all__ = [
+    "NOTHING_ASKED",
     "Aside",
     "Audience",
     "CallBegan",

@@ -21,6 +21,8 @@ from parley.turn.choice import Scope, exchange_at
 from parley.turn.limits import Limits
 from parley.turn.rules import Rules
 
+NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
+
 T = TypeVar("T")
 
 
@@ -56,7 +58,7 @@ class Snapshot:
         """The number of the exchange in hand. Raises GoneError where there is none any more."""
         at = exchange_at(self.transcript, self.anchor)
         if at is None:
-            raise GoneError("there is no question here: a chat starts with a line 💬: and your question")
+            raise GoneError(NOTHING_ASKED)
         return at
 
     @property

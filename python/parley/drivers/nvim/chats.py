@@ -87,6 +87,8 @@ class Chat:
         """Move the exchange at a handle on."""
 
         async def work(turn: Turn) -> engine.End:
+            if not (await turn.document.read()).transcript.exchanges:
+                return engine.End("nothing", engine.NOTHING_ASKED)
             await self.trusting.settle(self.home)
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
