@@ -26,7 +26,7 @@ end
 
 function H.editor()
   health.start("parley: Neovim")
-  health.ok("Neovim " .. tostring(vim.version()))
+  health.ok("Neovim " .. (tostring(vim.version()):gsub("%+.*", "")))
   local ok, parser = pcall(vim.treesitter.language.add, "markdown")
   if ok and parser then
     health.ok("the Treesitter parser for Markdown is there")

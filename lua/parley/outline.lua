@@ -16,8 +16,16 @@ function M.open()
     require("parley.host").message("there are no questions here", "warn")
     return
   end
-  vim.fn.setloclist(0, {}, " ", { title = "Questions", items = items })
+  vim.fn.setloclist(0, {}, " ", { title = "Questions", items = items, quickfixtextfunc = M.rows })
   vim.cmd.lopen()
+end
+
+--- The rows of the list: they are all of one file, so its name is left out.
+function M.rows(list)
+  local items = vim.fn.getloclist(list.winid, { id = list.id, items = 0 }).items
+  return vim.tbl_map(function(item)
+    return ("%4d| %s"):format(item.lnum, item.text)
+  end, vim.list_slice(items, list.start_idx, list.end_idx))
 end
 
 --- What a question is known by: the first text of it.

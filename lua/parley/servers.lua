@@ -27,6 +27,9 @@ function M.draw(page, chat, opening)
     H.marks, H.chat = page.marks, chat
     H.fold(page.folds, opening and {} or open)
     vim.fn.winrestview(view)
+    if opening and page.marks[1] then -- where the keys have something to act on
+      api.nvim_win_set_cursor(0, { page.marks[1][1] + 1, 0 })
+    end
   end)
 end
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -207,5 +208,6 @@ def test_the_health_report_names_what_there_is(nvim: Child) -> None:
     text = nvim.text()
     assert "the host answers" in text
     assert "Claude: claude-sonnet-5-5 of anthropic: no key; to use it: export ANTHROPIC_API_KEY=..." in text
-    assert "mock: ready" in text
+    assert re.search(r"mock: ready, protocol \S+, 1 tool$", text, re.M)
+    assert re.search(r"Neovim \d+\.\d+\.\d+(-\S+)?$", text, re.M)
     assert "ERROR" not in text

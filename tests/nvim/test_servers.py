@@ -292,6 +292,12 @@ def test_a_tool_and_a_server_are_switched_for_this_chat_in_its_file(desk: Child)
     assert desk.text() == f"{MARKER} ask"
 
 
+def test_the_page_opens_on_its_first_server_with_its_keys_on_one_line(desk: Child) -> None:
+    keys = next(line for line in tools(desk).split("\n") if line.startswith("x: "))
+    assert len(keys) < 80
+    assert desk.nvim.current.line.startswith("## [x] fake")
+
+
 def test_a_page_of_no_chat_switches_nothing(desk: Child) -> None:
     desk.command("enew")
     tools(desk)

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from parley.config import config_path
 from parley.drivers.home import Home
 from parley.drivers.ledger import default_path
+from parley.drivers.nvim.summary import count
 from parley.errors import ParleyError
 from parley.settings import Agent
 from parley.tools.servers import ServerStatus
@@ -71,7 +72,8 @@ def _server(status: ServerStatus) -> Line:
         return "error", f"{status.name}: {status.error}", advice
     if status.state == "starting":
         return "warn", f"{status.name}: still starting", ["See :ParleyTools"]
-    return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {len(status.tools)} tools", []
+    tools = count(len(status.tools), "tool")
+    return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
 
 
 def _files(home: Home) -> Iterator[Line]:

@@ -35,6 +35,11 @@ class _Number(str):
     __slots__ = ()
 
 
+def count(n: int, noun: str) -> str:
+    """So many of a thing."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def shown(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
     return contained(legible(_cut(text, _MOST_SHOWN)))

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.drivers.nvim.summary import shown
+from parley.drivers.nvim.summary import count, shown
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus
 
-KEYS = "x: switch on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
+KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
@@ -89,13 +89,13 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     page.mark(server.name)
     state = server.state if server.enabled else "switched off in the settings"
     protocol = f", protocol {server.protocol}" if server.protocol else ""
-    page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {_count(len(server.tools), 'tool')}")
+    page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {count(len(server.tools), 'tool')}")
     if server.error:
         page.add("", f"Error: {shown(server.error)}")
     if server.stderr:
         page.add("")
         page.fold(
-            f"stderr, {_count(len(server.stderr), 'line')}: {shown(server.stderr[-1])}",
+            f"stderr, {count(len(server.stderr), 'line')}: {shown(server.stderr[-1])}",
             ["```", *map(shown, server.stderr), "```"],
         )
     if server.tools:
@@ -121,7 +121,3 @@ def _tool(page: Page, offer: Offer, tool: Tool) -> None:
             "  ```",
         ],
     )
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
