@@ -63,10 +63,24 @@ function M.attach(buf)
   vim.b[buf].parley_status = ""
   require("parley.keys").chat(buf)
   require("parley.view").highlight(buf)
+  H.scroll_by_rows(buf)
   H.watch(buf)
   local host = require("parley.host")
   if host.start({ quiet = true }) then
     host.mention("attach", H.introduction(buf))
+  end
+end
+
+--- A result is one line, and may be longer than the window: without this, what comes below it would stand on
+--- an empty screen. Whoever has set the option before the first chat keeps it; what is set here counts, too.
+function H.scroll_by_rows(buf)
+  if H.scrolls == nil then
+    H.scrolls = not vim.api.nvim_get_option_info2("smoothscroll", {}).was_set
+  end
+  if H.scrolls then
+    for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+      vim.wo[win][0].smoothscroll = true
+    end
   end
 end
 

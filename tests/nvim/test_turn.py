@@ -309,6 +309,22 @@ def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
     nvim.command("lclose")
 
 
+def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen(nvim: Child) -> None:
+    nvim.edit("long.md", f"{MARKER} write 900 words\n")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the end of the turn")
+    nvim.until_idle()
+    nvim.flush()
+    assert "changed by hand" in nvim.screen()
+
+
+def test_who_has_set_smoothscroll_keeps_it(plain: Child) -> None:
+    plain.command("set nosmoothscroll")
+    plain.edit("set.md", f"{MARKER} a\n")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    assert not plain.lua("return vim.wo.smoothscroll")
+
+
 def test_the_cursor_stays_with_a_user_who_moved(nvim: Child) -> None:
     ask(nvim, "write 200 words")
     nvim.until(lambda: len(nvim.text()) > 300, "some text")
