@@ -171,3 +171,10 @@ def test_the_log_of_a_chat_that_never_was_is_an_error(shell: Shell) -> None:
     done = shell.run("log", "none.md")
     assert (done.returncode, done.stdout) == (1, b"")
     assert error(done) == "parley: cannot read none.md: No such file or directory\n"
+
+
+def test_what_is_no_json_is_named_where_it_came_from(shell: Shell) -> None:
+    shell.ask("something")
+    done = shell.run("convert", "--to", "openai", after="< chat.md")
+    assert done.returncode == 1
+    assert error(done).startswith("parley: standard input is no JSON: ")

@@ -23,6 +23,8 @@ def convert(arguments: argparse.Namespace) -> int:
 
     try:
         converted = convert_all(json.loads(read("-")), arguments.to)
+    except json.JSONDecodeError as error:
+        raise ParleyError(f"standard input is no JSON: {error}") from error
     except ValueError as error:
         raise ParleyError(f"standard input: {error}") from error
     say_json(converted)
