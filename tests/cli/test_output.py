@@ -139,7 +139,9 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(shell: Shell, module: str
             process.send_signal(signal.SIGINT)
             break
     rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
-    assert process.returncode in (130, 0)  # 0 where it was done before the signal came
+    # 0 where it was done before the signal came. Where a Ctrl-C falls into an `exec` of text, as dataclasses
+    # run it, a Python before 3.14 ends by the signal, whatever has caught it; for a shell that is 130, too.
+    assert process.returncode in (130, -signal.SIGINT, 0)
     assert not [line for line in rest if b"import time:" not in line]
 
 

@@ -51,6 +51,11 @@ LOST = ("faulty broke off the connection", AGAIN, "faulty broke off the connecti
 SILENT = ("faulty did not answer in time", WAIT, "faulty did not answer in time")
 EARLY = ("faulty ended the stream before the reply was complete", AGAIN, "the stream ended early")
 UNREADABLE = ("not JSON", AGAIN, "an unreadable event")
+PACKED = (
+    "faulty sent what cannot be read (it cannot be unpacked",
+    "check the base URL",
+    "faulty sent what cannot be read",
+)
 AWAY = ("faulty cannot be reached", "check the network and the base URL", "faulty cannot be reached")
 CUT = ("the reply was cut at max_tokens", "set max_tokens higher", "the reply was cut at max_tokens")
 
@@ -77,9 +82,9 @@ def in_mid_text(kind: str, parts: Sequence[Part], told: tuple[str, str, str]) ->
     return Fault(Response([*begun(kind, "after"), *parts]), *told, half=True)
 
 
-def packed(parts: Sequence[Part]) -> Fault:
+def packed(parts: Sequence[Part], told: tuple[str, str, str], tries: int = 1) -> Fault:
     """What claims to be compressed."""
-    return Fault(Response(parts, headers={**STREAM, "content-encoding": "gzip"}), *LOST, tries=4)
+    return Fault(Response(parts, headers={**STREAM, "content-encoding": "gzip"}), *told, tries=tries)
 
 
 def elsewhere(url: str, told: tuple[str, str, str], tries: int) -> Fault:
@@ -222,8 +227,8 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "reset before the reply": instead(["reset"], LOST, tries=4),
         "cut before the reply": instead(["cut"], LOST, tries=4),
         "silence before the reply": instead(["silence"], SILENT, tries=4),
-        "packed garbage": packed([b"this is not gzip at all"]),
-        "packed and torn": packed([torn, "cut"]),
+        "packed garbage": packed([b"this is not gzip at all"], PACKED),
+        "packed and torn": packed([torn, "cut"], LOST, tries=4),
         "reset in mid-text": in_mid_text(kind, ["reset"], LOST),
         "cut in mid-text": in_mid_text(kind, ["cut"], LOST),
         "cut in mid-event": in_mid_text(kind, [piece[:-5], "cut"], LOST),
