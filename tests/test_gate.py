@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,3 +42,36 @@ def test_a_subject_of_more_than_72_columns_is_refused(
     ran("git", "commit", "-q", "--allow-empty", "-m", subject, "-m", "b" * 100)
     checked = ran(str(ROOT / ".ci" / "subjects"))
     assert (checked.returncode == 0, subject in checked.stderr) == (fits, not fits)
+
+
+def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """`.ci/pythons`, where nothing is on the PATH but these scripts; it stands in the folder."""
+    for name in (".ci", "bin", ".venv/bin"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "pythons", folder / ".ci")
+    for name in ("bash", "dirname", "mkdir", "chmod"):
+        (folder / "bin" / name).symlink_to(str(shutil.which(name)))
+    for name, script in {".venv/bin/python": "echo 3.11", **scripts}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    environ = {"PATH": str(folder / "bin"), "HOME": str(folder)}
+    command = [str(folder / ".ci" / "pythons")]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_a_python_that_does_not_run_is_named_and_passed_over(tmp_path: Path) -> None:
+    ran = pythons(tmp_path, {"bin/python3.12": "exit 127"})
+    assert ran.returncode == 0, ran.stderr
+    assert f"Python 3.12: {tmp_path}/bin/python3.12 is passed over" in ran.stdout
+    assert "Not tested, since not here: Python 3.12 3.13 3.14\n" in ran.stdout
+
+
+def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(tmp_path: Path) -> None:
+    install = 'case "$PARLEY_VENV" in *3.13) exit 1 ;; esac; mkdir -p "$PARLEY_VENV/bin"; '
+    install += 'echo "echo tested" > "$PARLEY_VENV/bin/python"; chmod +x "$PARLEY_VENV/bin/python"'
+    good = {"bin/python3.13": "exit 0", "bin/python3.14": "exit 0", ".ci/environment": install}
+    ran = pythons(tmp_path, good)
+    assert ran.returncode == 1
+    assert "tested\n" in ran.stdout
+    assert "Python 3.13: its packages could not be installed" in ran.stderr
+    assert ran.stderr.endswith("Failed: Python 3.13\n")
