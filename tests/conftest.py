@@ -1,12 +1,15 @@
 """What holds for all tests."""
 
 import atexit
+import gc
 import os
 import random
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,9 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Thousands of tests and three SDKs stay to the end: looking through them again and again finds nothing.
+gc.set_threshold(50_000, 20, 50)
+
 
 @pytest.fixture(autouse=True)
 def _closed_ledgers() -> Iterator[None]:
@@ -29,8 +35,17 @@ def _closed_ledgers() -> Iterator[None]:
     ledgers.close_all()
 
 
+SLOW = frozenset({"cli", "e2e", "nvim"})
+"""Folders of tests that start processes."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores: tests of processes wait for these more than half of their time."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -41,3 +56,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         places = {path: chance.random() for path in files}
         chance.shuffle(items)
         items.sort(key=lambda item: places[item.path])
+    else:
+        items[:] = _dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The tests in as many equal parts as there are workers, files of slow ones first in each: none is left
+    to wait for at the end. `--dist worksteal` gives each worker such a part to begin with."""
+    slow: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    quick: list[pytest.Item] = []
+    places: dict[Path, int] = {}
+    for item in items:
+        if item.path.parent.name in SLOW:
+            slow[places.setdefault(item.path, len(places) % workers)].append(item)
+        else:
+            quick.append(item)
+    size, rest = -(-len(items) // workers), iter(quick)
+    parts = [[*part, *islice(rest, max(size - len(part), 0))] for part in slow]
+    return [*chain.from_iterable(parts), *rest]
