@@ -210,6 +210,11 @@ def test_every_command_that_is_named_exists(page: Path) -> None:
     assert set(named) <= set(defined)
 
 
+def test_the_help_names_every_function_of_the_module() -> None:
+    defined = re.findall(r"^function M\.(\w+)\(", (ROOT / "lua/parley/init.lua").read_text("utf-8"), re.M)
+    assert sorted(re.findall(r"\*parley\.(\w+)\(\)\*", _help())) == sorted(defined)
+
+
 def test_the_page_on_the_shell_names_every_command() -> None:
     parsers = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
     cells = [cell.strip("`").split() for cell, *_ in table(SHELL, "command", "what it does")]
