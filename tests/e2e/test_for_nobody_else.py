@@ -72,7 +72,7 @@ def test_the_log_is_for_the_user_alone_and_holds_no_part_of_a_token(tmp_path: Pa
 async def test_the_log_holds_no_key_that_a_command_printed_or_a_variable_of_any_name_held(
     tmp_path: Path,
 ) -> None:
-    log, renewed = tmp_path / "parley.log", "renewed-" + TOKEN
+    log, renewed = tmp_path / "parley.log", "renewed-" + TOKEN[::-1]
     log_to(log, os.environ)
     try:
         for key in TOKEN, renewed:
