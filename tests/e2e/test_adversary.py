@@ -312,6 +312,39 @@ async def test_calls_of_one_id_are_told_apart(desk: Desk) -> None:
     assert desk.calls() == ["one", "one"]
 
 
+@pytest.mark.parametrize("way", ["copied", "moved", "a hard link"])
+async def test_a_call_that_ran_in_another_file_says_so_where_that_file_went(desk: Desk, way: str) -> None:
+    path, other = desk.chat(ASK), desk.folder / "other.md"
+    async with desk.sit_down() as here:
+        await here.respond(path)
+        asked = path.read_bytes()
+        await here.choose(path, "yA")
+        assert desk.calls() == ["one"]
+    path.write_bytes(asked)  # as if it had died before the result was written
+    match way:
+        case "copied":
+            other.write_bytes(asked)
+        case "moved":
+            path.rename(other)
+        case _:
+            other.hardlink_to(path)
+    async with desk.sit_down() as again:
+        assert (await again.respond(other)).kind == "waiting"
+        assert (await again.choose(other, "ya")).kind == "waiting"
+        assert desk.calls() == ["one"]
+        assert (await again.choose(other, "ya")).kind == "complete"
+    assert desk.calls() == ["one", "one"]
+
+
+async def test_a_call_of_the_same_id_that_a_model_made_here_is_another_one(desk: Desk) -> None:
+    async with desk.sit_down() as here:
+        for name in "one.md", "two.md":
+            path = desk.chat(ASK, name)
+            await here.respond(path)
+            assert (await here.choose(path, "ya")).kind == "complete"
+    assert desk.calls() == ["one", "one"]
+
+
 async def test_a_crash_after_the_start_is_never_made_good_by_memory(desk: Desk) -> None:
     path = desk.chat(ASK)
     async with desk.sit_down() as here:

@@ -83,6 +83,22 @@ def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_
         is_told(nvim, how, chat, 1)
 
 
+@pytest.mark.timeout(180)
+def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    with child(tmp_path) as nvim:
+        opened(nvim, chat)
+        ask(nvim)
+        asked = nvim.text()
+        nvim.keys("ya")
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        undo_to(nvim, asked)
+        nvim.command(f"saveas {chat.path.with_name('other.md')}")
+        until(nvim, lambda: any(SAYS in said for said in problems(nvim)), "the problem")
+        is_told(nvim, "key", chat, 1)
+
+
 def undo_to(nvim: Child, text: str) -> None:
     """Undo until the buffer holds a text again."""
     for _ in range(20):

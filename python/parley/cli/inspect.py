@@ -23,6 +23,7 @@ from parley.models.ask import Ask
 from parley.settings import Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.approval import Approvals
+from parley.turn.choice import open_keys
 from parley.turn.reasons import cautions
 from parley.turn.totals import totals, totals_table
 
@@ -135,7 +136,8 @@ def _cautions(path: str, transcript: Transcript) -> list[Problem]:
         return []
     ledger = LedgerFile(where, viewer="shell")
     try:
-        return list(cautions(Approvals(transcript, Catalogue(), ledger.chat(path).view())))
+        view = ledger.chat(path).view(open_keys(transcript))
+        return list(cautions(Approvals(transcript, Catalogue(), view)))
     finally:
         ledger.close()
 

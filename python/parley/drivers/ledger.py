@@ -13,13 +13,13 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Choice
-from parley.drivers.ledger_sql import CLOSE, UNWRITE, USE_UP, Database
+from parley.drivers.ledger_sql import AT_ONCE, CLOSE, ELSEWHERE, UNWRITE, USE_UP, Database
 from parley.drivers.locks import locked
 from parley.drivers.places import state_folder
 from parley.errors import BusyError
@@ -116,8 +116,11 @@ class ChatLedger:
                 )
             yield
 
-    def view(self) -> LedgerView:
-        """All entries, in order, all proposals that Parley wrote, and what was told to who decides here."""
+    def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
+        """All entries, in order, all proposals that Parley wrote, and what was told to who decides here.
+
+        And which of these calls were started for another file, of which this may be a copy.
+        """
         chat = (_stored(self.chat),)
         rows = self._file.read(
             "SELECT call_id, server, tool, arguments, digest, choice, rule, state"
@@ -137,7 +140,18 @@ class ChatLedger:
             tuple((_read(i), _read(n), _read(a)) for i, n, a in written),
             tuple(CallKey(*map(_read, row)) for row in proposed),
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
+            tuple(self._elsewhere(calls)),
         )
+
+    def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        wanted = {(_stored(call_id), _stored(arguments)) for call_id, arguments in calls}
+        ids = list({call_id for call_id, _ in wanted})
+        for at in range(0, len(ids), AT_ONCE):
+            some = ids[at : at + AT_ONCE]
+            asked = ELSEWHERE.format(", ".join("?" * len(some)))
+            for call in self._file.read(asked, (_stored(self.chat), *some)):
+                if call in wanted:
+                    yield _read(call[0]), _read(call[1])
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
         """Record yeses, and why where nobody was asked; each revokes the live entries of its call."""

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS entries (
     decided REAL NOT NULL, started REAL
 );
 CREATE INDEX IF NOT EXISTS entries_of_chat ON entries (chat, call_id);
+CREATE INDEX IF NOT EXISTS entries_of_call ON entries (call_id);
 CREATE TABLE IF NOT EXISTS definitions (digest BLOB PRIMARY KEY, definition BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS written (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, call_id BLOB NOT NULL, name BLOB NOT NULL,
@@ -60,6 +61,12 @@ UPDATE entries SET state = 'used', started = ? WHERE number = (
     SELECT number FROM entries WHERE chat = ? AND call_id = ? AND server = ? AND tool = ?
     AND arguments = ? AND digest = ? AND state = 'live' ORDER BY number LIMIT 1)
 """
+
+ELSEWHERE = """
+SELECT call_id, arguments FROM entries WHERE chat <> ? AND state IN ('used', 'closed') AND call_id IN ({})
+"""
+AT_ONCE = 500
+"""So many values a statement may have in every SQLite, and some more."""
 
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (

@@ -11,6 +11,7 @@ from parley.models.ask import Ask
 from parley.tools.catalogue import Catalogue
 from parley.turn import plan
 from parley.turn.approval import LedgerView, unclaimed
+from parley.turn.choice import open_keys
 from parley.turn.guidance import guidance
 from parley.turn.limits import tools_allowed
 from parley.turn.plan import Situation, next_step
@@ -70,8 +71,9 @@ async def look(ports: Ports, resolve: Resolve) -> Look:
     snapshot = await ports.document.read()
     conduct = resolve(snapshot.transcript)
     catalogue = conduct.tools(await ports.tools.catalogue()) if conduct.tools else Catalogue()
-    view = ports.ledger.view()
+    calls = open_keys(snapshot.transcript)
+    view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
         ports.ledger.revoke(undone)
-        view = ports.ledger.view()
+        view = ports.ledger.view(calls)
     return Look(snapshot, conduct, catalogue, view)

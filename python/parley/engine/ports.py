@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,8 +144,8 @@ class Ledger(Protocol):
         """The right to run a turn in this chat, for one process at a time. Raises BusyError."""
         ...
 
-    def view(self) -> LedgerView:
-        """What it holds."""
+    def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
+        """What it holds, and which of these calls (id, arguments) were started for another file."""
         ...
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:

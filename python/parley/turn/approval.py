@@ -57,6 +57,8 @@ class LedgerView:
     """The calls that Parley put into it, each with its tool as it was then offered to the model."""
     warnings: Collection[tuple[str, str, str]] = ()
     """What whoever decides now was told of calls (id, arguments, what) instead of having a yes taken."""
+    elsewhere: Collection[tuple[str, str]] = ()
+    """The calls (id, arguments) of those asked about that were started for another file, each time."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -99,6 +101,7 @@ class _Counts:
     shown: Counter[tuple[str, str, str]]
     own: Counter[tuple[str, str, str]]
     proposed: Mapping[_Call, Sequence[CallKey]]
+    elsewhere: Counter[_Call]
 
     def entries_of(self, call_id: str, arguments: str) -> Sequence[Entry]:
         """The yeses for a call, in order."""
@@ -119,6 +122,7 @@ class _Counts:
             Counter(map(written_key, proposals)),
             Counter(view.written),
             proposed,
+            Counter(view.elsewhere),
         )
 
 
@@ -153,14 +157,16 @@ class Approvals:
     def starts(self, proposal: Proposal) -> int:
         """How often this call was started, where a result of it may be missing in the file; 0 where none is.
 
-        Known by its id and arguments alone, whatever has become of its tool since.
+        Known by its id and arguments alone, whatever has become of its tool since. One that came with a file
+        that was copied or has moved may have been started there.
         """
         call, counts = (proposal.call.id, proposal.call.arguments), self._counts
         states = Counter(e.state for e in counts.entries_of(*call))
         used, closed = states["used"], states["closed"]
         is_lost = used > counts.settled[call]
         # A closed one has left the file with its answer: here it is back, by an undo or from elsewhere.
-        return used + closed if is_lost or closed else 0
+        here = used + closed if is_lost or closed else 0
+        return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
     def is_own(self, proposal: Proposal) -> bool:
         """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""

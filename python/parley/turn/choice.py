@@ -46,6 +46,12 @@ def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
     return waiting(exchange.answers[-1]) if exchange.answers else []
 
 
+def open_keys(transcript: Transcript) -> list[tuple[str, str]]:
+    """The id and arguments of each call of a chat that may be decided."""
+    calls = (call for exchange in transcript.exchanges for call in open_calls(exchange))
+    return [(call.call.id, call.call.arguments) for call in calls if isinstance(call, Proposal)]
+
+
 def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: Approvals) -> Chosen:
     """What a key pressed on a line of an exchange decides."""
     calls = open_calls(exchange)

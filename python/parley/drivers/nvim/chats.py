@@ -32,7 +32,7 @@ from parley.models.events import RateLimits, Usage
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Rule, unclaimed
-from parley.turn.choice import open_calls
+from parley.turn.choice import open_calls, open_keys
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
 
@@ -206,7 +206,7 @@ class Chat:
         tick, shot = self.seen
         self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
         known = self.catalogue or self.home.hub.known()
-        sight = Sight(shot.transcript, known, self.home.ledger(self.path).view())
+        sight = Sight(shot.transcript, known, self.home.ledger(self.path).view(open_keys(shot.transcript)))
         drawn = {**found(sight), "sightings": self._sightings.draw(sight)}
         await self.editor.ask("draw", self.buf, tick, drawn)
         return sight
