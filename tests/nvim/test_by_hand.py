@@ -73,7 +73,7 @@ def test_arguments_edited_before_the_yes_are_what_is_shown_approved_and_run(desk
     edited(desk, "mine", "5")
     has_problem(desk, "this call cannot run: Parameter 'text': expected string")
     edited(desk, r'\\"text\\":5', r'\\"text\\":\\"by hand\\"')
-    until(desk, lambda: not problems(desk) and "text: by hand" in desk.screen(), "the edited call")
+    until(desk, lambda: not problems(desk) and 'text: "by hand"' in desk.screen(), "the edited call")
     desk.keys("ya")
     until(desk, lambda: is_complete(desk), "the answer")
     assert ran(home) == ["by hand"]

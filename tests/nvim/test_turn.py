@@ -382,7 +382,7 @@ def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tm
     (tmp_path / "far.txt").write_text("from far away\n", encoding="utf-8")
     nvim.command(f"cd {nvim.home}")
     nvim.lua("""
-        _G.plain_select, _G.answer = vim.ui.select, 2
+        _G.plain_select, _G.answer = vim.ui.select, 1
         vim.ui.select = function(items, opts, done)
           _G.prompt = opts.prompt
           done(items[_G.answer], _G.answer)
@@ -392,7 +392,7 @@ def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tm
     complete(nvim)
     assert "outside the working directory: not read" in nvim.text()
     assert f"Read {tmp_path}/far.txt into the chat?" in nvim.lua("return _G.prompt")
-    nvim.lua("_G.answer = 1")
+    nvim.lua("_G.answer = 2")
     ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
     complete(nvim)
     assert "from far away" in nvim.text()
