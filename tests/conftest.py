@@ -35,8 +35,8 @@ def _closed_ledgers() -> Iterator[None]:
     ledgers.close_all()
 
 
-SLOW = frozenset({"cli", "e2e", "nvim"})
-"""Folders of tests that start processes."""
+SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
+"""Folders and files of tests that start processes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +67,7 @@ def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     quick: list[pytest.Item] = []
     places: dict[Path, int] = {}
     for item in items:
-        if item.path.parent.name in SLOW:
+        if SLOW & {item.path.parent.name, item.path.name}:
             slow[places.setdefault(item.path, len(places) % workers)].append(item)
         else:
             quick.append(item)
