@@ -188,6 +188,9 @@ api_key_command = ["keys", "model"]
 [mcp.servers.npx]
 command = "npx"
 args = ["-y", "server"]
+[mcp.servers.uvx]
+command = "uvx"
+args = ["server"]
 [mcp.servers.module]
 command = {python}
 args = ["-m", "server"]
@@ -203,7 +206,7 @@ token_command = ["keys", "web"]
 def user(tmp_path: Path, there: Hostile) -> User:
     bin_, log = tmp_path / "own", tmp_path / "own.log"
     bin_.mkdir()
-    for name, then in (("npx", "exit 1"), ("keys", "echo a-key")):
+    for name, then in (("npx", "exit 1"), ("uvx", "exit 1"), ("keys", "echo a-key")):
         (bin_ / name).write_text(PROGRAM.format(log=log, then=then), encoding="utf-8")
         (bin_ / name).chmod(0o755)
     config = tmp_path / "config" / "parley" / "config.toml"
@@ -220,7 +223,7 @@ def check_started(user: User, there: Hostile, said: str) -> None:
     """The user's own programs started in Parley's folder with a PATH that means the same everywhere."""
     assert there.ran() == []
     started = user.started()
-    assert set(started) == {"npx", "keys"}
+    assert set(started) == {"npx", "uvx", "keys"}
     for folder, path in started.values():
         assert folder == str(user.work)
         assert all(element.startswith("/") for element in path.split(os.pathsep))
@@ -278,3 +281,25 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
     assert not [line for line in own.stderr if INDEX in line]
     assert there.ran()[0].startswith("node_modules/.bin/"), "with cwd = '.' the folder is taken"
     assert told.state == own.state == "failed"
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
+@pytest.mark.parametrize("way", [("run", "--offline"), ("tool", "run", "--offline")], ids=" ".join)
+async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
+    tmp_path: Path, there: Hostile, monkeypatch: pytest.MonkeyPatch, way: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(there.folder)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    own = ServerSettings("uv", "uv", (*way, "server"), {"UV_PYTHON_DOWNLOADS": "never"})
+    hub = Hub({"uv": own, "there": replace(own, name="there", cwd=".")})
+    await hub.catalogue()
+    told = {status.name: " ".join(status.stderr) for status in hub.status()}
+    await hub.close()
+    assert there.ran() == []
+    assert told["uv"]
+    assert not any(
+        word in told["uv"] for word in (INDEX, "of-the-folder", "pyproject.toml", str(there.folder))
+    )
+    if way[0] == "run":
+        assert "of-the-folder" in told["there"], "with cwd = '.' the folder is taken"
