@@ -90,21 +90,33 @@ async def go_on(desk: Desk) -> dict[str, Any]:
     async with desk.sit_down() as here:
         kinds.append((await here.respond(path)).kind)
         unasked = len(desk.calls()) - ran
-        while kinds[-1] == "waiting" and len(kinds) < 4:  # the first yes may only say that it may have run
-            kinds.append((await choose_all(here, path)).kind)
+        seen = await engine.look(here.ports(path), here.home.resolve(None))
+        starts = sum(seen.situation.approvals.starts(each) for each in proposals(path) if not each.result)
+        yeses = list[tuple[str, int]]()
+        while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
+            before = len(desk.calls())
+            said, kind = await say_yes(here, path)
+            kinds.append(kind)
+            yeses.append((said, len(desk.calls()) - before))
     return {
         "ran_before": ran,
         "ran_without_a_new_yes": unasked,
-        "ran": len(desk.calls()),
-        "ends": kinds,
+        "waits": kinds[0] == "waiting",
+        "started": starts,
+        "yeses": yeses,
+        "end": kinds[-1],
         "errors": errors,
         "kept": found.startswith(ASK.strip()),
         "answered": all(p.result for p in proposals(path)),
     }
 
 
-async def choose_all(here: Sitting, path: Path) -> engine.End:
-    return await here.choose(path, "ya")
+async def say_yes(here: Sitting, path: Path) -> tuple[str, str]:
+    """What a yes to the call is answered with, and how the turn ends that follows."""
+    ports, resolve = here.ports(path), here.home.resolve(None)
+    line = (await engine.look(ports, resolve)).undecided()[0].span.start
+    made = await engine.choose(ports, resolve, line, "ya", "key")
+    return made.message, (await engine.run_turn(here.ports(path), resolve)).kind
 
 
 def in_child(work: Callable[[], None]) -> int:
