@@ -1,7 +1,7 @@
 """An MCP server over stdio that writes down each call it gets, so that a test can count what really ran.
 
 Of the standard library alone, so that it starts at once. The file is named by the environment variable CALLS;
-DEFINITION changes what its first tool says it does.
+DEFINITION changes what its first tool says it does; as long as the file HOLD is there, calls get no answer.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 TOOLS = {
@@ -35,6 +36,8 @@ def answer(message: dict[str, Any]) -> None:
             send(number, {"tools": tools})
         case {"method": "tools/call", "id": number, "params": {"name": name, "arguments": given}}:
             count(name, given["text"])
+            if "HOLD" in os.environ and Path(os.environ["HOLD"]).exists():
+                return
             text = HOSTILE if name in ("hostile", "failing") else f"noted {given['text']}"
             send(number, {"content": [{"type": "text", "text": text}], "isError": name == "failing"})
         case {"id": number}:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
+from nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
 
 SAYS = "may have run already"
@@ -137,3 +138,35 @@ def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(tmp_p
     assert chat.calls() == 2
     said = shell(tmp_path, "log", file).stdout
     assert "warned" in said
+
+
+@pytest.mark.timeout(180)
+def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_runs_the_call(
+    tmp_path: Path,
+) -> None:
+    hold = tmp_path / "hold"
+    hold.touch()
+    furnish(tmp_path, HOLD=str(hold))
+    chat = Chat(tmp_path, "one")
+    file = str(chat.path)
+    assert shell(tmp_path, "respond", file).returncode == 3
+    command = [sys.executable, "-m", "parley", "respond", file, "--choose", "ya"]
+    with subprocess.Popen(command, env=environ(tmp_path), stdout=subprocess.DEVNULL) as killed:
+        try:
+            end = time.monotonic() + BOUND_S
+            while chat.calls() == 0:
+                assert killed.poll() is None
+                assert time.monotonic() < end, "the call did not reach the server"
+                time.sleep(0.02)
+        finally:
+            killed.kill()
+    hold.unlink()
+    text = chat.path.read_text(encoding="utf-8")
+    assert "[ya]" in text
+    assert "\U0001f6e0" not in text
+    assert f": warning: this call {SAYS}" in shell(tmp_path, "check", file).stdout
+    told = shell(tmp_path, "respond", file, "--choose", "ya", "--choose", "ya")
+    assert f"{SAYS}: its result is not in this text. ya again runs it once more" in told.stderr
+    assert (told.returncode, chat.calls()) == (3, 1)
+    assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
+    assert chat.calls() == 2
