@@ -5,6 +5,7 @@ Each command reads its arguments, calls one function, and returns an exit code; 
 
 from __future__ import annotations
 
+import gc
 import os
 
 TYPE_CHECKING = False  # of `typing`: nothing is imported before Ctrl-C is waited for
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it ended."""
+    if argv is None:  # a process of its own: an SDK makes a million values that stay, and need no look
+        gc.set_threshold(50_000, 20, 50)
     try:
         try:
             return _main(argv)

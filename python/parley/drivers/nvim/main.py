@@ -5,6 +5,7 @@ Run as `python -I main.py <folder of the plugin>`. Knows file descriptors and ex
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def main() -> None:
         sys.exit(f"Parley needs Python {least} or newer, and {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    gc.set_threshold(50_000, 20, 50)  # an SDK makes a million values that stay: looking at them costs a third
     sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
     code = 1
     try:
