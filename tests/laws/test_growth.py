@@ -13,6 +13,8 @@ from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
+from parley.drivers.nvim.sightings import Sightings
+from parley.drivers.nvim.view import Sight, found
 from parley.models.arriving import Arriving, ArrivingCalls, finished_calls
 from parley.models.json_tools import JsonExtractor
 from parley.models.think_tags import ThinkTags
@@ -122,3 +124,13 @@ def test_what_is_remembered_of_many_calls_is_found_in_linear_time() -> None:
             approvals.lapsed(each)
 
     assert growth(remember, 2 * SIZE) < 2.1
+
+
+def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None:
+    def draw(count: int) -> None:
+        calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
+        text = render(Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),)))
+        sight = Sight(parse(text), TOOLS, view())
+        assert len(found(sight)["proposals"]) == len(Sightings().draw(sight)) == count
+
+    assert growth(draw, SIZE) < ALLOWED
