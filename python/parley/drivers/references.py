@@ -152,7 +152,14 @@ def _name(reference: Reference) -> str:
 def _outside(folder: Path, name: str) -> Path | None:
     """The real path of a file that is outside of the folder; None for any other."""
     path = _place(folder, name)
-    return path if path and not path.is_relative_to(folder) and path.is_file() else None
+    return path if path and not path.is_relative_to(folder) and _is_file(path) else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)  # is_file() of Python 3.14 says no to any error
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _place(folder: Path, name: str) -> Path | None:
