@@ -66,7 +66,7 @@ function M.redraw(buf)
       return M.fit(chunks, width)
     end, lines)
     local row = drawn.placed and rows[i] or proposal.row
-    if row then
+    if row and row < api.nvim_buf_line_count(buf) then -- the text may be shorter by now
       local opts = H.is_high(buf, row, #lines) and H.before(lines, width) or { virt_lines = lines }
       api.nvim_buf_set_extmark(buf, ns, row, 0, vim.tbl_extend("error", opts, { id = i, strict = false }))
     end

@@ -89,6 +89,13 @@ def test_what_is_drawn_follows_the_width_of_the_window(plain: Child) -> None:
         plain.until_screen(">> Please choose")
 
 
+def test_a_window_resized_after_the_text_became_shorter_is_no_error(plain: Child) -> None:
+    draw(plain, waiting("{}"), Catalogue.of([tool()]), 120)
+    plain.lua("vim.api.nvim_buf_set_lines(0, 1, -1, true, {})")
+    plain.lua("require('parley.view').redraw(vim.api.nvim_get_current_buf())")  # as WinResized does
+    assert plain.lines() == ["\U0001f4ac: long"]
+
+
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
