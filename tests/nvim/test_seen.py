@@ -64,7 +64,14 @@ def scrolled_away(nvim: Child, chat: Chat) -> None:
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
 
 
-PLACES = [scrolled_away]
+def in_another_window(nvim: Child, chat: Chat) -> None:
+    """It is in a window of another tab page; in this one the window stands at the top."""
+    nvim.command("tabnew")
+    nvim.command(f"buffer {nvim.nvim.funcs.bufnr(str(chat.path))}")
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
+
+
+PLACES = [scrolled_away, in_another_window]
 
 
 @pytest.mark.timeout(180)
@@ -103,6 +110,13 @@ CHANGES = {
     "substituted": lambda nvim: nvim.keys(":/^❓/s/chat-/CHAT-/<CR>ya"),
     "in insert mode": lambda nvim: nvim.keys("0/chat-<CR>cwCHAT<Esc>ya"),
     "by a plugin": lambda nvim: nvim.lua(f"{REACHES} change() vim.api.nvim_input('ya')"),
+    "by an autocommand as the key comes": lambda nvim: nvim.lua(
+        f"{REACHES} vim.api.nvim_create_autocmd('CmdlineLeave', {{ once = true, callback = change }})"
+        " vim.api.nvim_input(':ParleyApprove ya<CR>')"
+    ),
+    "in another window": lambda nvim: nvim.lua(
+        f"{REACHES} vim.cmd.split() change() vim.cmd.close() vim.api.nvim_input('ya')"
+    ),
 }
 
 
