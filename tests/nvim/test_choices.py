@@ -53,21 +53,22 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         yield nvim
 
 
-def line(number: int, tool: str, mark: str = "") -> str:
-    call = {"index": number - 1, "id": f"call_{number}", "type": "function"}
+def line(chat: int, number: int, tool: str, mark: str = "") -> str:
+    call = {"index": number - 1, "id": f"call_{chat}_{number}", "type": "function"}
     call["function"] = {"name": tool, "arguments": json.dumps({"text": str(number)})}
     return f"❓:{mark} `{json.dumps(call)}`\n"
 
 
 def waiting(nvim: Child, state: str) -> None:
-    """A chat of its own in which the calls are in a state."""
+    """A chat of its own, with calls that never ran in another one, in which they are in a state."""
+    chat = next(_number)
     has_result = state == "call 1 has its result"
-    first = line(1, "note", "[ya]" if has_result else "")
-    result = "\n🛠️: [note][call_1]\n\n`noted`\n\n" if has_result else ""
+    first = line(chat, 1, "note", "[ya]" if has_result else "")
+    result = f"\n🛠️: [note][call_{chat}_1]\n\n`noted`\n\n" if has_result else ""
     nvim.command("silent! %bwipeout!")
     nvim.command("messages clear")
-    text = BEFORE + first + result + line(2, "note") + line(3, "other")
-    nvim.edit(f"chat-{next(_number)}.md", text)
+    text = BEFORE + first + result + line(chat, 2, "note") + line(chat, 3, "other")
+    nvim.edit(f"chat-{chat}.md", text)
     ready(nvim)
     if state == "call 1 has its yes":
         go(nvim, "call 1")
