@@ -155,7 +155,9 @@ class Plugin:
     def _on_made(self, buf: int, name: str) -> None:
         from parley.drivers.ledger import MADE_HERE
 
-        self.home.ledger(self._chat(buf, name).path).confirm(MADE_HERE)
+        chat = self._chat(buf, name)
+        chat.is_loaded_anew = False  # Parley wrote the file: what is found in it was typed since
+        self.home.ledger(chat.path).confirm(MADE_HERE)
 
     def _on_loaded(self, buf: int, name: str) -> None:
         self._chat(buf, name).is_loaded_anew = True
