@@ -71,7 +71,13 @@ def in_another_window(nvim: Child, chat: Chat) -> None:
     nvim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
 
 
-PLACES = [scrolled_away, in_another_window]
+def folded(nvim: Child, chat: Chat) -> None:
+    """It is in a fold of the user's, made before anything was drawn below it."""
+    nvim.command("setlocal foldmethod=manual")
+    nvim.command("$-2,$fold")
+
+
+PLACES = [scrolled_away, in_another_window, folded]
 
 
 @pytest.mark.timeout(180)
