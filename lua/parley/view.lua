@@ -124,7 +124,7 @@ end
 --- Scroll a window until a row is seen with what is drawn below it, but not so far that the cursor's is not.
 function M.reveal(win, cursor_row, row)
   api.nvim_win_call(win, function()
-    pcall(vim.cmd, ("silent %d,%dfoldopen!"):format(cursor_row + 1, row + 1)) -- where there is no fold: an error
+    pcall(vim.cmd, ("silent %d,%dfoldopen!"):format(cursor_row + 1, row + 1)) -- an error where there is none
   end)
   local marks = api.nvim_buf_get_extmarks(
     api.nvim_win_get_buf(win),

@@ -41,6 +41,7 @@ class Shell:
             "COLUMNS": "80",
             "LC_ALL": "C.UTF-8",
         }
+        self.configure("")
 
     def ask(self, question: str) -> None:
         """A chat with one question."""
@@ -51,11 +52,11 @@ class Shell:
         """The chat as it is on disk."""
         return self.chat.read_text(encoding="utf-8", errors="surrogateescape")
 
-    def configure(self, toml: str) -> None:
-        """The settings of the shell."""
+    def configure(self, toml: str, agent: str = 'agent = "Demo-OpenAI"') -> None:
+        """The settings of the shell; the agent is the one that starts quickest."""
         path = Path(self.environ["XDG_CONFIG_HOME"]) / "parley" / "config.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(toml, encoding="utf-8")
+        path.write_text(f"{agent}\n{toml}", encoding="utf-8")
 
     def serve(self, name: str, program: Path, **environ: str) -> None:
         """One MCP server, as the settings have it; no sentences of a model."""

@@ -127,7 +127,7 @@ def test_names_and_arguments_command_no_terminal(shell: Shell) -> None:
 
 def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None:
     text = toml(HOSTILE)
-    shell.configure(f"{text} = 1\nagent = {text}\n[mcp]\nconfig_file = {text}\n")
+    shell.configure(f"{text} = 1\n[mcp]\nconfig_file = {text}\n", agent=f"agent = {text}")
     servers = {"a": {"command": HOSTILE, "args": [HOSTILE]}, HOSTILE: {}, "b": {"url": f"http://{HOSTILE}"}}
     (shell.folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     assert "there is no such setting" in shows(shell, "tools")[1]
