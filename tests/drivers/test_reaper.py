@@ -95,10 +95,12 @@ async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp
     assert not fifo.parent.exists()
 
 
-async def test_a_server_that_ends_with_its_stdin_is_not_signalled() -> None:
+async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:
     reaper = Reaper()
-    server = await start(reaper, "cat; exit 3")
+    begun = tmp_path / "begun"
+    server = await start(reaper, f"echo >{begun}; cat; exit 3")
     assert server.stdin
+    await until(begun.exists)
     server.stdin.close()
     await asyncio.gather(reaper.close(), server.wait())
     assert server.returncode == 3

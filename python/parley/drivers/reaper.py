@@ -45,10 +45,10 @@ wait_for() {
   done
 }
 collect
-wait_for 3
+wait_for 5
 collect
 signal TERM
-wait_for 15
+wait_for 13
 collect
 signal KILL
 rm -f "$1"
