@@ -20,7 +20,7 @@ _POLL_S = 0.02
 
 # stdin is the FIFO, `$1` its path; each line a process group, or 0: "look who is still there". Groups that
 # are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
-# themselves when their stdin ends have 0.3 s, all others 1.5 s after SIGTERM. Reading on after the end of
+# themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. Reading on after the end of
 # file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
 _REAPER = r"""
 trap '' HUP INT TERM
