@@ -109,6 +109,9 @@ def respond(nvim: Child) -> None:
     until(nvim, done, "the turn of the chat")
 
 
+WARNING = "may have run already: its result is not in this text"
+
+
 def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     """Open what was left, see that it is whole, and bring it to a complete answer."""
     left, before = chat.path.read_text(encoding="utf-8"), chat.calls()
@@ -123,6 +126,10 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
         if before:
             until(nvim, lambda: any("may have run already" in said for said in problems(nvim)), "the problem")
         nvim.command("ParleyApprove yN" if before else "ParleyApprove ya")
+        until(nvim, lambda: is_complete(nvim) or WARNING in nvim.messages(), f"an end after {death}")
+        if not is_complete(nvim):  # it was started, and never got to its server: the first yes says so
+            until(nvim, lambda: waits(nvim), "the choice")
+            nvim.command("ParleyApprove ya")
     until(nvim, lambda: is_complete(nvim), f"the answer after {death}")
     nvim.command("write")
     assert chat.calls() <= 1, death
