@@ -8,7 +8,9 @@ import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal
+
+from local_server import LocalServer
 
 Part = bytes | Literal["cut", "reset", "silence"]
 """What a response's body is made of: bytes, an end without an end, the same by force, nothing for ever."""
@@ -25,25 +27,18 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=lambda: STREAM)
 
 
-class FaultyServer:
+class FaultyServer(LocalServer):
     """Serves the responses in order; the last one for all that come after. Keeps what was asked."""
 
     def __init__(self, check: Callable[[Any], list[str]] = lambda _: []) -> None:
         """`check` are the reasons to refuse a request with 400."""
+        super().__init__()
         self.check = check
         self.script = list[Response]()
         self.requests = list[Any]()
         self.heads = list[str]()
         self.hung_up = asyncio.Event()
         """Set when a client went away from a response that had not ended."""
-        self._server: asyncio.Server | None = None
-        self._serving = set[asyncio.Task[Any]]()
-
-    @property
-    def url(self) -> str:
-        assert self._server
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}"
 
     @property
     def paths(self) -> list[str]:
@@ -55,30 +50,9 @@ class FaultyServer:
         self.script, self.requests, self.heads = list(script), [], []
         self.hung_up.clear()
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *failure: object) -> None:
-        assert self._server
-        self._server.close()
-        for task in self._serving:
-            task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._serving.add(task)
-        try:
-            while await self._answer(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError):
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await self._answer(reader, writer):
             pass
-        finally:
-            self._serving.discard(task)
-            writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; False when the connection is not to be used again."""

@@ -1,0 +1,49 @@
+"""What the test servers that speak bytes have in common: a socket on this machine, and its connections."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+
+class LocalServer(ABC):
+    """Serves while its `async with` block lasts; every connection ends with it."""
+
+    def __init__(self) -> None:
+        self._server: asyncio.Server | None = None
+        self._serving = set[asyncio.Task[Any]]()
+
+    @property
+    def url(self) -> str:
+        assert self._server
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        assert self._server
+        self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._serving.add(task)
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    @abstractmethod
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read and write on one connection."""
