@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from nvim.harness import nvim_path
 from parley.chat.reader import parse
 from parley.chat.writer import render
 from parley.cli.arguments import parser
+from parley.cli.terminal import in_the_shell
 from parley.settings import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings
@@ -251,6 +253,34 @@ def test_the_library_example_runs(tmp_path: Path, shell: dict[str, str]) -> None
     assert ran.returncode == 0, ran.stderr
     assert "GOOGL) is at $911" in ran.stdout
     assert parse(ran.stdout[ran.stdout.index("💬:") :]).problems == ()
+
+
+# --- Messages -----------------------------------------------------------------------------------------------
+
+
+def messages_of(folder: Path, without: Path) -> Iterator[str]:
+    """The texts in the code of a folder, docstrings left out; fields of them are {}."""
+    for path in sorted(folder.rglob("*.py")):
+        if not path.is_relative_to(without):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            shown = [n for n in ast.walk(tree) if not isinstance(n, ast.Expr)]
+            yield from (
+                leaf.value
+                for node in shown
+                for leaf in ast.iter_child_nodes(node)
+                if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
+            )
+
+
+def test_the_shell_tells_nobody_to_type_a_command_of_the_editor() -> None:
+    package = ROOT / "python" / "parley"
+    shared = [
+        text
+        for text in messages_of(package, without=package / "drivers" / "nvim")
+        if "Neovim" in text or ":Parley" in text
+    ]
+    assert len(shared) > 20
+    assert [text for text in map(in_the_shell, shared) if "start Neovim" in text or ":Parley" in text] == []
 
 
 # --- The README -------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def no_key(transcript: Transcript, settings: Settings, environ: Mapping[str, str
     keys = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
     *others, last = keys
     named = f"{', '.join(others)} or {last}" if others else last
-    return f"no key is set: this is the demo model. Set {named} for another"
+    return f"no key is set: this is the demo model. To talk to another, set {named} before you start Neovim"
 
 
 def unknown_agent(transcript: Transcript, settings: Settings) -> str:

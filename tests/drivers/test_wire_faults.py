@@ -245,7 +245,9 @@ async def test_who_stops_listening_ends_the_connection(world: World, kind: str) 
 @pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
 async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) -> None:
     wire = Wire({"FAULTY_KEY": key}, world.wire._builtin_url)
-    with pytest.raises(ModelError, match=r"^No key for faulty.*FAULTY_KEY") as caught:
+    with pytest.raises(
+        ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
+    ) as caught:
         await anext(aiter(wire.stream(world.provider("chat"), Ask(QUESTION, 0, "faulty", "m"), print)))
     assert "\n" not in str(caught.value)
     assert not key.strip() or key.split()[0] not in str(caught.value)
@@ -267,6 +269,7 @@ async def test_a_command_that_prints_no_key_is_told(
 ) -> None:
     error = await world.fail(world.provider("chat", api_key_command=command))
     assert told in str(error)
+    assert "look at providers.faulty.api_key_command" in str(error)
     assert "secret-word" not in str(error)
 
 

@@ -30,6 +30,7 @@ _IN_THE_SHELL = {
     ":ParleyTools": "parley tools",
     ":ParleyAgent": "--agent",
     ":ParleyInstall": "install Parley again",
+    " before you start Neovim": " in this shell",
 }
 """What messages that the editor shows too tell to do, in the shell's words."""
 _FOR_EDITORS = re.compile("|".join(map(re.escape, _IN_THE_SHELL)))
@@ -65,8 +66,12 @@ def say_json(value: Any) -> None:
 
 def complain(text: str) -> None:
     """Write a line to standard error."""
-    told = _FOR_EDITORS.sub(lambda match: _IN_THE_SHELL[match[0]], text)
-    screen().complain(f"parley: {told.removeprefix('parley: ')}")
+    screen().complain(f"parley: {in_the_shell(text).removeprefix('parley: ')}")
+
+
+def in_the_shell(message: str) -> str:
+    """A message that the editor shows too, with what to do in the shell's words."""
+    return _FOR_EDITORS.sub(lambda match: _IN_THE_SHELL[match[0]], message)
 
 
 def settings() -> Settings:

@@ -40,10 +40,12 @@ _TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>
 
 def no_key(provider: Provider, why: str = "") -> ModelError:
     """The provider's key is not to be had."""
-    wanted = f"set {provider.api_key_env}" if provider.api_key_env else "set the provider's api_key_env"
+    wanted = f"set {provider.api_key_env} before you start Neovim"
+    if provider.api_key_command:
+        wanted = f"look at providers.{provider.name}.api_key_command in the settings"
     detail = f" ({why})" if why else ""
     return ModelError(
-        f"No key for {provider.name}{detail}: {bounded(wanted)} before starting, or choose another agent "
+        f"No key for {provider.name}{detail}: {bounded(wanted)}, or choose another agent "
         "with :ParleyAgent; the agent Demo needs none",
         reason=f"no key for {provider.name}",
     )
