@@ -25,7 +25,7 @@ end
 --- The text of a buffer that nobody works in; like `read`.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
-    return { gone = "the buffer was closed" }
+    return { gone = handles.closed }
   end
   guard.check(buf)
   local now = api.nvim_buf_get_changedtick(buf)

@@ -7,6 +7,10 @@ local api = vim.api
 local ns = api.nvim_create_namespace("parley.handle")
 local H = { handles = {}, last = 0 }
 
+-- What the host tells the user when there is nothing to work with any more.
+M.closed = "the buffer was closed: its turn has ended"
+M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+
 ---@class parley.Handle
 ---@field id integer
 ---@field buf integer
@@ -63,11 +67,11 @@ end
 ---@return string?
 function M.lost(handle)
   if not api.nvim_buf_is_valid(handle.buf) or not api.nvim_buf_is_loaded(handle.buf) then
-    return "the buffer was closed"
+    return M.closed
   elseif not vim.bo[handle.buf].modifiable then
-    return "the buffer is 'nomodifiable'"
+    return "this buffer cannot be changed: :set modifiable, then try again"
   elseif handle.answer and not M.row(handle, "answer") then
-    return "the answer was removed"
+    return M.removed
   end
 end
 
@@ -75,7 +79,7 @@ end
 ---@return parley.Handle?, table?
 function M.get(id)
   local handle = H.handles[id]
-  local why = not handle and "the chat was closed" or M.lost(handle)
+  local why = not handle and M.closed or M.lost(handle)
   if why then
     return nil, { gone = why }
   end
@@ -194,7 +198,7 @@ end
 function M.close_buffer(buf)
   for id, handle in pairs(H.handles) do
     if handle.buf == buf then
-      require("parley.host").mention("gone", { handle = id, why = "the buffer was closed" })
+      require("parley.host").mention("gone", { handle = id, why = M.closed })
       M.close(id)
     end
   end

@@ -127,7 +127,7 @@ function M.commands()
   if not python then
     local advice = "install it (Debian: apt install python3 python3-venv; macOS: brew install python) or uv, "
       .. "then :ParleyInstall"
-    return nil, ("Parley needs Python %d.%d or newer; %s: "):format(H.least[1], H.least[2], flaw) .. advice
+    return nil, ("Python %d.%d or newer is needed; %s: "):format(H.least[1], H.least[2], flaw) .. advice
   end
   local pip = { H.python_in(dir), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check" }
   return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
@@ -205,11 +205,11 @@ function H.failed(command, ran)
   local said = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, said)
   local last = H.reason(said)
-  local advice = "All it said is in " .. M.log() .. "; then :ParleyInstall"
+  local advice = "All that it said is in " .. M.log() .. "; then try :ParleyInstall again"
   if said:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
   elseif said:find("resol", 1, true) or said:find("onnect", 1, true) then
-    advice = "Is there a network? Then :ParleyInstall again"
+    advice = "Check the network and the proxy, then try :ParleyInstall again"
   end
   local shown = table.concat(vim.list_slice(command, 1, 5), " ")
   return ("making the Python environment failed: `%s ...` ended with %d: %s. %s"):format(

@@ -34,7 +34,7 @@ function M.append(id, text, fresh, markers)
   guard.check(buf)
   local row, col = handles.row(handle, "tip")
   if not row then
-    return { gone = "the answer was removed" }
+    return { gone = handles.removed }
   end
   if row >= api.nvim_buf_line_count(buf) then -- what the user took away was below
     edit.write(handle, function()

@@ -8,6 +8,7 @@ import pytest
 
 from nvim.harness import Child
 from parley.drivers.nvim.pump import STARTS
+from parley.engine import REMOVED
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2
@@ -148,8 +149,8 @@ def test_deleting_the_line_of_the_answer_ends_the_turn(plain: Child, taking: str
     left = plain.lines()
     plain.until(lambda: plain.lua("return _G.told"), "word of it")
     assert plain.lua("return _G.told[1]")[0] == "gone"
-    assert append(plain, handle, "two") == {"gone": "the answer was removed"}
-    assert remote(plain, "read", handle, -1) == {"gone": "the answer was removed"}
+    assert append(plain, handle, "two") == {"gone": REMOVED}
+    assert remote(plain, "read", handle, -1) == {"gone": REMOVED}
     assert plain.lines() == left
 
 
@@ -193,7 +194,9 @@ def test_hidden_renamed_and_read_only_buffers_are_written_all_the_same(plain: Ch
 def test_a_buffer_that_cannot_be_changed_ends_the_turn(plain: Child) -> None:
     handle = streaming(plain)
     plain.command("setlocal nomodifiable")
-    assert append(plain, handle, "one", True) == {"gone": "the buffer is 'nomodifiable'"}
+    assert append(plain, handle, "one", True) == {
+        "gone": "this buffer cannot be changed: :set modifiable, then try again"
+    }
 
 
 def test_a_cursor_on_the_last_line_goes_along_and_any_other_stays(plain: Child) -> None:
@@ -275,4 +278,4 @@ def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
     remote(plain, "close", handle)
     namespace = plain.nvim.api.get_namespaces()["parley.handle"]
     assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
-    assert remote(plain, "read", handle, -1) == {"gone": "the chat was closed"}
+    assert remote(plain, "read", handle, -1) == {"gone": "the buffer was closed: its turn has ended"}

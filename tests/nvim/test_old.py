@@ -114,7 +114,7 @@ def test_a_python_that_is_missing_or_too_old_is_named_by_the_command_and_by_heal
     if script:
         (programs / "python3").write_text(script, encoding="utf-8")
         (programs / "python3").chmod(0o755)
-    wanted = f"Parley needs Python 3.11 or newer; {what.format(programs)}: install it (Debian: apt install"
+    wanted = f"Python 3.11 or newer is needed; {what.format(programs)}: install it (Debian: apt install"
     fresh.edit("chat.md", "💬: hello\n")
     fresh.command("ParleyRespond")
     fresh.until(lambda: wanted in fresh.messages(), "the message")

@@ -132,7 +132,7 @@ def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(tmp_path: Path
         ask(nvim)
         nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
         nvim.command("messages clear | bwipeout!")
-        nvim.until(lambda: "stopped: " in nvim.messages(), "the message")
+        nvim.until(lambda: "its turn has ended" in nvim.messages(), "the message")
         ask(nvim)
         go(nvim)
         complete(nvim)

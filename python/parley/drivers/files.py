@@ -119,7 +119,10 @@ class FileDocument(TextDocument):
             return
         try:
             if _content(self.path) != self._on_disk:
-                raise GoneError(f"{self.path} was changed by another program: nothing more is written to it")
+                raise GoneError(
+                    f"{self.path} was changed by another program, so nothing more is written to it: "
+                    ":ParleyRespond goes on from what is there now"
+                )
             write_atomically(self.path, written)
         except OSError as error:
             raise ParleyError(f"cannot write {self.path}: {error.strerror}") from error

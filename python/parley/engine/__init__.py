@@ -6,6 +6,7 @@ from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.ports import (
     NOTHING_ASKED,
+    REMOVED,
     Audience,
     CallBegan,
     CallEnded,
@@ -28,6 +29,7 @@ from parley.models.events import Aside
 
 __all__ = [
     "NOTHING_ASKED",
+    "REMOVED",
     "Aside",
     "Audience",
     "CallBegan",

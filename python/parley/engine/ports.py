@@ -22,6 +22,7 @@ from parley.turn.limits import Limits
 from parley.turn.rules import Rules
 
 NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
+REMOVED = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Snapshot:
     def answer(self) -> Answer:
         """The answer in hand. Raises GoneError where it was taken away."""
         if not self.exchange.answers:
-            raise GoneError("the answer was removed")
+            raise GoneError(REMOVED)
         return self.exchange.answers[-1]
 
 

@@ -22,6 +22,7 @@ from parley.drivers.nvim.observed import CountedModel, RememberedTools
 from parley.drivers.nvim.pages import write_page
 from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.sightings import Sightings
+from parley.drivers.nvim.summary import UNREADABLE
 from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
@@ -157,7 +158,7 @@ class Chat:
             calls = (p for a in shot.exchange.answers for p in a.proposals)
             call = next((p for p in calls if p.span.start == shot.anchor), None)
             if call is None:
-                self.editor.message("this tool call cannot be read", "warn")
+                self.editor.message(UNREADABLE, "warn")
                 return
             seen = await engine.look(self.ports(document, Listeners()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)

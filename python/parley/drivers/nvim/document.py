@@ -13,7 +13,7 @@ from parley.chat.edits import Edit, apply_edits
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.pump import STARTS, Pump
 from parley.drivers.nvim.reread import reread
-from parley.engine import Change, Snapshot
+from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.turn.choice import exchange_at
 
@@ -106,7 +106,7 @@ class BufferDocument:
             moved(self._shot, reply["anchor"]) if text is None else reread(self._shot, text, reply["anchor"])
         )
         if self._pinned and answer_row(shot) != reply["anchor"]:
-            raise GoneError("the answer was removed")
+            raise GoneError(REMOVED)
         self._shot = shot
         return shot
 

@@ -55,7 +55,9 @@ class ServersPage:
             status = next(status for status in offer.servers if status.name == server)
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
             if boxes.get(tool, NEVER) == NEVER:
-                raise ParleyError(f"{server}/{tool or '*'} is not on offer here: settings or agent say so")
+                raise ParleyError(
+                    f"{server}/{tool or '*'} is not offered here: the settings or the agent leave it out"
+                )
             await chat.change(handle, lambda shot: _switched(shot, server, tool, boxes[tool] == NONE))
             await self._draw()
 

@@ -47,7 +47,7 @@ class Turn:
             self.chat.status("Analyzing request...", self.handle)
             await self._show(await self._end(work))
         except GoneError as gone:
-            self.chat.editor.message(f"stopped: {gone}")
+            self.chat.editor.message(str(gone))
         finally:
             self.chat.status("", self.handle)
             self.document.close()
