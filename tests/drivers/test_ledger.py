@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -185,6 +186,60 @@ def test_a_ledger_that_fails_later_is_told_too(file: LedgerFile) -> None:
     for attempt in (chat.view, lambda: chat.start(KEY), lambda: chat.enter([(KEY, "ya")], "key", "")):
         with pytest.raises(ParleyError, match="no such table"):
             attempt()
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def deleted_with_its_log(path: Path) -> None:
+    for each in path.parent.glob("ledger.db*"):
+        each.unlink()
+
+
+def deleted_with_its_folder(path: Path) -> None:
+    rmtree(path.parent)
+
+
+def replaced(path: Path) -> None:
+    LedgerFile(path.with_name("other.db")).close()
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize("lose", [deleted, deleted_with_its_log, deleted_with_its_folder, replaced])
+@pytest.mark.parametrize("is_seen_first_by_a_read", [True, False])
+def test_a_file_that_went_while_it_was_open_is_opened_anew_and_that_is_said_once(
+    file: LedgerFile, lose: Callable[[Path], None], is_seen_first_by_a_read: bool
+) -> None:
+    assert file.path
+    chat = file.chat("/chat")
+    chat.enter([(KEY, "ya")], "key")
+    lose(file.path)
+    if is_seen_first_by_a_read:
+        assert states(chat) == []
+    assert not chat.start(KEY)
+    chat.enter([(KEY, "yA")], "key")
+    other = open_ledger(file.path)
+    assert states(other.chat("/chat")) == ["live"]
+    assert other.chat("/chat").start(KEY)
+    assert states(chat) == ["used"]
+    (told,) = chat.news()
+    assert "was deleted or replaced" in told
+    assert (chat.news(), other.news()) == ([], [])
+
+
+def test_a_file_that_cannot_be_made_anew_is_told_until_it_can(file: LedgerFile) -> None:
+    assert file.path
+    rmtree(file.path.parent)
+    file.path.parent.touch()
+    chat = file.chat("/chat")
+    for attempt in (chat.view, lambda: chat.enter([(KEY, "ya")], "key")):
+        with pytest.raises(ParleyError, match="cannot open the ledger of approvals"):
+            attempt()
+    file.path.parent.unlink()
+    chat.enter([(KEY, "ya")], "key")
+    assert chat.start(KEY)
+    assert len(chat.news()) == 1
 
 
 def test_where_it_is() -> None:

@@ -170,3 +170,23 @@ def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_ru
     assert (told.returncode, chat.calls()) == (3, 1)
     assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2
+
+
+@pytest.mark.timeout(180)
+def test_a_ledger_that_is_deleted_under_neovim_is_said_and_what_runs_then_is_known_to_the_shell(
+    tmp_path: Path,
+) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, "one")
+    ledger = tmp_path / "state" / "parley" / "ledger.db"
+    with child(tmp_path) as nvim:
+        opened(nvim, chat)
+        ask(nvim)
+        asked = nvim.text()
+        ledger.unlink()
+        nvim.keys("ya")
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        assert chat.calls() == 1
+        assert nvim.messages().count("was deleted or replaced") == 1
+        chat.path.write_text(asked, encoding="utf-8")
+        assert SAYS in shell(tmp_path, "check", str(chat.path)).stdout

@@ -34,6 +34,10 @@ class Notes(Protocol):
         """The decisions, each with the rule it came from."""
         ...
 
+    def news(self) -> list[str]:
+        """What befell the records, for the user, who was not told yet."""
+        ...
+
 
 class RecordedWorld:
     """The engine's world for one turn, on the turn's clock; its calls are noted."""

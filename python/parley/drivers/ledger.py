@@ -102,6 +102,10 @@ class ChatLedger:
         self._path = path
         self.chat = os.path.realpath(path)
 
+    def news(self) -> list[str]:
+        """What befell the ledger, for the user, who was not told yet."""
+        return self._file.news()
+
     @contextmanager
     def lease(self) -> Iterator[None]:
         """The right to run a turn in this chat; a lock, since the system gives it back when we are killed."""

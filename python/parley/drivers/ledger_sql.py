@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ from parley.errors import ParleyError
 
 WAIT_S = 10.0
 """How long another process's transaction is waited for."""
+
+_EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+LOST = (
+    "the ledger of approvals {} was deleted or replaced: what it knew of your choices, of calls that ran and "
+    "of what you trust is gone with it. A call without result may have run: look before you say yes to it"
+)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -76,15 +82,28 @@ UPDATE entries SET state = 'closed' WHERE number = (
 
 
 class Database:
-    """A database of one file, shared by processes."""
+    """A database of one file, shared by processes; one that is deleted or replaced is opened anew."""
 
     def __init__(self, path: Path | None) -> None:
         """The database at `path`; None is one in memory."""
         self.path = path
+        self._identity: tuple[int, int] | None = None
+        """Device and inode of the open file."""
+        self._news = list[str]()
+        self._open()
+
+    def news(self) -> list[str]:
+        """What befell the file, for the user, who was not told yet."""
+        news, self._news = self._news, []
+        return news
+
+    def _open(self) -> None:
+        path = self.path
         try:
             if path is not None:
                 private_folder(path.parent)
                 private_file(path)  # it may have come out of a backup
+                self._identity = self._place()  # if it goes before it is open, the next look says so
             self._db = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None)
             with ExitStack() as failing:
                 failing.callback(self._db.close)
@@ -93,10 +112,36 @@ class Database:
                 self._db.executescript(SCHEMA)
                 failing.pop_all()
         except (OSError, sqlite3.Error) as error:
+            self._identity = None
             raise ParleyError(
                 f"cannot open the ledger of approvals {path}: {error}. "
                 "Make its folder writable, or set XDG_STATE_HOME to one that is"
             ) from error
+
+    def _place(self) -> tuple[int, int] | None:
+        """Device and inode of what is at the path now; None of nothing."""
+        assert self.path is not None
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _renew(self) -> bool:
+        """Whether the open file was no longer the one at the path, which is open now.
+
+        Who would go on with a file without a name would hide what is decided and run from everybody else.
+        Its log is emptied first: SQLite would find it beside the new file and take it for that one's.
+        """
+        if self.path is None or (self._identity is not None and self._place() == self._identity):
+            return False
+        if self._identity is not None:
+            self._news.append(LOST.format(self.path))
+        with suppress(sqlite3.Error):
+            self._db.execute(_EMPTY_LOG)
+        self._db.close()
+        self._open()
+        return True
 
     def _use_wal(self) -> None:
         """Who finds another process at the very same change is told at once: SQLite does not wait here."""
@@ -116,10 +161,14 @@ class Database:
         """One durable transaction; another process waits for it.
 
         One that `takes` yeses away is brought into the database file itself: who copies or restores that
-        file without the log beside it (`-wal`) shall find no yes in it that is none any more.
+        file without the log beside it (`-wal`) shall find no yes in it that is none any more, and who puts
+        another file in its place no log that speaks of the old one.
         """
         with self._translated():
+            self._renew()
             self._db.execute("BEGIN IMMEDIATE")
+            while self._renew():  # it went while another process was waited for
+                self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
                 self._db.execute("COMMIT")
@@ -128,11 +177,12 @@ class Database:
                     self._db.execute("ROLLBACK")
                 raise
             if takes:
-                self._db.execute("PRAGMA wal_checkpoint(FULL)")
+                self._db.execute(_EMPTY_LOG)
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows that answer a question."""
         with self._translated():
+            self._renew()
             return self._db.execute(question, values).fetchall()
 
     @contextmanager

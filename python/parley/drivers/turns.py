@@ -95,9 +95,9 @@ class TurnPorts:
         self._world.status(doing)
 
     async def catalogue(self) -> Catalogue:
-        """The tools of all servers; of those that have none the user is told once."""
+        """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
         catalogue = await self._hub.catalogue()
-        for each in self._hub.news():
+        for each in (*self._hub.news(), *self._notes.news()):
             self._world.happened(Aside(each))
         return catalogue
 

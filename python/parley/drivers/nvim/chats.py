@@ -207,7 +207,10 @@ class Chat:
         tick, shot = self.seen
         self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
         known = self.catalogue or self.home.hub.known()
-        sight = Sight(shot.transcript, known, self.home.ledger(self.path).view(open_keys(shot.transcript)))
+        ledger = self.home.ledger(self.path)
+        sight = Sight(shot.transcript, known, ledger.view(open_keys(shot.transcript)))
+        for each in ledger.news():
+            self.editor.message(each, "warn")
         drawn = {**found(sight), "sightings": self._sightings.draw(sight)}
         await self.editor.ask("draw", self.buf, tick, drawn)
         return sight
