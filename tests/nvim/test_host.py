@@ -173,7 +173,7 @@ def test_an_installation_that_fails_says_why_and_what_to_type(
         nvim.edit("chat.md", HELLO)
         nvim.command("ParleyRespond")
         nvim.until(lambda: "ended with 3: no space left on device" in nvim.messages(), "the message")
-        assert "then :ParleyInstall" in nvim.messages()
+        assert "then try :ParleyInstall again" in nvim.messages()
         uv(bin_)
         nvim.command("ParleyInstall")
         nvim.until(lambda: "the Python environment is ready" in nvim.messages(), "the second try")
