@@ -14,7 +14,7 @@ from jumping import run
 from ledgers import open_ledger
 from parley.chat import references
 from parley.chat.reader import parse
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.contact import Progress, Watch
 from parley.drivers.files import TextDocument
 from parley.drivers.home import Home

@@ -13,7 +13,7 @@ from jumping import run
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.contact import Progress
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.sampling import Said, Wanted
 from parley.errors import ParleyError
 from parley.text import visible

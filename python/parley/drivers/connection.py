@@ -16,12 +16,12 @@ from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
 from parley.drivers.keys import SilentError, printed
-from parley.drivers.programs import program, search_path, working_folder
-from parley.drivers.proxies import ProxyError, client_options
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
 from parley.errors import ServerError
+from parley.http.proxies import ProxyError, client_options
+from parley.programs import program, search_path, working_folder
 from parley.tools.results import size_text
 from parley.tools.servers import ServerSettings
 
@@ -142,7 +142,7 @@ async def _http(
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    from parley.drivers import bodies  # which takes httpx2 with it
+    from parley.http import bodies  # which takes httpx2 with it
 
     if why := flaw(settings.url or ""):
         raise ServerError(f"mcp.servers.{settings.name}.url: {why}")

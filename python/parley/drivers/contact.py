@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.tail import Tail
 from parley.errors import ServerError
 from parley.tools.catalogue import Tool

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from parley import conduct, engine
 from parley.chat.transcript import Transcript
+from parley.clock import Clock
 from parley.drivers.asked import Asker
-from parley.drivers.clock import Clock
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.ledger import ChatLedger, LedgerFile, default_path

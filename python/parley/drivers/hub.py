@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from parley.clock import Clock
 from parley.drivers.asked import Answers, Asker, Sample
-from parley.drivers.clock import Clock
 from parley.drivers.connection import Connector
 from parley.drivers.contact import Progress
 from parley.drivers.owner import Owner

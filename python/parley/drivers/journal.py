@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Result, ToolCall
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.world import together
 from parley.engine import Audience, CallBegan, CallEnded, Happening
 from parley.engine.ports import closing

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from parley.drivers.failures import no_key
-from parley.drivers.programs import program, search_path, working_folder
+from parley.programs import program, search_path, working_folder
 from parley.settings import Provider
 
 WAIT_S = 30.0

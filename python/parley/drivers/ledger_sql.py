@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from parley.drivers.places import private_file, private_folder
 from parley.errors import ParleyError
+from parley.paths import private_file, private_folder
 
 WAIT_S = 10.0
 """How long another process's transaction is waited for."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.contact import Connect, LostError, Progress, Session, Watch
 from parley.drivers.tail import Tail
 from parley.errors import ParleyError, ServerError

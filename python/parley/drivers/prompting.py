@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from parley.drivers.places import private_file
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.attempts import Attempts, Shown
 from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.prompted import PromptAsk, TryFailed
+from parley.paths import private_file
 
 Send: TypeAlias = Callable[[Ask], AsyncIterator[Event]]
 Tell: TypeAlias = Callable[[str], None]

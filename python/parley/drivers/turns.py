@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.prompting import Prompting

@@ -15,8 +15,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from parley.clock import Clock
 from parley.drivers import clients
-from parley.drivers.clock import Clock
 from parley.drivers.failures import (
     LONGEST_WAIT_S,
     broken_off,
@@ -29,9 +29,9 @@ from parley.drivers.failures import (
 )
 from parley.drivers.keys import key_of
 from parley.drivers.learned import Learned
-from parley.drivers.proxies import ProxyError, client_options
 from parley.engine.ports import closing
 from parley.errors import ModelError
+from parley.http.proxies import ProxyError, client_options
 from parley.models import anthropic, openai_chat, openai_responses, whole
 from parley.models.ask import Ask
 from parley.models.decoder import Decoder
@@ -208,7 +208,7 @@ class Wire:
         return *self._clients[provider], sdk
 
     async def _connected(self, provider: Provider, sdk: ModuleType) -> tuple[Any, str]:
-        from parley.drivers import bodies  # which takes httpx2 with it
+        from parley.http import bodies  # which takes httpx2 with it
 
         secret = "" if provider.builtin else await key_of(provider, self._environ)
         url, httpx2 = await self._base_url(provider), import_module("httpx2")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from parley.drivers.clock import Clock
+from parley.clock import Clock
 from parley.engine import Happening
 
 T = TypeVar("T")

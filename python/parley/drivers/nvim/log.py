@@ -10,7 +10,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from parley.drivers.keys import HANDED_OUT
-from parley.drivers.places import private_file
+from parley.paths import private_file
 
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from parley.drivers.places import private_folder, state_folder
+from parley.paths import private_folder, state_folder
 
 
 def search_path(path: str | None = None) -> str:
