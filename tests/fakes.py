@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from ledgers import open_ledger
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
-from parley.drivers.files import TextDocument
-from parley.drivers.ledger import ChatLedger
 from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta
+from parley.storage.chat_file import TextDocument
+from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.choice import Scope
 from parley.turn.limits import Limits

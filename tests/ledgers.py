@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parley.drivers.ledger import LedgerFile
+from parley.storage.ledger import LedgerFile
 
 _opened = list[LedgerFile]()
 

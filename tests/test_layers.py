@@ -62,7 +62,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "mcp_types": ("drivers/asked.py", "drivers/connection.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),
     "greenlet": ("drivers/nvim/",),
-    "sqlite3": ("drivers/ledger.py", "drivers/ledger_sql.py"),
+    "sqlite3": ("storage/ledger.py", "storage/ledger_sql.py"),
     "starlette": ("demo/server.py",),
     "uvicorn": ("demo/server.py",),
     **dict.fromkeys(IO, ("drivers/", "demo/server.py", "session.py", "cli/", "mock_server.py")),

@@ -19,13 +19,13 @@ from parley.chat.grammar import fit
 from parley.chat.rounds import rounds
 from parley.chat.transcript import Choice, Proposal, Question, Text, is_blank
 from parley.chat.writer import join_blocks, question_blocks
-from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.world import Listeners
 from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
 from parley.settings import Settings
+from parley.storage.chat_file import TextDocument
+from parley.storage.ledger import LedgerFile
 
 ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "error", "done"]
 Approve = Callable[[Proposal], Choice]

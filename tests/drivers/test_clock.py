@@ -16,7 +16,6 @@ from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import Clock
 from parley.drivers.contact import Progress, Watch
-from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.owner import Owner
@@ -27,6 +26,7 @@ from parley.drivers.world import Listeners, together
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta
 from parley.settings import Provider, Settings
+from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome

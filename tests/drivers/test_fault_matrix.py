@@ -19,9 +19,9 @@ from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Text
-from parley.drivers.files import FileDocument
 from parley.engine import End
 from parley.errors import ModelError
+from parley.storage.chat_file import FileDocument
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 
 from parley.chat import edits
 from parley.chat.edits import Edit
-from parley.drivers.files import FileDocument, TextDocument, write_atomically
 from parley.engine import Snapshot
 from parley.errors import GoneError, ParleyError
+from parley.storage.chat_file import FileDocument, TextDocument, write_atomically
 from powers import bound_by_permissions
 
 CALL = '❓: `{"id":"c","type":"function","function":{"name":"note","arguments":"{}"}}`'

@@ -18,10 +18,10 @@ from parley.chat.references import Brought, Resource
 from parley.drivers.asked import Left
 from parley.drivers.home import Home
 from parley.drivers.hub import Hub
-from parley.drivers.references import FileReferences
 from parley.drivers.sampling import conversation
 from parley.errors import ServerError
 from parley.settings import Mcp, Settings
+from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings

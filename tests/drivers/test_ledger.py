@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ledgers import open_ledger
-from parley.drivers.ledger import ChatLedger, LedgerFile, default_path
 from parley.errors import BusyError, ParleyError
+from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.turn.approval import CallKey, Entry, LedgerView
 
 KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
@@ -300,7 +300,7 @@ def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile
 
 RACER = """
 import sys, pathlib
-from parley.drivers.ledger import LedgerFile
+from parley.storage.ledger import LedgerFile
 from parley.turn.approval import CallKey
 
 sys.stdin.readline()
@@ -354,7 +354,7 @@ def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:
 def test_a_process_that_is_killed_gives_its_turn_back(file: LedgerFile) -> None:
     assert file.path
     code = (
-        "import sys, pathlib; from parley.drivers.ledger import LedgerFile\n"
+        "import sys, pathlib; from parley.storage.ledger import LedgerFile\n"
         "with LedgerFile(pathlib.Path(sys.argv[1])).chat('/chat').lease():\n"
         "    print('mine', flush=True); sys.stdin.read()"
     )
@@ -396,7 +396,7 @@ def test_who_waits_at_a_lock_that_is_taken_away_does_not_hold_the_one_made_since
     held = file.turns.parent / "held"
     code = (
         "import os, pathlib, sys\n"
-        "from parley.drivers.locks import locked\n"
+        "from parley.storage.locks import locked\n"
         "lock, held = map(pathlib.Path, sys.argv[1:])\n"
         "turns = 0\n"
         "while turns < 200:\n"

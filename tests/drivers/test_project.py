@@ -15,9 +15,9 @@ import pytest
 from ledgers import open_ledger
 from parley.cli import main
 from parley.drivers.home import Home
-from parley.drivers.project import programs, trust
 from parley.errors import ParleyError
 from parley.settings import Mcp, Settings
+from parley.storage.trust import programs, trust
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings
 

@@ -13,7 +13,7 @@ import pytest
 
 from parley.chat.references import Brought, expansion
 from parley.chat.references import Path as FilePath
-from parley.drivers.references import INSIDE, OUTSIDE, Bounds, FileReferences
+from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
 from powers import bound_by_permissions
 
 

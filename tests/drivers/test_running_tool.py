@@ -16,7 +16,6 @@ from parley.chat.transcript import Result
 from parley.clock import Clock
 from parley.drivers.contact import Progress
 from parley.drivers.journal import RecordedWorld
-from parley.drivers.ledger import ChatLedger
 from parley.drivers.prompting import Prompting
 from parley.drivers.turns import TurnPorts
 from parley.drivers.world import Listeners
@@ -24,6 +23,7 @@ from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta, Usage
 from parley.settings import Provider, Settings, Status
+from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.turn.rate import RateWindow

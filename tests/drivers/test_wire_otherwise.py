@@ -12,7 +12,6 @@ from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import SAYS, STREAM, Response, event
 from ledgers import open_ledger
 from parley.chat.reader import parse
-from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.wire import Wire
 from parley.drivers.world import Listeners
@@ -20,6 +19,7 @@ from parley.engine import End, run_turn
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Aside, Event, RateLimits, TextDelta
 from parley.settings import Agent, Provider, Settings
+from parley.storage.chat_file import TextDocument
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,10 +20,10 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Text
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
-from parley.drivers.files import FileDocument
 from parley.drivers.home import Home
 from parley.drivers.world import Listeners
 from parley.settings import Agent, Provider, Settings, Status
+from parley.storage.chat_file import FileDocument
 from parley.turn.plan import waiting
 
 QUERY = '{"query": "google stock price"}'

@@ -15,12 +15,12 @@ from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.config import merged
-from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
 from parley.drivers.world import Listeners
 from parley.models.ask import ThinkingSettings
 from parley.settings import Agent, Provider, Settings
 from parley.settings_reader import read_settings
+from parley.storage.chat_file import TextDocument
 
 CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab") + "💬: and now?\n"
 

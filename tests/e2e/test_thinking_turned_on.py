@@ -14,13 +14,13 @@ from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
-from parley.drivers.files import FileDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.drivers.world import Listeners
 from parley.engine.ports import Happening
 from parley.models.events import Aside
 from parley.settings import Agent, Provider, Settings, Status
+from parley.storage.chat_file import FileDocument
+from parley.storage.ledger import LedgerFile
 from parley.turn.plan import waiting
 
 ADAPTIVE = ("claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-5", "claude-opus-5-5")

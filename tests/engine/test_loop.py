@@ -17,9 +17,7 @@ from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
-from parley.drivers.files import TextDocument
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile
 from parley.engine import (
     CallBegan,
     CallEnded,
@@ -37,6 +35,8 @@ from parley.models import anthropic
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.settings import Settings
+from parley.storage.chat_file import TextDocument
+from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import written_key
 from parley.turn.doubts import Sighting

@@ -21,8 +21,8 @@ from nvim.harness import Child, child
 from parley import engine
 from parley.config import load_settings
 from parley.drivers.home import Home
-from parley.drivers.ledger import LedgerFile, default_path
 from parley.errors import BusyError
+from parley.storage.ledger import LedgerFile, default_path
 
 SAYS = "may have run already"
 WATCH = """

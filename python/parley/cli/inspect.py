@@ -17,10 +17,10 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
-from parley.drivers.files import content
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.settings import Settings
+from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.approval import Approvals
 from parley.turn.choice import open_keys
@@ -38,11 +38,11 @@ def messages(arguments: argparse.Namespace) -> int:
 
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
-    from parley.drivers.files import TextDocument
     from parley.drivers.home import Home
-    from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.wire import FORMATS, wire_format
     from parley.drivers.world import Listeners
+    from parley.storage.chat_file import TextDocument
+    from parley.storage.ledger import LedgerFile, default_path
 
     trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
     home = Home(settings(), os.environ, LedgerFile(None), trust=trust)
@@ -129,7 +129,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:
     """What this machine knows of the calls that wait: those that may have run."""
-    from parley.drivers.ledger import LedgerFile, default_path
+    from parley.storage.ledger import LedgerFile, default_path
 
     where = default_path(os.environ)
     if not where.exists():
@@ -144,7 +144,7 @@ def _cautions(path: str, transcript: Transcript) -> list[Problem]:
 
 def log(arguments: argparse.Namespace) -> int:
     """Print what was decided, run and asked in a chat, and the totals."""
-    from parley.drivers.ledger import LedgerFile, default_path
+    from parley.storage.ledger import LedgerFile, default_path
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         history = ledger.chat(arguments.file).history()

@@ -52,10 +52,10 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 async def _respond(arguments: argparse.Namespace) -> int:
-    from parley.drivers.files import FileDocument
     from parley.drivers.home import Home
-    from parley.drivers.ledger import LedgerFile, default_path
     from parley.drivers.world import Listeners
+    from parley.storage.chat_file import FileDocument
+    from parley.storage.ledger import LedgerFile, default_path
 
     home = Home(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     if arguments.agent and arguments.agent not in home.agents():

@@ -58,9 +58,9 @@ async def _tools(arguments: argparse.Namespace) -> int:
 
 def trust(arguments: argparse.Namespace) -> int:
     """Trust the file of MCP servers of a project, with the content that it has now."""
-    from parley.drivers.ledger import LedgerFile, default_path
-    from parley.drivers.project import programs
-    from parley.drivers.project import trust as record
+    from parley.storage.ledger import LedgerFile, default_path
+    from parley.storage.trust import programs
+    from parley.storage.trust import trust as record
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         file = record(ledger, Path(arguments.file), pinned=arguments.pin)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
 from parley.config import load_settings
-from parley.drivers.files import MOST_BYTES, content, too_large
 from parley.errors import ParleyError
 from parley.settings import Settings
+from parley.storage.chat_file import MOST_BYTES, content, too_large
 
 if TYPE_CHECKING:
     from parley.drivers.home import Home

@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 
 from parley.config import config_path
 from parley.drivers.home import Home
-from parley.drivers.ledger import default_path
 from parley.drivers.nvim.summary import count
 from parley.errors import ParleyError
 from parley.settings import Agent
+from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]

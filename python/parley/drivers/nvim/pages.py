@@ -17,11 +17,11 @@ from typing import Any
 from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
-from parley.drivers.files import opening
 from parley.drivers.nvim.summary import shown
-from parley.drivers.project import programs
 from parley.errors import ParleyError
 from parley.export import html_page
+from parley.storage.chat_file import opening
+from parley.storage.trust import programs
 from parley.text import legible
 from parley.tools.mcp_files import ServersFile
 from parley.tools.servers import ServerSettings

@@ -153,7 +153,7 @@ class Plugin:
         chat.respond(handle, regenerate)
 
     def _on_made(self, buf: int, name: str) -> None:
-        from parley.drivers.ledger import MADE_HERE
+        from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
         chat.is_loaded_anew = False  # Parley wrote the file: what is found in it was typed since

@@ -15,7 +15,7 @@ from parley.drivers.home import Home
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.pages import project_page
 from parley.drivers.nvim.questions import Questions
-from parley.drivers.project import programs
+from parley.storage.trust import programs
 from parley.text import one_line
 from parley.tools.mcp_files import read_servers
 

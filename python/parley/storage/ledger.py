@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Choice
-from parley.drivers.ledger_sql import AT_ONCE, CLOSE, ELSEWHERE, UNWRITE, USE_UP, Database
-from parley.drivers.locks import locked
 from parley.errors import BusyError
 from parley.paths import state_folder
+from parley.storage.ledger_sql import AT_ONCE, CLOSE, ELSEWHERE, UNWRITE, USE_UP, Database
+from parley.storage.locks import locked
 from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
 MADE_HERE = "*"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from parley.chat.grammar import fit
 from parley.chat.references import Brought, Reference, Resource
-from parley.drivers.patterns import Looks, files, is_hidden, is_pattern
 from parley.errors import ParleyError, ServerError
+from parley.storage.patterns import Looks, files, is_hidden, is_pattern
 from parley.text import one_line, visible
 from parley.tools.results import size_text
 

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from parley.drivers.ledger import LedgerFile
 from parley.errors import ParleyError
 from parley.regular import beginning
+from parley.storage.ledger import LedgerFile
 from parley.tools.mcp_files import PROJECT_FILE, ServersFile, below, digest, read_servers
 from parley.tools.servers import ServerSettings
 
