@@ -56,8 +56,8 @@ BELOW: dict[str, set[str]] = {
 
 IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "selectors", "concurrent"}
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "anthropic": ("drivers/wire.py",),
-    "openai": ("drivers/wire.py",),
+    "anthropic": ("providers/client.py",),
+    "openai": ("providers/client.py",),
     "mcp": ("drivers/asked.py", "drivers/connection.py", "drivers/guest.py", "mock_server.py"),
     "mcp_types": ("drivers/asked.py", "drivers/connection.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from drivers.weather import IDLE_S, KEY, World
 from faulty_server import FaultyServer
-from parley.drivers.wire import Wire
+from parley.providers.client import Wire
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -16,10 +16,10 @@ from drivers.hubs import only
 from drivers.weather import FORMATS, KEY, QUESTION, World, check_told
 from faulty_server import SAYS, STREAM, FaultyServer, Response
 from parley.drivers.hub import Hub
-from parley.drivers.wire import Wire, warm
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import TextDelta
+from parley.providers.client import Wire, warm
 from parley.tools.servers import ServerSettings
 from raw_server import RawServer
 

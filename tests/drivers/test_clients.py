@@ -11,12 +11,12 @@ import pytest
 
 from drivers.weather import FORMATS, KEY, QUESTION, World
 from faulty_server import SAYS, Response
-from parley.drivers.clients import address
 from parley.drivers.hub import Hub
-from parley.drivers.wire import Wire
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import TextDelta
+from parley.providers.client import Wire
+from parley.providers.sdk_clients import address
 from parley.settings import PROVIDERS, Provider
 from parley.settings_reader import read_settings
 from parley.tools.servers import ServerSettings

@@ -18,8 +18,8 @@ from parley.chat.references import Brought, Resource
 from parley.drivers.asked import Left
 from parley.drivers.home import Home
 from parley.drivers.hub import Hub
-from parley.drivers.sampling import conversation
 from parley.errors import ServerError
+from parley.providers.sampling import conversation
 from parley.settings import Mcp, Settings
 from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument

@@ -8,10 +8,10 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.demo import server
-from parley.drivers.wire import Wire
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Finished, TextDelta, Usage
+from parley.providers.client import Wire
 from parley.settings import Provider
 
 ASK = Ask(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)

@@ -16,13 +16,13 @@ from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Text
-from parley.drivers.wire import Wire
 from parley.engine import End
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Call, Finished, TextDelta
 from parley.models.prompted import PromptAsk
+from parley.providers.client import Wire
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,11 +13,11 @@ from faulty_server import SAYS, STREAM, Response, event
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.drivers.home import Home
-from parley.drivers.wire import Wire
 from parley.drivers.world import Listeners
 from parley.engine import End, run_turn
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Aside, Event, RateLimits, TextDelta
+from parley.providers.client import Wire
 from parley.settings import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 

@@ -11,10 +11,10 @@ import pytest
 from fakes import Turns
 from faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
 from parley.chat.transcript import Exchange, Question, Text, Transcript
-from parley.drivers.wire import Wire
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.providers.client import Wire
 from parley.settings import Provider
 
 KEY = "a-Secret-of-no-known-shape-0123456789"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nvim.harness import child
-from parley.drivers.keys import key_of, printed
 from parley.drivers.nvim.log import log_to
+from parley.providers.api_keys import key_of, printed
 from parley.settings import Provider
 
 TOKEN = "tok-" + "0123456789abcdef" * 16

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from drivers.weather import FORMATS, KEY, QUESTION, check_told
 from examples import examples
 from faulty_server import SAYS
-from parley.drivers.wire import Wire
 from parley.errors import ModelError
 from parley.models.ask import Ask
+from parley.providers.client import Wire
 from parley.settings import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
 from raw_server import RawServer

@@ -39,8 +39,8 @@ def messages(arguments: argparse.Namespace) -> int:
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.drivers.home import Home
-    from parley.drivers.wire import FORMATS, wire_format
     from parley.drivers.world import Listeners
+    from parley.providers.client import FORMATS, wire_format
     from parley.storage.chat_file import TextDocument
     from parley.storage.ledger import LedgerFile, default_path
 

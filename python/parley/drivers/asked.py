@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.clock import Clock
-from parley.drivers.sampling import Said, Wanted
 from parley.errors import ParleyError
+from parley.providers.sampling import Said, Wanted
 from parley.text import visible
 from parley.tools.results import result_text
 from parley.tools.schema import check_arguments

@@ -15,13 +15,13 @@ from parley.drivers import lines
 from parley.drivers.asked import Answers
 from parley.drivers.contact import Watch
 from parley.drivers.guest import Guest
-from parley.drivers.keys import SilentError, printed
 from parley.drivers.reaper import Reaper
 from parley.drivers.tail import Tail
 from parley.drivers.watched import watched
 from parley.errors import ServerError
 from parley.http.proxies import ProxyError, client_options
 from parley.programs import program, search_path, working_folder
+from parley.providers.api_keys import SilentError, printed
 from parley.tools.results import size_text
 from parley.tools.servers import ServerSettings
 

@@ -19,11 +19,11 @@ from parley.drivers.asked import Asker
 from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.prompting import Prompting
-from parley.drivers.sampling import Sampler
 from parley.drivers.turns import TurnPorts
-from parley.drivers.wire import Wire, warm
 from parley.models.attempts import Attempts
 from parley.models.template import load_templates
+from parley.providers.client import Wire, warm
+from parley.providers.sampling import Sampler
 from parley.settings import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked

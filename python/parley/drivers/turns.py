@@ -11,12 +11,12 @@ from parley.clock import Clock
 from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.prompting import Prompting
-from parley.drivers.wire import Wire
 from parley.engine.ports import closing
 from parley.errors import ParleyError
 from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
+from parley.providers.client import Wire
 from parley.settings import Provider, Settings
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool

@@ -9,8 +9,8 @@ from itertools import takewhile
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from parley.drivers.keys import HANDED_OUT
 from parley.paths import private_file
+from parley.providers.api_keys import HANDED_OUT
 
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8

@@ -203,7 +203,7 @@ class Plugin:
             body = wire_format(self.home.provider(ask.provider), ask).body(ask)
             self.editor.tell("scratch", "request", request_page(body), "json")
 
-        from parley.drivers.wire import wire_format
+        from parley.providers.client import wire_format
 
         self._chat(buf, name).with_look(handle, show)
 

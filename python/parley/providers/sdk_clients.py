@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from parley.addresses import flaw
-from parley.drivers.failures import bounded
 from parley.errors import ModelError
+from parley.providers.errors import bounded
 from parley.settings import Provider
 
 _OFFICIAL = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}

@@ -9,8 +9,8 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 
-from parley.drivers.failures import no_key
 from parley.programs import program, search_path, working_folder
+from parley.providers.errors import no_key
 from parley.settings import Provider
 
 WAIT_S = 30.0

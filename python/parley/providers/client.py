@@ -16,19 +16,6 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from parley.clock import Clock
-from parley.drivers import clients
-from parley.drivers.failures import (
-    LONGEST_WAIT_S,
-    broken_off,
-    failure,
-    in_stream,
-    no_proxy,
-    no_sdk,
-    no_stream,
-    rate_limits,
-)
-from parley.drivers.keys import key_of
-from parley.drivers.learned import Learned
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
@@ -40,6 +27,19 @@ from parley.models.prompted import reading, worded
 from parley.models.redact import Redacting
 from parley.models.sse import SSE, check_size, decode_payload
 from parley.models.thinking import prefers_responses
+from parley.providers import sdk_clients as clients
+from parley.providers.api_keys import key_of
+from parley.providers.capabilities import Learned
+from parley.providers.errors import (
+    LONGEST_WAIT_S,
+    broken_off,
+    failure,
+    in_stream,
+    no_proxy,
+    no_sdk,
+    no_stream,
+    rate_limits,
+)
 from parley.settings import Provider
 
 IDLE_S = 60.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from parley.chat.grammar import fit
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
-from parley.drivers.wire import Wire
 from parley.errors import ServerError
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Finished, TextDelta
+from parley.providers.client import Wire
 from parley.settings import Agent, Provider
 from parley.turn.rate import RateWindow
 
