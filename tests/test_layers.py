@@ -58,8 +58,8 @@ IO = {"asyncio", "threading", "subprocess", "socket", "multiprocessing", "select
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "anthropic": ("providers/client.py",),
     "openai": ("providers/client.py",),
-    "mcp": ("drivers/asked.py", "drivers/connection.py", "drivers/guest.py", "mock_server.py"),
-    "mcp_types": ("drivers/asked.py", "drivers/connection.py", "mock_server.py"),
+    "mcp": ("mcp/callbacks.py", "mcp/connect.py", "mcp/client.py", "mock_server.py"),
+    "mcp_types": ("mcp/callbacks.py", "mcp/connect.py", "mock_server.py"),
     "pynvim": ("drivers/nvim/",),
     "greenlet": ("drivers/nvim/",),
     "sqlite3": ("storage/ledger.py", "storage/ledger_sql.py"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from parley.drivers.asked import Asker
-from parley.drivers.hub import Hub
+from parley.mcp.callbacks import Asker
+from parley.mcp.servers import Hub
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus

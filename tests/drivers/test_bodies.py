@@ -15,8 +15,8 @@ import pytest
 from drivers.hubs import only
 from drivers.weather import FORMATS, KEY, QUESTION, World, check_told
 from faulty_server import SAYS, STREAM, FaultyServer, Response
-from parley.drivers.hub import Hub
 from parley.errors import ModelError
+from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import TextDelta
 from parley.providers.client import Wire, warm

@@ -11,8 +11,8 @@ import pytest
 
 from drivers.weather import FORMATS, KEY, QUESTION, World
 from faulty_server import SAYS, Response
-from parley.drivers.hub import Hub
 from parley.errors import ModelError
+from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import TextDelta
 from parley.providers.client import Wire

@@ -15,14 +15,14 @@ from ledgers import open_ledger
 from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import Clock
-from parley.drivers.contact import Progress, Watch
 from parley.drivers.home import Home
 from parley.drivers.journal import RecordedWorld
-from parley.drivers.owner import Owner
 from parley.drivers.prompting import Prompting
-from parley.drivers.tail import Tail
 from parley.drivers.turns import TurnPorts
 from parley.drivers.world import Listeners, together
+from parley.mcp.session import Progress, Watch
+from parley.mcp.stderr import Tail
+from parley.mcp.supervisor import Owner
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta
 from parley.settings import Provider, Settings

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from drivers.hubs import hub_of, only, tool_of, until
-from parley.drivers import guest
+from parley.mcp import client as guest
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 

@@ -12,7 +12,7 @@ import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
 from drivers.hubs import EXTRA, MOCK, fake, heard, hub_of, only, served, tool_of, until
-from parley.drivers.hub import Hub
+from parley.mcp.servers import Hub
 from parley.mock_server import web_search
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
@@ -22,7 +22,7 @@ GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]
 
 
 def test_importing_the_hub_does_not_import_the_sdk() -> None:
-    script = "import sys, parley.drivers.hub; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
+    script = "import sys, parley.mcp.servers; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

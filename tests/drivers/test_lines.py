@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.drivers.lines import NAME, TOO_LONG, Lines
+from parley.mcp.line_codec import NAME, TOO_LONG, Lines
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))

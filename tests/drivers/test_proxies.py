@@ -7,9 +7,9 @@ import pytest
 from drivers.hubs import only
 from drivers.weather import QUESTION, World
 from faulty_server import SAYS, Response
-from parley.drivers.hub import Hub
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options, is_here
+from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import Event, TextDelta
 from parley.providers.client import Wire

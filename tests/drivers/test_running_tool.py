@@ -14,12 +14,12 @@ from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.clock import Clock
-from parley.drivers.contact import Progress
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.prompting import Prompting
 from parley.drivers.turns import TurnPorts
 from parley.drivers.world import Listeners
 from parley.errors import ModelError
+from parley.mcp.session import Progress
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta, Usage
 from parley.settings import Provider, Settings, Status

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from parley.drivers.tail import LINES, Tail
+from parley.mcp.stderr import LINES, Tail
 
 
 @pytest.mark.parametrize(

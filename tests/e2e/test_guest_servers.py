@@ -17,8 +17,8 @@ import pytest
 
 from drivers.hubs import heard, tool_of, until
 from e2e.desk import Desk, Sitting, proposals, read
-from parley.drivers.asked import Left
-from parley.drivers.hub import Hub
+from parley.mcp.callbacks import Left
+from parley.mcp.servers import Hub
 from parley.settings import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 

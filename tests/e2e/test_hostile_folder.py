@@ -18,7 +18,7 @@ import pytest
 
 from e2e.hostile import INDEX, Hostile, hostile
 from nvim.harness import ROOT, child, nvim_path
-from parley.drivers.hub import Hub
+from parley.mcp.servers import Hub
 from parley.tools.servers import ServerSettings
 
 

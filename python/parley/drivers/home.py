@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from parley import conduct, engine
 from parley.chat.transcript import Transcript
 from parley.clock import Clock
-from parley.drivers.asked import Asker
-from parley.drivers.hub import Hub
 from parley.drivers.journal import RecordedWorld
 from parley.drivers.prompting import Prompting
 from parley.drivers.turns import TurnPorts
+from parley.mcp.callbacks import Asker
+from parley.mcp.servers import Hub
 from parley.models.attempts import Attempts
 from parley.models.template import load_templates
 from parley.providers.client import Wire, warm

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.clock import Clock
-from parley.drivers.hub import Hub
 from parley.drivers.journal import Notes, RecordedWorld, recorded
 from parley.drivers.prompting import Prompting
 from parley.engine.ports import closing
 from parley.errors import ParleyError
+from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding

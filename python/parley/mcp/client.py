@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from parley.drivers.contact import LostError, Progress, Watch
 from parley.errors import ServerError
+from parley.mcp.session import LostError, Progress, Watch
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from parley.clock import Clock
-from parley.drivers.tail import Tail
 from parley.errors import ServerError
+from parley.mcp.stderr import Tail
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome

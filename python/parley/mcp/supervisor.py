@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
 from parley.clock import Clock
-from parley.drivers.contact import Connect, LostError, Progress, Session, Watch
-from parley.drivers.tail import Tail
 from parley.errors import ParleyError, ServerError
+from parley.mcp.session import Connect, LostError, Progress, Session, Watch
+from parley.mcp.stderr import Tail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.clock import Clock
-from parley.drivers.asked import Answers, Asker, Sample
-from parley.drivers.connection import Connector
-from parley.drivers.contact import Progress
-from parley.drivers.owner import Owner
-from parley.drivers.reaper import Reaper
 from parley.errors import ServerError
+from parley.mcp.callbacks import Answers, Asker, Sample
+from parley.mcp.connect import Connector
+from parley.mcp.reaper import Reaper
+from parley.mcp.session import Progress
+from parley.mcp.supervisor import Owner
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import MAX_BYTES, Outcome

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.addresses import flaw
-from parley.drivers import lines
-from parley.drivers.asked import Answers
-from parley.drivers.contact import Watch
-from parley.drivers.guest import Guest
-from parley.drivers.reaper import Reaper
-from parley.drivers.tail import Tail
-from parley.drivers.watched import watched
 from parley.errors import ServerError
 from parley.http.proxies import ProxyError, client_options
+from parley.mcp import line_codec as lines
+from parley.mcp.callbacks import Answers
+from parley.mcp.client import Guest
+from parley.mcp.reaper import Reaper
+from parley.mcp.session import Watch
+from parley.mcp.stderr import Tail
+from parley.mcp.transport import watched
 from parley.programs import program, search_path, working_folder
 from parley.providers.api_keys import SilentError, printed
 from parley.tools.results import size_text
