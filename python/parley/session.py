@@ -19,10 +19,10 @@ from parley.chat.grammar import fit
 from parley.chat.rounds import rounds
 from parley.chat.transcript import Choice, Proposal, Question, Text, is_blank
 from parley.chat.writer import join_blocks, question_blocks
-from parley.drivers.home import Home
-from parley.drivers.world import Listeners
 from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile

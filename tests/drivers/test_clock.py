@@ -15,16 +15,16 @@ from ledgers import open_ledger
 from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import Clock
-from parley.drivers.home import Home
-from parley.drivers.journal import RecordedWorld
-from parley.drivers.prompting import Prompting
-from parley.drivers.turns import TurnPorts
-from parley.drivers.world import Listeners, together
 from parley.mcp.session import Progress, Watch
 from parley.mcp.stderr import Tail
 from parley.mcp.supervisor import Owner
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta
+from parley.runtime.app import Home
+from parley.runtime.audit import RecordedWorld
+from parley.runtime.tasks import Listeners, together
+from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.turn_ports import TurnPorts
 from parley.settings import Provider, Settings
 from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from drivers.hubs import MOCK, fake, heard, hub_of, only, served, tool_of
 from ledgers import open_ledger
 from parley.chat.references import Brought, Resource
-from parley.drivers.home import Home
 from parley.errors import ServerError
 from parley.mcp.callbacks import Left
 from parley.mcp.servers import Hub
 from parley.providers.sampling import conversation
+from parley.runtime.app import Home
 from parley.settings import Mcp, Settings
 from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument

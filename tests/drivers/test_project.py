@@ -14,8 +14,8 @@ import pytest
 
 from ledgers import open_ledger
 from parley.cli import main
-from parley.drivers.home import Home
 from parley.errors import ParleyError
+from parley.runtime.app import Home
 from parley.settings import Mcp, Settings
 from parley.storage.trust import programs, trust
 from parley.tools.mcp_files import read_servers

@@ -14,7 +14,6 @@ import pytest
 from chats import TOOLS
 from fakes import LoggedTools, ScriptedModel, Turns
 from parley.chat.transcript import Transcript
-from parley.drivers.prompting import Prompting
 from parley.engine import Conduct, End
 from parley.errors import ModelError
 from parley.models import openai_chat
@@ -23,6 +22,7 @@ from parley.models.attempts import PATIENCE, Attempts
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.prompted import PromptAsk, reading, worded
 from parley.models.template import Template
+from parley.runtime.text_tool_caller import Prompting
 from parley.session import Session
 
 ASKED = "💬: the price of google?\n"

@@ -14,14 +14,14 @@ from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
 from parley.clock import Clock
-from parley.drivers.journal import RecordedWorld
-from parley.drivers.prompting import Prompting
-from parley.drivers.turns import TurnPorts
-from parley.drivers.world import Listeners
 from parley.errors import ModelError
 from parley.mcp.session import Progress
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta, Usage
+from parley.runtime.audit import RecordedWorld
+from parley.runtime.tasks import Listeners
+from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.turn_ports import TurnPorts
 from parley.settings import Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool

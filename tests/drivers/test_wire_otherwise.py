@@ -12,12 +12,12 @@ from fakes import LoggedTools, ScriptedModel, Turns
 from faulty_server import SAYS, STREAM, Response, event
 from ledgers import open_ledger
 from parley.chat.reader import parse
-from parley.drivers.home import Home
-from parley.drivers.world import Listeners
 from parley.engine import End, run_turn
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Aside, Event, RateLimits, TextDelta
 from parley.providers.client import Wire
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 

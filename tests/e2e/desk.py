@@ -14,8 +14,8 @@ from ledgers import open_ledger
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal, Transcript
-from parley.drivers.home import Home
-from parley.drivers.world import Listeners
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Mcp, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings

@@ -15,9 +15,9 @@ from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.config import merged
-from parley.drivers.home import Home
-from parley.drivers.world import Listeners
 from parley.models.ask import ThinkingSettings
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Agent, Provider, Settings
 from parley.settings_reader import read_settings
 from parley.storage.chat_file import TextDocument

@@ -14,10 +14,10 @@ from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
-from parley.drivers.home import Home
-from parley.drivers.world import Listeners
 from parley.engine.ports import Happening
 from parley.models.events import Aside
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile

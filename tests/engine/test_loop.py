@@ -17,7 +17,6 @@ from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
-from parley.drivers.home import Home
 from parley.engine import (
     CallBegan,
     CallEnded,
@@ -34,6 +33,7 @@ from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.runtime.app import Home
 from parley.settings import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile

@@ -13,7 +13,7 @@ from e2e.desk import Sitting
 from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
 from parley.config import load_settings
-from parley.drivers.home import Home
+from parley.runtime.app import Home
 
 PACE = "0.05"
 """Seconds between two pieces of a reply: a turn takes long enough for the others to come upon it."""

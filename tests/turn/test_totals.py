@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.turn.totals import Record, ToolTotals, Totals, totals, totals_table
+from parley.runtime.totals import Record, ToolTotals, Totals, totals, totals_table
 
 
 def call(outcome: str, tool: str = "mock/web_search", seconds: float = 0.5) -> Record:

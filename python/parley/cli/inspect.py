@@ -19,13 +19,13 @@ from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
 from parley.models.ask import Ask
+from parley.runtime.totals import totals, totals_table
 from parley.settings import Settings
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.approval import Approvals
 from parley.turn.choice import open_keys
 from parley.turn.reasons import cautions
-from parley.turn.totals import totals, totals_table
 
 COMPLETE, FAILED = 0, 1
 
@@ -38,9 +38,9 @@ def messages(arguments: argparse.Namespace) -> int:
 
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
-    from parley.drivers.home import Home
-    from parley.drivers.world import Listeners
     from parley.providers.client import FORMATS, wire_format
+    from parley.runtime.app import Home
+    from parley.runtime.tasks import Listeners
     from parley.storage.chat_file import TextDocument
     from parley.storage.ledger import LedgerFile, default_path
 

@@ -52,8 +52,8 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 async def _respond(arguments: argparse.Namespace) -> int:
-    from parley.drivers.home import Home
-    from parley.drivers.world import Listeners
+    from parley.runtime.app import Home
+    from parley.runtime.tasks import Listeners
     from parley.storage.chat_file import FileDocument
     from parley.storage.ledger import LedgerFile, default_path
 

@@ -37,7 +37,7 @@ def tools(arguments: argparse.Namespace) -> int:
 
 
 async def _tools(arguments: argparse.Namespace) -> int:
-    from parley.drivers.home import Home
+    from parley.runtime.app import Home
 
     home = Home(settings(), os.environ)
     warn_of_project(home)

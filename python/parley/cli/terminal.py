@@ -19,7 +19,7 @@ from parley.settings import Settings
 from parley.storage.chat_file import MOST_BYTES, content, too_large
 
 if TYPE_CHECKING:
-    from parley.drivers.home import Home
+    from parley.runtime.app import Home
 
 
 _screen: ContextVar[Screen] = ContextVar("screen")

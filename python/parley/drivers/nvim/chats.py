@@ -15,7 +15,6 @@ from typing import Any
 from parley import conduct, engine
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Proposal, Transcript
-from parley.drivers.home import Home
 from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.drivers.nvim.editor import Editor
 from parley.drivers.nvim.observed import CountedModel, RememberedTools
@@ -27,9 +26,10 @@ from parley.drivers.nvim.tokens import Tokens
 from parley.drivers.nvim.trusting import Trusting
 from parley.drivers.nvim.turns import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
-from parley.drivers.world import Listeners
 from parley.errors import GoneError
 from parley.models.events import RateLimits, Usage
+from parley.runtime.app import Home
+from parley.runtime.tasks import Listeners
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Rule, unclaimed

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from parley.config import config_path
-from parley.drivers.home import Home
 from parley.drivers.nvim.summary import count
 from parley.errors import ParleyError
+from parley.runtime.app import Home
 from parley.settings import Agent
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus

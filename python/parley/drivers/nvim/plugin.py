@@ -32,7 +32,7 @@ from parley.errors import ParleyError
 
 if TYPE_CHECKING:
     from parley import engine
-    from parley.drivers.home import Home
+    from parley.runtime.app import Home
 
 _log = logging.getLogger("parley")
 
@@ -103,8 +103,8 @@ class Plugin:
     # --- Messages: what follows `_on_` is the name ---
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
-        from parley.drivers.home import Home
         from parley.models.attempts import PATIENCE
+        from parley.runtime.app import Home
 
         log_to(Path(log), os.environ)
         self._in(cwd)

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Result, ToolCall
 from parley.clock import Clock
-from parley.drivers.world import together
 from parley.engine import Audience, CallBegan, CallEnded, Happening
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, Usage
+from parley.runtime.tasks import together
 from parley.turn.approval import LedgerView
 
 T = TypeVar("T")

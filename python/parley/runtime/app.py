@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from parley import conduct, engine
 from parley.chat.transcript import Transcript
 from parley.clock import Clock
-from parley.drivers.journal import RecordedWorld
-from parley.drivers.prompting import Prompting
-from parley.drivers.turns import TurnPorts
 from parley.mcp.callbacks import Asker
 from parley.mcp.servers import Hub
 from parley.models.attempts import Attempts
 from parley.models.template import load_templates
 from parley.providers.client import Wire, warm
 from parley.providers.sampling import Sampler
+from parley.runtime.audit import RecordedWorld
+from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.turn_ports import TurnPorts
 from parley.settings import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.clock import Clock
-from parley.drivers.journal import Notes, RecordedWorld, recorded
-from parley.drivers.prompting import Prompting
 from parley.engine.ports import closing
 from parley.errors import ParleyError
 from parley.mcp.servers import Hub
@@ -17,6 +15,9 @@ from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
 from parley.providers.client import Wire
+from parley.runtime.audit import Notes, RecordedWorld, recorded
+from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.totals import FOR_STATUS
 from parley.settings import Provider, Settings
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
@@ -24,7 +25,6 @@ from parley.tools.schema import decode_arguments
 from parley.turn import status
 from parley.turn.limits import invalid_arguments
 from parley.turn.rate import RateWindow
-from parley.turn.totals import FOR_STATUS
 
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""
