@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nvim.harness import Child
-from parley.drivers.nvim.pump import STARTS
+from parley.drivers.nvim.stream import STARTS
 from parley.engine import REMOVED
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from parley.chat.edits import Edit, apply_edits
 from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.pump import STARTS, Pump
 from parley.drivers.nvim.reread import reread
+from parley.drivers.nvim.stream import STARTS, Pump
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.turn.choice import exchange_at

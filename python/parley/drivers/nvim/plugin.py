@@ -17,17 +17,17 @@ import pynvim
 
 from parley.chat.transcript import CHOICES
 from parley.config import load_settings
-from parley.drivers.nvim.chats import Chat
+from parley.drivers.nvim.chat import Chat
+from parley.drivers.nvim.dialogs import Questions
 from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.forms import Forms
+from parley.drivers.nvim.elicitation import Forms
 from parley.drivers.nvim.health import report
 from parley.drivers.nvim.log import log_to
 from parley.drivers.nvim.pages import chats_in, log_page, request_page
 from parley.drivers.nvim.prompts import full_name, insert_prompt
-from parley.drivers.nvim.questions import Questions
 from parley.drivers.nvim.servers import ServersPage
 from parley.drivers.nvim.summary import shown
-from parley.drivers.nvim.trusting import Trusting
+from parley.drivers.nvim.trust import Trusting
 from parley.errors import ParleyError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from parley import engine
 from parley.chat.edits import Edit, put_question
 from parley.chat.grammar import fit
 from parley.chat.transcript import is_blank
-from parley.drivers.nvim.chats import Chat
-from parley.drivers.nvim.questions import Questions
+from parley.drivers.nvim.chat import Chat
+from parley.drivers.nvim.dialogs import Questions
 from parley.errors import ParleyError
 from parley.mcp.servers import Hub
 from parley.text import one_line

@@ -23,8 +23,8 @@ from parley.drivers.nvim.reread import reread
 from parley.drivers.nvim.sightings import Sightings
 from parley.drivers.nvim.summary import UNREADABLE
 from parley.drivers.nvim.tokens import Tokens
-from parley.drivers.nvim.trusting import Trusting
-from parley.drivers.nvim.turns import Turn, Work
+from parley.drivers.nvim.trust import Trusting
+from parley.drivers.nvim.turn import Turn, Work
 from parley.drivers.nvim.view import Sight, details, found
 from parley.errors import GoneError
 from parley.models.events import RateLimits, Usage

@@ -19,7 +19,7 @@ from parley.turn.doubts import Doubt
 from parley.turn.plan import waiting
 
 if TYPE_CHECKING:
-    from parley.drivers.nvim.chats import Chat
+    from parley.drivers.nvim.chat import Chat
 
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
