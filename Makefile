@@ -27,7 +27,7 @@ environment:
 
 demo:
 	@.ci/environment demo
-	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.drivers.nvim.demo "$$nvim"
+	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.nvim.demo "$$nvim"
 
 test: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(if $(SHUFFLE),PARLEY_FUZZ=1) $(BIN)/python -m pytest -n logical --dist worksteal \

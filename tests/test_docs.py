@@ -276,7 +276,7 @@ def test_the_shell_tells_nobody_to_type_a_command_of_the_editor() -> None:
     package = ROOT / "python" / "parley"
     shared = [
         text
-        for text in messages_of(package, without=package / "drivers" / "nvim")
+        for text in messages_of(package, without=package / "nvim")
         if "Neovim" in text or ":Parley" in text
     ]
     assert len(shared) > 20

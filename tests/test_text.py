@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from parley.chat.calls import proposal_json
 from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
-from parley.drivers.nvim.summary import arguments, shown
 from parley.models.decoder import stream_failed
+from parley.nvim.summary import arguments, shown
 from parley.providers.errors import bounded
 from parley.settings_reader import read_settings
 from parley.text import is_hidden, legible, one_line, visible

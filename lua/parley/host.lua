@@ -173,7 +173,7 @@ end
 --- Begin a process of our own. Returns why it cannot be begun.
 ---@return string?
 function H.spawn(python)
-  local main = M.root .. "/python/parley/drivers/nvim/main.py"
+  local main = M.root .. "/python/parley/nvim/main.py"
   local command = { python, "-I", main, M.root .. "/rplugin/python3/parley_rplugin" }
   if not python:match("^/") and not python:match("^%a:") then
     return ("vim.g.parley_python is %s: neither a program of the PATH nor an absolute path"):format(python)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.drivers.nvim.pages import chats_in
+from parley.nvim.pages import chats_in
 from powers import bound_by_permissions
 
 

@@ -72,7 +72,7 @@ class Terminal:
 def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
     tmp_path: Path, columns: int, folder: str, env: dict[str, str]
 ) -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.drivers.nvim.demo import main; "
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from parley.nvim.demo import main; "
     root = copy_of_parley(tmp_path / folder)
     command = [sys.executable, "-c", f"{code}sys.exit(main(sys.argv[2]))", str(root / "python"), nvim_path()]
     with child(tmp_path, width=columns, height=20) as outer:
@@ -92,7 +92,7 @@ def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
 
 def test_without_a_terminal_the_demo_prints_the_session_whatever_the_locale(tmp_path: Path) -> None:
     env = {**os.environ, **PROXIES, "HOME": str(tmp_path), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}
-    command = [sys.executable, "-m", "parley.drivers.nvim.demo", nvim_path()]
+    command = [sys.executable, "-m", "parley.nvim.demo", nvim_path()]
     ran = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
     said = ran.stdout.decode("utf-8").splitlines()

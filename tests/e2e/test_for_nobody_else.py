@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nvim.harness import child
-from parley.drivers.nvim.log import log_to
+from parley.nvim.log import log_to
 from parley.providers.api_keys import key_of, printed
 from parley.settings import Provider
 

@@ -13,12 +13,12 @@ from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
-from parley.drivers.nvim.sightings import Sightings
-from parley.drivers.nvim.view import Sight, found
 from parley.models.arriving import Arriving, ArrivingCalls, finished_calls
 from parley.models.json_tools import JsonExtractor
 from parley.models.think_tags import ThinkTags
 from parley.models.xml_tools import XmlParser
+from parley.nvim.sightings import Sightings
+from parley.nvim.view import Sight, found
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Approvals
 from parley.turn.limits import Limits

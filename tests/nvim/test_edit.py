@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nvim.harness import Child
-from parley.drivers.nvim.stream import STARTS
 from parley.engine import REMOVED
+from parley.nvim.stream import STARTS
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2

@@ -11,7 +11,7 @@ from nvim.harness import Child
 from nvim.test_edit import ANSWER, TEXT, append, chat, remote, streaming, tick
 from parley.chat.grammar import marker_of
 from parley.chat.reply import ReplyWriter
-from parley.drivers.nvim.stream import STARTS
+from parley.nvim.stream import STARTS
 
 FORGED = [
     "❓:[yA] `{}`",

@@ -15,9 +15,9 @@ from nvim.harness import Child
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
-from parley.drivers.nvim.editor import shown_arguments
-from parley.drivers.nvim.summary import summary
-from parley.drivers.nvim.view import Sight, details, found
+from parley.nvim.editor import shown_arguments
+from parley.nvim.summary import summary
+from parley.nvim.view import Sight, details, found
 from parley.text import is_hidden
 from parley.tools.catalogue import Catalogue, Tool
 from parley.turn.approval import LedgerView

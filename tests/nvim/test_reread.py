@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
-from parley.drivers.nvim import reread as module
-from parley.drivers.nvim.reread import reread
 from parley.engine import Snapshot
+from parley.nvim import reread as module
+from parley.nvim.reread import reread
 
 LINES = st.sampled_from(
     [

@@ -6,8 +6,8 @@ import pytest
 
 from chats import answer, asked, chat, ran, tool, view, yes
 from parley.chat.transcript import Transcript
-from parley.drivers.nvim.summary import Chunks, shown, summary
-from parley.drivers.nvim.view import Sight, details, found
+from parley.nvim.summary import Chunks, shown, summary
+from parley.nvim.view import Sight, details, found
 from parley.tools.catalogue import Catalogue
 from parley.turn.approval import Approvals, LedgerView
 
@@ -58,7 +58,7 @@ def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPa
         built.append(Approvals(transcript, catalogue, ledger))
         return built[-1]
 
-    monkeypatch.setattr("parley.drivers.nvim.view.Approvals", building)
+    monkeypatch.setattr("parley.nvim.view.Approvals", building)
     many = chat(answer(*(asked(n) for n in range(1, 51))))
     drawn = found(Sight(many, Catalogue.of([tool()]), view()))
     assert len(drawn["proposals"]) == 50

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from nvim.harness import Child, child
-from parley.drivers.nvim.editor import shown_arguments
+from parley.nvim.editor import shown_arguments
 
 HERE = Path(__file__).parent
 RAN = "vim_ran_this"

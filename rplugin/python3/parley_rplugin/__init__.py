@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pynvim
 
 if TYPE_CHECKING:
-    from parley.drivers.nvim.plugin import Plugin
+    from parley.nvim.plugin import Plugin
 
 _PYTHON = str(Path(__file__).resolve().parents[3] / "python")
 
@@ -38,7 +38,7 @@ class ParleyRemote:
         if self._plugin is None:
             if _PYTHON not in sys.path:
                 sys.path.insert(0, _PYTHON)
-            from parley.drivers.nvim.plugin import Plugin
+            from parley.nvim.plugin import Plugin
 
             self._plugin = Plugin(self.nvim)
         self._plugin.told(method, arguments)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from parley.drivers.nvim.editor import Editor
+from parley.nvim.editor import Editor
 
 
 class Questions:

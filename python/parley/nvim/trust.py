@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from parley.drivers.nvim.dialogs import Questions
-from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.pages import project_page
+from parley.nvim.dialogs import Questions
+from parley.nvim.editor import Editor
+from parley.nvim.pages import project_page
 from parley.runtime.app import Home
 from parley.storage.trust import programs
 from parley.text import one_line

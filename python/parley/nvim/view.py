@@ -14,7 +14,7 @@ from typing import Any
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
-from parley.drivers.nvim.summary import Chunks, decoded_arguments, shown, summary, written
+from parley.nvim.summary import Chunks, decoded_arguments, shown, summary, written
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments

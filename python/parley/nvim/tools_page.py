@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.drivers.nvim.summary import count, shown
+from parley.nvim.summary import count, shown
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus
 

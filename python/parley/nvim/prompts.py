@@ -11,10 +11,10 @@ from parley import engine
 from parley.chat.edits import Edit, put_question
 from parley.chat.grammar import fit
 from parley.chat.transcript import is_blank
-from parley.drivers.nvim.chat import Chat
-from parley.drivers.nvim.dialogs import Questions
 from parley.errors import ParleyError
 from parley.mcp.servers import Hub
+from parley.nvim.chat import Chat
+from parley.nvim.dialogs import Questions
 from parley.text import one_line
 from parley.tools.forms import SHOWN
 from parley.tools.prompts import Prompt

@@ -21,7 +21,7 @@ def main() -> None:
         own, least = (".".join(map(str, each)) for each in (sys.version_info[:3], LEAST))
         sys.exit(f"Python {least} or newer is needed, and {sys.executable} is {own}")
     _keep_stdin_private()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     gc.set_threshold(50_000, 20, 50)  # an SDK makes a million values that stay: looking at them costs a third
     sys.setswitchinterval(0.001)  # SDKs are imported in a thread while the editor waits for answers
     code = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from parley.chat.transcript import Proposal
-from parley.drivers.nvim.view import Sight
+from parley.nvim.view import Sight
 from parley.turn.doubts import Sighting
 
 

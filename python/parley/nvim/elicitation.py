@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from parley.drivers.nvim.dialogs import Questions
 from parley.mcp.callbacks import Left
+from parley.nvim.dialogs import Questions
 from parley.text import one_line
 from parley.tools.forms import SHOWN, Field, complaint, fields, read
 

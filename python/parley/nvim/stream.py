@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from parley.chat.grammar import MARKERS, PROMPT
-from parley.drivers.nvim.editor import Editor
 from parley.errors import GoneError
+from parley.nvim.editor import Editor
 
 FRAME_S = 0.016
 SLOWEST_S = 0.25

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 
 from parley import engine
 from parley.chat.transcript import Result
-from parley.drivers.nvim.tokens import Tokens
 from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.nvim.tokens import Tokens
 from parley.tools.catalogue import Catalogue, Tool
 
 

@@ -17,18 +17,18 @@ import pynvim
 
 from parley.chat.transcript import CHOICES
 from parley.config import load_settings
-from parley.drivers.nvim.chat import Chat
-from parley.drivers.nvim.dialogs import Questions
-from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.elicitation import Forms
-from parley.drivers.nvim.health import report
-from parley.drivers.nvim.log import log_to
-from parley.drivers.nvim.pages import chats_in, log_page, request_page
-from parley.drivers.nvim.prompts import full_name, insert_prompt
-from parley.drivers.nvim.servers import ServersPage
-from parley.drivers.nvim.summary import shown
-from parley.drivers.nvim.trust import Trusting
 from parley.errors import ParleyError
+from parley.nvim.chat import Chat
+from parley.nvim.dialogs import Questions
+from parley.nvim.editor import Editor
+from parley.nvim.elicitation import Forms
+from parley.nvim.health import report
+from parley.nvim.log import log_to
+from parley.nvim.pages import chats_in, log_page, request_page
+from parley.nvim.prompts import full_name, insert_prompt
+from parley.nvim.servers import ServersPage
+from parley.nvim.summary import shown
+from parley.nvim.trust import Trusting
 
 if TYPE_CHECKING:
     from parley import engine

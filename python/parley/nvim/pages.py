@@ -17,9 +17,9 @@ from typing import Any
 from parley.chat.front_matter import topic
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
-from parley.drivers.nvim.summary import shown
 from parley.errors import ParleyError
 from parley.export import html_page
+from parley.nvim.summary import shown
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.chat_file import opening
 from parley.storage.trust import programs

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from parley.chat.edits import Edit, apply_edits
-from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.reread import reread
-from parley.drivers.nvim.stream import STARTS, Pump
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
+from parley.nvim.editor import Editor
+from parley.nvim.reread import reread
+from parley.nvim.stream import STARTS, Pump
 from parley.turn.choice import exchange_at
 
 Seen: TypeAlias = tuple[int, Snapshot]

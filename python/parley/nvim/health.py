@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from parley.config import config_path
-from parley.drivers.nvim.summary import count
 from parley.errors import ParleyError
+from parley.nvim.summary import count
 from parley.runtime.app import Home
 from parley.settings import Agent
 from parley.storage.ledger import default_path

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pynvim
 
-_ROOT = Path(__file__).parents[4]
+_ROOT = Path(__file__).parents[3]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
 _CHAT = f"---\ntopic: stock prices\n---\n\n💬: {_QUESTION}\n"
 _HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"

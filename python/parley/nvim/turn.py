@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley import engine
 from parley.chat.transcript import Proposal
-from parley.drivers.nvim.document import BufferDocument
-from parley.drivers.nvim.view import Sight
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
+from parley.nvim.document import BufferDocument
+from parley.nvim.view import Sight
 from parley.turn.doubts import Doubt
 from parley.turn.plan import waiting
 
 if TYPE_CHECKING:
-    from parley.drivers.nvim.chat import Chat
+    from parley.nvim.chat import Chat
 
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 

@@ -15,11 +15,11 @@ from parley.chat.edits import Edit, apply_edits
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_list
 from parley.chat.transcript import Transcript
-from parley.drivers.nvim.chat import Chat
-from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.tools_page import NEVER, NONE, Offer, tools_page
-from parley.drivers.nvim.trust import Trusting
 from parley.errors import ParleyError
+from parley.nvim.chat import Chat
+from parley.nvim.editor import Editor
+from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
+from parley.nvim.trust import Trusting
 from parley.runtime.app import Home
 from parley.tools.catalogue import Catalogue
 from parley.tools.mcp_files import PROJECT_FILE

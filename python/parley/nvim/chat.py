@@ -15,19 +15,19 @@ from typing import Any
 from parley import conduct, engine
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Proposal, Transcript
-from parley.drivers.nvim.document import UNSEEN, BufferDocument, Seen, checked
-from parley.drivers.nvim.editor import Editor
-from parley.drivers.nvim.observed import CountedModel, RememberedTools
-from parley.drivers.nvim.pages import write_page
-from parley.drivers.nvim.reread import reread
-from parley.drivers.nvim.sightings import Sightings
-from parley.drivers.nvim.summary import UNREADABLE
-from parley.drivers.nvim.tokens import Tokens
-from parley.drivers.nvim.trust import Trusting
-from parley.drivers.nvim.turn import Turn, Work
-from parley.drivers.nvim.view import Sight, details, found
 from parley.errors import GoneError
 from parley.models.events import RateLimits, Usage
+from parley.nvim.document import UNSEEN, BufferDocument, Seen, checked
+from parley.nvim.editor import Editor
+from parley.nvim.observed import CountedModel, RememberedTools
+from parley.nvim.pages import write_page
+from parley.nvim.reread import reread
+from parley.nvim.sightings import Sightings
+from parley.nvim.summary import UNREADABLE
+from parley.nvim.tokens import Tokens
+from parley.nvim.trust import Trusting
+from parley.nvim.turn import Turn, Work
+from parley.nvim.view import Sight, details, found
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings import Agent
