@@ -18,9 +18,9 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.chat.writer import render
+from parley.policy.approval import CallKey, Entry, LedgerView, Rule, State, written_key
+from parley.policy.plan import Situation, Step, next_step
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import CallKey, Entry, LedgerView, Rule, State, written_key
-from parley.turn.plan import Situation, Step, next_step
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 

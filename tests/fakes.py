@@ -11,12 +11,12 @@ from parley.chat.transcript import Choice, Result, ToolCall, Transcript
 from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
 from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta
+from parley.policy.choice import Scope
+from parley.policy.limits import Limits
+from parley.policy.rules import Rules
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.choice import Scope
-from parley.turn.limits import Limits
-from parley.turn.rules import Rules
 
 T = TypeVar("T")
 Said = Event | BaseException | Callable[[], None]

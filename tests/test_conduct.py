@@ -15,10 +15,10 @@ from parley.chat.reader import parse
 from parley.conduct import MOCK_SERVER, agent_of, conduct
 from parley.engine import Conduct
 from parley.models.ask import ThinkingSettings
+from parley.policy.rules import Pattern, Rules
 from parley.settings import Agent, Approval, CallLimits, Mcp, Safety, Settings
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
-from parley.turn.rules import Pattern, Rules
 
 AGENT = Agent("Demo", "demo", "demo", max_tokens=1000, temperature=0.3)
 TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)])

@@ -15,13 +15,13 @@ from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
 from parley.models.decoder import stream_failed
 from parley.nvim.summary import arguments, shown
+from parley.policy.status import sentence
 from parley.providers.errors import bounded
 from parley.settings_reader import read_settings
 from parley.text import is_hidden, legible, one_line, visible
 from parley.tools.forms import Field
 from parley.tools.mcp_files import read_servers
 from parley.tools.results import result_text
-from parley.turn.status import sentence
 
 ALL = [chr(code) for code in range(0x110000)]
 IGNORABLE = [

@@ -19,7 +19,7 @@ from chats import TOOLS
 from parley.chat.reader import parse
 from parley.chat.transcript import Broken, Proposal, Transcript
 from parley.chat.writer import render
-from parley.turn.plan import (
+from parley.policy.plan import (
     AskModel,
     AwaitChoices,
     AwaitQuestion,

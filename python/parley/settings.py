@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NewType, Self, TypeAlias
 
 from parley.models.ask import ThinkingSettings
+from parley.policy.choice import Scope
+from parley.policy.rules import Pattern
 from parley.tools.servers import ServerSettings
-from parley.turn.choice import Scope
-from parley.turn.rules import Pattern
 
 Key = NewType("Key", str)
 """A key as `vim.keymap.set` takes it, "" for none."""

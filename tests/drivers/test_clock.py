@@ -20,6 +20,7 @@ from parley.mcp.stderr import Tail
 from parley.mcp.supervisor import Owner
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta
+from parley.policy.rate import RateWindow
 from parley.runtime.app import Home
 from parley.runtime.audit import RecordedWorld
 from parley.runtime.tasks import Listeners, together
@@ -31,7 +32,6 @@ from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
-from parley.turn.rate import RateWindow
 
 DAY = 86_400.0
 

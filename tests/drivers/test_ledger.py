@@ -16,8 +16,8 @@ import pytest
 
 from ledgers import open_ledger
 from parley.errors import BusyError, ParleyError
+from parley.policy.approval import CallKey, Entry, LedgerView
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
-from parley.turn.approval import CallKey, Entry, LedgerView
 
 KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
 
@@ -301,7 +301,7 @@ def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile
 RACER = """
 import sys, pathlib
 from parley.storage.ledger import LedgerFile
-from parley.turn.approval import CallKey
+from parley.policy.approval import CallKey
 
 sys.stdin.readline()
 ledger = LedgerFile(pathlib.Path(sys.argv[1]))

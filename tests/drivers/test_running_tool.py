@@ -18,6 +18,8 @@ from parley.errors import ModelError
 from parley.mcp.session import Progress
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta, Usage
+from parley.policy.rate import RateWindow
+from parley.policy.status import sentence_prompt
 from parley.runtime.audit import RecordedWorld
 from parley.runtime.tasks import Listeners
 from parley.runtime.text_tool_caller import Prompting
@@ -26,8 +28,6 @@ from parley.settings import Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
-from parley.turn.rate import RateWindow
-from parley.turn.status import sentence_prompt
 
 SEARCH = Tool("mock", "web_search")
 ARGUMENTS = '{"query":"google"}'

@@ -14,12 +14,12 @@ from ledgers import open_ledger
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal, Transcript
+from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings import Mcp, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings
-from parley.turn.plan import waiting
 
 SERVER = Path(__file__).parent / "counting_server.py"
 

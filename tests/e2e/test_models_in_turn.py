@@ -20,11 +20,11 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Text
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
+from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
-from parley.turn.plan import waiting
 
 QUERY = '{"query": "google stock price"}'
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVkIGJ5IGdlbWluaQ=="}}

@@ -16,12 +16,12 @@ from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
 from parley.engine.ports import Happening
 from parley.models.events import Aside
+from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
-from parley.turn.plan import waiting
 
 ADAPTIVE = ("claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-5", "claude-opus-5-5")
 MANUAL = ("claude-3-7-sonnet", "claude-sonnet-4-0", "claude-opus-4-1", "claude-haiku-4-5", "claude-opus-4-5")

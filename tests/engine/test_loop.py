@@ -33,16 +33,16 @@ from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.policy.approval import written_key
+from parley.policy.doubts import Sighting
+from parley.policy.guidance import guidance
+from parley.policy.limits import Limits
+from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import Home
 from parley.settings import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import written_key
-from parley.turn.doubts import Sighting
-from parley.turn.guidance import guidance
-from parley.turn.limits import Limits
-from parley.turn.rules import Pattern, Rules
 from strategies import any_text
 
 GOOGLE = call(1, arguments='{"query":"google stock price"}')

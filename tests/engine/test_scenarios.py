@@ -16,8 +16,8 @@ from parley.chat.transcript import Result
 from parley.demo.checks import check_anthropic
 from parley.engine import End
 from parley.models import anthropic
+from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
-from parley.turn.rules import Pattern, Rules
 
 GOOD, BAD = call(1), call(2, "read_file", "{}", index=0)
 CALL, FAIL = calls(GOOD), calls(BAD)

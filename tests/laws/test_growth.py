@@ -19,10 +19,10 @@ from parley.models.think_tags import ThinkTags
 from parley.models.xml_tools import XmlParser
 from parley.nvim.sightings import Sightings
 from parley.nvim.view import Sight, found
+from parley.policy.approval import Approvals
+from parley.policy.limits import Limits
+from parley.policy.plan import AwaitChoices
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Approvals
-from parley.turn.limits import Limits
-from parley.turn.plan import AwaitChoices
 from work import ALLOWED, growth
 
 SIZE = 80

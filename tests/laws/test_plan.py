@@ -15,8 +15,7 @@ from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import rounds
 from parley.chat.transcript import CHOICES, YES, Proposal, Transcript
 from parley.chat.writer import render
-from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import (
+from parley.policy.approval import (
     Approvals,
     CallKey,
     Entry,
@@ -26,9 +25,9 @@ from parley.turn.approval import (
     unclaimed,
     written_key,
 )
-from parley.turn.choice import REACH, chosen
-from parley.turn.limits import Limits
-from parley.turn.plan import (
+from parley.policy.choice import REACH, chosen
+from parley.policy.limits import Limits
+from parley.policy.plan import (
     AwaitChoices,
     Decide,
     Resume,
@@ -38,7 +37,8 @@ from parley.turn.plan import (
     next_step,
     waiting,
 )
-from parley.turn.rules import Pattern, Rules
+from parley.policy.rules import Pattern, Rules
+from parley.tools.catalogue import Catalogue, Tool
 from strategies import files
 
 moderate = examples(40)

@@ -18,9 +18,9 @@ from parley.chat.writer import render
 from parley.nvim.editor import shown_arguments
 from parley.nvim.summary import summary
 from parley.nvim.view import Sight, details, found
+from parley.policy.approval import LedgerView
 from parley.text import is_hidden
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import LedgerView
 
 ANY = {"type": "object"}
 HEIGHT = 24

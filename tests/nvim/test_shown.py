@@ -8,8 +8,8 @@ from chats import answer, asked, chat, ran, tool, view, yes
 from parley.chat.transcript import Transcript
 from parley.nvim.summary import Chunks, shown, summary
 from parley.nvim.view import Sight, details, found
+from parley.policy.approval import Approvals, LedgerView
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Approvals, LedgerView
 
 EVIL = tool(
     title="read_file · files  path: README.md" + " " * 90,

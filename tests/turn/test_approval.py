@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from chats import OK, READ, SEARCH, TOOLS, answer, asked, chat, ran, step, tool, view, yes
 from parley.chat.transcript import Choice, Proposal, Transcript
+from parley.policy.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
+from parley.policy.plan import AwaitChoices, Decide, RunTools, Settle
+from parley.policy.reasons import why_asked
+from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
-from parley.turn.plan import AwaitChoices, Decide, RunTools, Settle
-from parley.turn.reasons import why_asked
-from parley.turn.rules import Pattern, Rules
 
 MARKED = asked(1, "ya")
 WAITING = chat(answer(MARKED))

@@ -7,8 +7,8 @@ import pytest
 from chats import TOOLS, answer, asked, chat, ran, view, yes
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, Choice, Proposal, Text, Transcript
-from parley.turn.approval import Approvals, LedgerView
-from parley.turn.choice import Chosen, Scope, chosen, exchange_at, open_calls
+from parley.policy.approval import Approvals, LedgerView
+from parley.policy.choice import Chosen, Scope, chosen, exchange_at, open_calls
 
 FOUR = chat(
     answer(

@@ -9,11 +9,11 @@ import pytest
 from chats import SEARCH, TOOLS, answer, asked, chat, key, ran, step, tool, view, yes
 from parley.chat.edits import written_calls
 from parley.chat.transcript import Proposal
+from parley.policy.approval import Approvals, LedgerView, departed, written_key
+from parley.policy.doubts import Doubt, Sighting, doubts, message, sighting
+from parley.policy.plan import AwaitChoices
+from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Approvals, LedgerView, departed, written_key
-from parley.turn.doubts import Doubt, Sighting, doubts, message, sighting
-from parley.turn.plan import AwaitChoices
-from parley.turn.rules import Pattern, Rules
 
 CALL = asked(1)
 DRAWN = Sighting(written_key(CALL), SEARCH.digest)

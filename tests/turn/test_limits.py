@@ -8,9 +8,8 @@ from chats import FAILED, OK, REFUSED, TOOLS, answer, asked, chat, ran, step, to
 from parley.chat.reader import parse
 from parley.chat.rounds import Notice, resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Note, Proposal, Result, Segment, Text, Transcript
-from parley.tools.catalogue import Catalogue
-from parley.turn.limits import Limits, calls_made, session_calls, stop_reason
-from parley.turn.plan import (
+from parley.policy.limits import Limits, calls_made, session_calls, stop_reason
+from parley.policy.plan import (
     AskModel,
     AwaitChoices,
     AwaitQuestion,
@@ -21,7 +20,8 @@ from parley.turn.plan import (
     StartAnswer,
     Stop,
 )
-from parley.turn.rules import Pattern, Rules
+from parley.policy.rules import Pattern, Rules
+from parley.tools.catalogue import Catalogue
 
 MESSAGE = "Tool call limit exceeded for this message"
 SESSION = "Tool call limit exceeded for this session"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parley.turn.rate import RateWindow
+from parley.policy.rate import RateWindow
 
 
 def sent(limit: int, *times: float) -> RateWindow:

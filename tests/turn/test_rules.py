@@ -7,7 +7,7 @@ import json
 import pytest
 
 from chats import tool
-from parley.turn.rules import Pattern
+from parley.policy.rules import Pattern
 
 READ = tool("read_file")
 UP = [

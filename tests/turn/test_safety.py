@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parley.turn.safety import blocked_by, words
+from parley.policy.safety import blocked_by, words
 
 SEPARATED = [f"rm{each}file" for each in ":;,+~@#$|&=!?()[]{}<>'\"`^%·–\u00a0\u3000\u200b"]
 

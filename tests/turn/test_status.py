@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chats import TOOLS
+from parley.policy import status
+from parley.policy.guidance import guidance
+from parley.policy.rate import RateWindow
 from parley.tools.catalogue import Catalogue
-from parley.turn import status
-from parley.turn.guidance import guidance
-from parley.turn.rate import RateWindow
 
 
 @pytest.mark.parametrize(

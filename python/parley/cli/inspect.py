@@ -19,13 +19,13 @@ from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
 from parley.models.ask import Ask
+from parley.policy.approval import Approvals
+from parley.policy.choice import open_keys
+from parley.policy.reasons import cautions
 from parley.runtime.totals import totals, totals_table
 from parley.settings import Settings
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import Approvals
-from parley.turn.choice import open_keys
-from parley.turn.reasons import cautions
 
 COMPLETE, FAILED = 0, 1
 

@@ -17,8 +17,8 @@ from parley.chat.front_matter import trouble
 from parley.chat.transcript import Proposal
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
+from parley.policy.reasons import caution
 from parley.text import legible
-from parley.turn.reasons import caution
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _EXITS: dict[engine.EndKind, int] = {

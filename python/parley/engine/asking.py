@@ -26,8 +26,8 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.models.refusals import SHORTEN, TOO_LONG
-from parley.turn import status
-from parley.turn.approval import call_key, departed, written_key
+from parley.policy import status
+from parley.policy.approval import call_key, departed, written_key
 
 
 async def ask_model(ports: Ports, ask: Ask) -> End | None:

@@ -12,8 +12,8 @@ from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.looks import Look
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
-from parley.turn import plan, status
-from parley.turn.approval import Decision, Explained, all_proposals, call_key
+from parley.policy import plan, status
+from parley.policy.approval import Decision, Explained, all_proposals, call_key
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
 from parley.engine.looks import Look, look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
-from parley.turn import plan
-from parley.turn.approval import Rule, call_key
-from parley.turn.choice import chosen
-from parley.turn.doubts import Doubt, Sighting, doubts, message
+from parley.policy import plan
+from parley.policy.approval import Rule, call_key
+from parley.policy.choice import chosen
+from parley.policy.doubts import Doubt, Sighting, doubts, message
 
 UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it with yn"
 

@@ -8,13 +8,13 @@ from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text
 from parley.engine.ports import Conduct, Ports, Resolve, Snapshot
 from parley.models.ask import Ask
+from parley.policy import plan
+from parley.policy.approval import LedgerView, unclaimed
+from parley.policy.choice import open_keys
+from parley.policy.guidance import guidance
+from parley.policy.limits import tools_allowed
+from parley.policy.plan import Situation, next_step
 from parley.tools.catalogue import Catalogue
-from parley.turn import plan
-from parley.turn.approval import LedgerView, unclaimed
-from parley.turn.choice import open_keys
-from parley.turn.guidance import guidance
-from parley.turn.limits import tools_allowed
-from parley.turn.plan import Situation, next_step
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse,
 from parley.engine.looks import Look, look
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.ports import Conduct, End, Ports, Resolve
-from parley.turn import plan
-from parley.turn.approval import unclaimed
-from parley.turn.plan import next_step
-from parley.turn.reasons import why_asked
+from parley.policy import plan
+from parley.policy.approval import unclaimed
+from parley.policy.plan import next_step
+from parley.policy.reasons import why_asked
 
 
 async def run_turn(ports: Ports, resolve: Resolve) -> End:

@@ -10,7 +10,7 @@ from parley.chat.rounds import Notice, NoticeKind
 from parley.engine.calls import cut_off
 from parley.engine.ports import Document, Ports, Snapshot
 from parley.errors import GoneError
-from parley.turn import status
+from parley.policy import status
 
 
 async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:

@@ -15,11 +15,11 @@ from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, T
 from parley.errors import GoneError
 from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.policy.approval import CallKey, Explained, LedgerView, Rule
+from parley.policy.choice import Scope, exchange_at
+from parley.policy.limits import Limits
+from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.approval import CallKey, Explained, LedgerView, Rule
-from parley.turn.choice import Scope, exchange_at
-from parley.turn.limits import Limits
-from parley.turn.rules import Rules
 
 NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
 REMOVED = "the answer was removed, so its turn has ended: :ParleyRespond asks again"

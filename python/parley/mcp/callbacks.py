@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.clock import Clock
 from parley.errors import ParleyError
+from parley.policy.rate import RateWindow
 from parley.providers.sampling import Said, Wanted
 from parley.text import visible
 from parley.tools.results import result_text
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
-from parley.turn.rate import RateWindow
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext

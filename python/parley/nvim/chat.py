@@ -28,12 +28,12 @@ from parley.nvim.tokens import Tokens
 from parley.nvim.trust import Trusting
 from parley.nvim.turn import Turn, Work
 from parley.nvim.view import Sight, details, found
+from parley.policy.approval import Rule, unclaimed
+from parley.policy.choice import open_calls, open_keys
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings import Agent
 from parley.tools.catalogue import Catalogue
-from parley.turn.approval import Rule, unclaimed
-from parley.turn.choice import open_calls, open_keys
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
 

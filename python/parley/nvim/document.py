@@ -15,7 +15,7 @@ from parley.errors import GoneError
 from parley.nvim.editor import Editor
 from parley.nvim.reread import reread
 from parley.nvim.stream import STARTS, Pump
-from parley.turn.choice import exchange_at
+from parley.policy.choice import exchange_at
 
 Seen: TypeAlias = tuple[int, Snapshot]
 """A text of a buffer with its changedtick."""

@@ -20,13 +20,13 @@ from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.export import html_page
 from parley.nvim.summary import shown
+from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.chat_file import opening
 from parley.storage.trust import programs
 from parley.text import legible
 from parley.tools.mcp_files import ServersFile
 from parley.tools.servers import ServerSettings
-from parley.turn.approval import Entry
 
 _HEAD = 8192
 _TOPIC = 80

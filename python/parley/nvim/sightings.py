@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from parley.chat.transcript import Proposal
 from parley.nvim.view import Sight
-from parley.turn.doubts import Sighting
+from parley.policy.doubts import Sighting
 
 
 class Sightings:

@@ -15,8 +15,8 @@ from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.document import BufferDocument
 from parley.nvim.view import Sight
-from parley.turn.doubts import Doubt
-from parley.turn.plan import waiting
+from parley.policy.doubts import Doubt
+from parley.policy.plan import waiting
 
 if TYPE_CHECKING:
     from parley.nvim.chat import Chat

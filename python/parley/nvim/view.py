@@ -15,13 +15,13 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
 from parley.nvim.summary import Chunks, decoded_arguments, shown, summary, written
+from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
+from parley.policy.choice import open_calls
+from parley.policy.doubts import Sighting, sighting
+from parley.policy.reasons import caution
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
-from parley.turn.approval import Approvals, Lapse, LedgerView, Standing, is_declined
-from parley.turn.choice import open_calls
-from parley.turn.doubts import Sighting, sighting
-from parley.turn.reasons import caution
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 REFUSE = "yn/yN to refuse"

@@ -15,9 +15,9 @@ from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.errors import ServerError
 from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Finished, TextDelta
+from parley.policy.rate import RateWindow
 from parley.providers.client import Wire
 from parley.settings import Agent, Provider
-from parley.turn.rate import RateWindow
 
 MOST_TOKENS = 4096
 

@@ -19,6 +19,7 @@ from parley.mcp.callbacks import Asker
 from parley.mcp.servers import Hub
 from parley.models.attempts import Attempts
 from parley.models.template import load_templates
+from parley.policy.rate import RateWindow
 from parley.providers.client import Wire, warm
 from parley.providers.sampling import Sampler
 from parley.runtime.audit import RecordedWorld
@@ -29,7 +30,6 @@ from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
 from parley.storage.trust import Project
 from parley.tools.servers import ServerSettings
-from parley.turn.rate import RateWindow
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer

@@ -17,8 +17,8 @@ from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
 from parley.models.ask import Ask
 from parley.models.events import Event, Finished, Usage
+from parley.policy.approval import LedgerView
 from parley.runtime.tasks import together
-from parley.turn.approval import LedgerView
 
 T = TypeVar("T")
 

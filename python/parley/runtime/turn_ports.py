@@ -14,6 +14,9 @@ from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
+from parley.policy import status
+from parley.policy.limits import invalid_arguments
+from parley.policy.rate import RateWindow
 from parley.providers.client import Wire
 from parley.runtime.audit import Notes, RecordedWorld, recorded
 from parley.runtime.text_tool_caller import Prompting
@@ -22,9 +25,6 @@ from parley.settings import Provider, Settings
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
-from parley.turn import status
-from parley.turn.limits import invalid_arguments
-from parley.turn.rate import RateWindow
 
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""

@@ -17,9 +17,9 @@ from parley.chat.rounds import last_notice, rounds
 from parley.chat.transcript import Answer, Exchange, Question
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
+from parley.policy.plan import waiting
 from parley.regular import beginning
 from parley.tools.results import size_text
-from parley.turn.plan import waiting
 
 MOST_BYTES = 100_000_000
 

@@ -21,9 +21,9 @@ from typing import Any
 from parley.chat.transcript import Choice
 from parley.errors import BusyError
 from parley.paths import state_folder
+from parley.policy.approval import CallKey, Entry, Explained, LedgerView, Rule
 from parley.storage.ledger_sql import AT_ONCE, CLOSE, ELSEWHERE, UNWRITE, USE_UP, Database
 from parley.storage.locks import locked
-from parley.turn.approval import CallKey, Entry, Explained, LedgerView, Rule
 
 MADE_HERE = "*"
 """What is confirmed of a chat that this machine made: anything that is typed into it here."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Broken, Choice, Exchange, Proposal, Transcript
-from parley.turn.approval import Approvals
-from parley.turn.plan import waiting
+from parley.policy.approval import Approvals
+from parley.policy.plan import waiting
 
 Scope: TypeAlias = Literal["letter", "case"]
 Reach: TypeAlias = Literal["one", "tool", "all"]

@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
+from parley.policy import limits as lim
+from parley.policy.approval import Approvals, Decision, LedgerView, decide, is_declined
+from parley.policy.limits import Limits
+from parley.policy.rules import Rules
+from parley.policy.safety import blocked_by
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
-from parley.turn import limits as lim
-from parley.turn.approval import Approvals, Decision, LedgerView, decide, is_declined
-from parley.turn.limits import Limits
-from parley.turn.rules import Rules
-from parley.turn.safety import blocked_by
 
 DECLINED = "The user declined this call."
 

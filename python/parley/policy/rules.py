@@ -11,9 +11,9 @@ from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
+from parley.policy.expressions import fits
 from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
-from parley.turn.expressions import fits
 
 _ESCAPED_TWICE = 2
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Proposal
+from parley.policy.approval import Approvals, written_key
 from parley.text import legible
-from parley.turn.approval import Approvals, written_key
 
 Kind: TypeAlias = Literal["started", "redefined", "unseen"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from parley.chat.transcript import YES, Problem, Proposal
-from parley.turn.approval import Approvals
-from parley.turn.choice import open_calls
-from parley.turn.doubts import sighting
+from parley.policy.approval import Approvals
+from parley.policy.choice import open_calls
+from parley.policy.doubts import sighting
 
 MAY_HAVE_RUN = "this call may have run already: its result is not in the file. Decide anew"
 ONCE_MORE = "this call may have run already: its result is not in the file. One more yes runs it once more"

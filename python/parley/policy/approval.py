@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
+from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
-from parley.turn.rules import Rules
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]

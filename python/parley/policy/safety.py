@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from parley.turn.expressions import is_in
+from parley.policy.expressions import is_in
 
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
