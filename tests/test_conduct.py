@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from chats import tool
 from examples import examples
 from parley.chat.reader import parse
-from parley.conduct import MOCK_SERVER, agent_of, conduct
 from parley.engine import Conduct
 from parley.models.ask import ThinkingSettings
 from parley.policy.rules import Pattern, Rules
-from parley.settings import Agent, Approval, CallLimits, Mcp, Safety, Settings
+from parley.settings.resolve import MOCK_SERVER, agent_of, conduct
+from parley.settings.values import Agent, Approval, CallLimits, Mcp, Safety, Settings
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
 

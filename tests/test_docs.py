@@ -24,8 +24,8 @@ from parley.chat.reader import parse
 from parley.chat.writer import render
 from parley.cli.arguments import parser
 from parley.cli.terminal import in_the_shell
-from parley.settings import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
-from parley.settings_reader import read_settings
+from parley.settings.read import read_settings
+from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
 from parley.tools.servers import ServerSettings
 
 ROOT = Path(__file__).parent.parent

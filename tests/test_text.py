@@ -17,7 +17,7 @@ from parley.models.decoder import stream_failed
 from parley.nvim.summary import arguments, shown
 from parley.policy.status import sentence
 from parley.providers.errors import bounded
-from parley.settings_reader import read_settings
+from parley.settings.read import read_settings
 from parley.text import is_hidden, legible, one_line, visible
 from parley.tools.forms import Field
 from parley.tools.mcp_files import read_servers

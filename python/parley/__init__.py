@@ -13,7 +13,7 @@ def __getattr__(name: str) -> Any:
 
         return Session
     if name == "Settings":
-        from parley.settings import Settings
+        from parley.settings.values import Settings
 
         return Settings
     raise AttributeError(name)

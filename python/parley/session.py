@@ -23,7 +23,7 @@ from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Settings
+from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 

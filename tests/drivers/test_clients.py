@@ -17,8 +17,8 @@ from parley.models.ask import Ask
 from parley.models.events import TextDelta
 from parley.providers.client import Wire
 from parley.providers.sdk_clients import address
-from parley.settings import PROVIDERS, Provider
-from parley.settings_reader import read_settings
+from parley.settings.read import read_settings
+from parley.settings.values import PROVIDERS, Provider
 from parley.tools.servers import ServerSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

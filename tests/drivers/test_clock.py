@@ -26,7 +26,7 @@ from parley.runtime.audit import RecordedWorld
 from parley.runtime.tasks import Listeners, together
 from parley.runtime.text_tool_caller import Prompting
 from parley.runtime.turn_ports import TurnPorts
-from parley.settings import Provider, Settings
+from parley.settings.values import Provider, Settings
 from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt

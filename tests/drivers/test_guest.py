@@ -20,7 +20,7 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Hub
 from parley.providers.sampling import conversation
 from parley.runtime.app import Home
-from parley.settings import Mcp, Settings
+from parley.settings.values import Mcp, Settings
 from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome

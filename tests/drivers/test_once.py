@@ -12,7 +12,7 @@ from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Finished, TextDelta, Usage
 from parley.providers.client import Wire
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 ASK = Ask(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
 PROVIDERS = {

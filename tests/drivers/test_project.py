@@ -16,7 +16,7 @@ from ledgers import open_ledger
 from parley.cli import main
 from parley.errors import ParleyError
 from parley.runtime.app import Home
-from parley.settings import Mcp, Settings
+from parley.settings.values import Mcp, Settings
 from parley.storage.trust import programs, trust
 from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerSettings

@@ -13,7 +13,7 @@ from parley.mcp.servers import Hub
 from parley.models.ask import Ask
 from parley.models.events import Event, TextDelta
 from parley.providers.client import Wire
-from parley.settings import Provider
+from parley.settings.values import Provider
 from parley.tools.servers import ServerSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

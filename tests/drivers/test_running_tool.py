@@ -24,7 +24,7 @@ from parley.runtime.audit import RecordedWorld
 from parley.runtime.tasks import Listeners
 from parley.runtime.text_tool_caller import Prompting
 from parley.runtime.turn_ports import TurnPorts
-from parley.settings import Provider, Settings, Status
+from parley.settings.values import Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome

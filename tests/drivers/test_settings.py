@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.config import config_path, load_settings, merged
 from parley.models.ask import ThinkingSettings
 from parley.models.template import builtin_templates, load_templates
 from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
-from parley.settings import AGENTS, Agent, CallLimits, Settings
-from parley.settings_reader import read_settings
+from parley.settings.load import config_path, load_settings, merged
+from parley.settings.read import read_settings
+from parley.settings.values import AGENTS, Agent, CallLimits, Settings
 from parley.tools.servers import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'

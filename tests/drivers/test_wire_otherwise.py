@@ -18,7 +18,7 @@ from parley.models.events import Aside, Event, RateLimits, TextDelta
 from parley.providers.client import Wire
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Agent, Provider, Settings
+from parley.settings.values import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

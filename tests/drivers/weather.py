@@ -15,7 +15,7 @@ from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.models.events import Event
 from parley.providers.client import Wire
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
 IDLE_S = 0.3

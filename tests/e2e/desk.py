@@ -17,7 +17,7 @@ from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Mcp, Settings, Status
+from parley.settings.values import Mcp, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings
 

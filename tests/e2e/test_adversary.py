@@ -18,7 +18,7 @@ from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.errors import BusyError
 from parley.models.events import Finished, TextDelta
-from parley.settings import Mcp
+from parley.settings.values import Mcp
 
 ASK = '💬: call note {"text":"one"}\n'
 

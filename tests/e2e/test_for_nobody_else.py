@@ -12,7 +12,7 @@ import pytest
 from nvim.harness import child
 from parley.nvim.log import log_to
 from parley.providers.api_keys import key_of, printed
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 TOKEN = "tok-" + "0123456789abcdef" * 16
 

@@ -19,7 +19,7 @@ from drivers.hubs import heard, tool_of, until
 from e2e.desk import Desk, Sitting, proposals, read
 from parley.mcp.callbacks import Left
 from parley.mcp.servers import Hub
-from parley.settings import Mcp, Settings, Status
+from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"

@@ -23,7 +23,7 @@ from parley.demo.signing import seal, sign
 from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Agent, Provider, Settings, Status
+from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 
 QUERY = '{"query": "google stock price"}'

@@ -14,12 +14,12 @@ from faulty_server import SAYS, FaultyServer, Response
 from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
-from parley.config import merged
 from parley.models.ask import ThinkingSettings
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Agent, Provider, Settings
-from parley.settings_reader import read_settings
+from parley.settings.load import merged
+from parley.settings.read import read_settings
+from parley.settings.values import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 
 CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab") + "💬: and now?\n"

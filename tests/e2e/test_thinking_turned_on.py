@@ -19,7 +19,7 @@ from parley.models.events import Aside
 from parley.policy.plan import waiting
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Agent, Provider, Settings, Status
+from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
 

@@ -39,7 +39,7 @@ from parley.policy.guidance import guidance
 from parley.policy.limits import Limits
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import Home
-from parley.settings import Settings
+from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue

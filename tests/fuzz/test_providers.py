@@ -22,7 +22,7 @@ from faulty_server import SAYS
 from parley.errors import ModelError
 from parley.models.ask import Ask
 from parley.providers.client import Wire
-from parley.settings import Provider
+from parley.settings.values import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
 from raw_server import RawServer
 

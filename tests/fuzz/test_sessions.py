@@ -19,9 +19,9 @@ from examples import examples
 from nvim.counting import Chat, environ, furnish, opened, until
 from nvim.harness import Child, child
 from parley import engine
-from parley.config import load_settings
 from parley.errors import BusyError
 from parley.runtime.app import Home
+from parley.settings.load import load_settings
 from parley.storage.ledger import LedgerFile, default_path
 
 SAYS = "may have run already"

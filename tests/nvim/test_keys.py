@@ -281,7 +281,7 @@ def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
 def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
     from dataclasses import asdict
 
-    from parley.settings import Keys
+    from parley.settings.values import Keys
 
     defaults = asdict(Keys())
     assert plain.lua("return require('parley.keys').defaults") == {

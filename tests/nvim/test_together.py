@@ -12,8 +12,8 @@ import pytest
 from e2e.desk import Sitting
 from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
-from parley.config import load_settings
 from parley.runtime.app import Home
+from parley.settings.load import load_settings
 
 PACE = "0.05"
 """Seconds between two pieces of a reply: a turn takes long enough for the others to come upon it."""

@@ -23,7 +23,7 @@ from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.reasons import cautions
 from parley.runtime.totals import totals, totals_table
-from parley.settings import Settings
+from parley.settings.values import Settings
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
-from parley.config import load_settings
 from parley.errors import ParleyError
-from parley.settings import Settings
+from parley.settings.load import load_settings
+from parley.settings.values import Settings
 from parley.storage.chat_file import MOST_BYTES, content, too_large
 
 if TYPE_CHECKING:

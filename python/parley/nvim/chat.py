@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parley import conduct, engine
+from parley import engine
 from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.errors import GoneError
@@ -32,7 +32,8 @@ from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
-from parley.settings import Agent
+from parley.settings import resolve as conduct
+from parley.settings.values import Agent
 from parley.tools.catalogue import Catalogue
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"

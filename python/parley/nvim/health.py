@@ -12,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from parley.config import config_path
 from parley.errors import ParleyError
 from parley.nvim.summary import count
 from parley.runtime.app import Home
-from parley.settings import Agent
+from parley.settings.load import config_path
+from parley.settings.values import Agent
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pynvim
 
 from parley.chat.transcript import CHOICES
-from parley.config import load_settings
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Questions
@@ -29,6 +28,7 @@ from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
 from parley.nvim.summary import shown
 from parley.nvim.trust import Trusting
+from parley.settings.load import load_settings
 
 if TYPE_CHECKING:
     from parley import engine

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from parley.programs import program, search_path, working_folder
 from parley.providers.errors import no_key
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 WAIT_S = 30.0
 """A command may have to ask for a passphrase."""

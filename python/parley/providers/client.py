@@ -40,7 +40,7 @@ from parley.providers.errors import (
     no_stream,
     rate_limits,
 )
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 IDLE_S = 60.0
 CONNECT_S = 10.0

@@ -11,7 +11,7 @@ from typing import Any
 from parley.errors import ModelError, ParleyError
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
-from parley.settings import Provider
+from parley.settings.values import Provider
 from parley.text import one_line
 
 SHOWN = 300

@@ -17,7 +17,7 @@ from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Finished, TextDelta
 from parley.policy.rate import RateWindow
 from parley.providers.client import Wire
-from parley.settings import Agent, Provider
+from parley.settings.values import Agent, Provider
 
 MOST_TOKENS = 4096
 

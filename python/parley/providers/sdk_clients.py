@@ -19,7 +19,7 @@ from typing import Any
 from parley.addresses import flaw
 from parley.errors import ModelError
 from parley.providers.errors import bounded
-from parley.settings import Provider
+from parley.settings.values import Provider
 
 _OFFICIAL = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 _VARIABLES = ("ANTHROPIC_", "OPENAI_")

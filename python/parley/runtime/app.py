@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parley import conduct, engine
+from parley import engine
 from parley.chat.transcript import Transcript
 from parley.clock import Clock
 from parley.mcp.callbacks import Asker
@@ -25,7 +25,8 @@ from parley.providers.sampling import Sampler
 from parley.runtime.audit import RecordedWorld
 from parley.runtime.text_tool_caller import Prompting
 from parley.runtime.turn_ports import TurnPorts
-from parley.settings import Agent, Provider, Settings
+from parley.settings import resolve as conduct
+from parley.settings.values import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
 from parley.storage.trust import Project

@@ -21,7 +21,7 @@ from parley.providers.client import Wire
 from parley.runtime.audit import Notes, RecordedWorld, recorded
 from parley.runtime.text_tool_caller import Prompting
 from parley.runtime.totals import FOR_STATUS
-from parley.settings import Provider, Settings
+from parley.settings.values import Provider, Settings
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments

@@ -13,8 +13,8 @@ from typing import Any
 
 from parley.models.template import load_templates
 from parley.regular import whole
-from parley.settings import Settings
-from parley.settings_reader import read_settings
+from parley.settings.read import read_settings
+from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from parley.addresses import flaw
 from parley.models.ask import ThinkingSettings
 from parley.policy.rules import Pattern
-from parley.settings import PROVIDERS, Agent, CallLimits, Key, Settings
+from parley.settings.values import PROVIDERS, Agent, CallLimits, Key, Settings
 from parley.text import one_line
 from parley.tools.catalogue import nearest
 from parley.tools.servers import RESERVED

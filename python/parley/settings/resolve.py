@@ -17,7 +17,7 @@ from parley.models.prompted import MAX_TOKENS, PromptAsk
 from parley.models.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings import DEMO, Agent, CallLimits, Provider, Settings, ToolMode
+from parley.settings.values import DEMO, Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
