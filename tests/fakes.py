@@ -9,8 +9,8 @@ from typing import TypeVar
 from ledgers import open_ledger
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
 from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
-from parley.models.ask import Ask
 from parley.models.events import Call, Event, Finished, TextDelta
+from parley.models.request import Ask
 from parley.policy.choice import Scope
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules

@@ -7,9 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from parley.models.json_tools import JsonExtractor
-from parley.models.spoken import Failed, Found, Item, Prose, Reader, Thought, ThoughtEnd, ToolLimitReached
-from parley.models.xml_tools import XmlParser
+from parley.models.text_tools.json import JsonExtractor
+from parley.models.text_tools.text_calls import (
+    Failed,
+    Found,
+    Item,
+    Prose,
+    Reader,
+    Thought,
+    ThoughtEnd,
+    ToolLimitReached,
+)
+from parley.models.text_tools.xml import XmlParser
 from parley.tools.catalogue import Catalogue, Tool
 
 STREAMS = Path(__file__).parent / "streams"

@@ -13,7 +13,7 @@ from chats import tool
 from examples import examples
 from parley.chat.reader import parse
 from parley.engine import Conduct
-from parley.models.ask import ThinkingSettings
+from parley.models.request import ThinkingSettings
 from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, conduct
 from parley.settings.values import Agent, Approval, CallLimits, Mcp, Safety, Settings

@@ -24,7 +24,7 @@ from parley.chat.transcript import (
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.ask import Ask
+from parley.models.request import Ask
 from parley.tools.catalogue import Catalogue, Tool
 from strategies import marked_files, transcripts
 

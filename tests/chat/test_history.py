@@ -7,7 +7,7 @@ import pytest
 from parley.chat.history import Asked, Reply, Turn, history
 from parley.chat.reader import parse
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.ask import Ask
+from parley.models.request import Ask
 
 
 def sent(text: str, at: int | None = None, full: int | None = None) -> list[Turn]:

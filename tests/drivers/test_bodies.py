@@ -17,8 +17,8 @@ from drivers.weather import FORMATS, KEY, QUESTION, World, check_told
 from faulty_server import SAYS, STREAM, FaultyServer, Response
 from parley.errors import ModelError
 from parley.mcp.servers import Hub
-from parley.models.ask import Ask
 from parley.models.events import TextDelta
+from parley.models.request import Ask
 from parley.providers.client import Wire, warm
 from parley.tools.servers import ServerSettings
 from raw_server import RawServer

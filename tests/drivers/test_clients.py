@@ -13,8 +13,8 @@ from drivers.weather import FORMATS, KEY, QUESTION, World
 from faulty_server import SAYS, Response
 from parley.errors import ModelError
 from parley.mcp.servers import Hub
-from parley.models.ask import Ask
 from parley.models.events import TextDelta
+from parley.models.request import Ask
 from parley.providers.client import Wire
 from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings

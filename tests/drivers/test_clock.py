@@ -18,8 +18,8 @@ from parley.clock import Clock
 from parley.mcp.session import Progress, Watch
 from parley.mcp.stderr import Tail
 from parley.mcp.supervisor import Owner
-from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta
+from parley.models.request import Ask
 from parley.policy.rate import RateWindow
 from parley.runtime.app import Home
 from parley.runtime.audit import RecordedWorld

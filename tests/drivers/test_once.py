@@ -9,8 +9,8 @@ import pytest
 from parley.chat.reader import parse
 from parley.demo import server
 from parley.errors import ModelError
-from parley.models.ask import Ask
 from parley.models.events import Finished, TextDelta, Usage
+from parley.models.request import Ask
 from parley.providers.client import Wire
 from parley.settings.values import Provider
 

@@ -17,11 +17,11 @@ from parley.chat.transcript import Transcript
 from parley.engine import Conduct, End
 from parley.errors import ModelError
 from parley.models import openai_chat
-from parley.models.ask import Ask
 from parley.models.attempts import PATIENCE, Attempts
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
-from parley.models.prompted import PromptAsk, reading, worded
-from parley.models.template import Template
+from parley.models.request import Ask
+from parley.models.text_tools.adapter import PromptAsk, reading, worded
+from parley.models.text_tools.template import Template
 from parley.runtime.text_tool_caller import Prompting
 from parley.session import Session
 

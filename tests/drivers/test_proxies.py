@@ -10,8 +10,8 @@ from faulty_server import SAYS, Response
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options, is_here
 from parley.mcp.servers import Hub
-from parley.models.ask import Ask
 from parley.models.events import Event, TextDelta
+from parley.models.request import Ask
 from parley.providers.client import Wire
 from parley.settings.values import Provider
 from parley.tools.servers import ServerSettings

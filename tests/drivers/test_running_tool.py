@@ -16,8 +16,8 @@ from parley.chat.transcript import Result
 from parley.clock import Clock
 from parley.errors import ModelError
 from parley.mcp.session import Progress
-from parley.models.ask import Ask
 from parley.models.events import Event, Finished, TextDelta, Usage
+from parley.models.request import Ask
 from parley.policy.rate import RateWindow
 from parley.policy.status import sentence_prompt
 from parley.runtime.audit import RecordedWorld

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.ask import ThinkingSettings
-from parley.models.template import builtin_templates, load_templates
+from parley.models.request import ThinkingSettings
+from parley.models.text_tools.template import builtin_templates, load_templates
 from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
 from parley.settings.load import config_path, load_settings, merged

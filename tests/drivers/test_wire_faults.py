@@ -19,9 +19,9 @@ from parley.chat.transcript import Note, Text
 from parley.engine import End
 from parley.engine.ports import closing
 from parley.errors import ModelError
-from parley.models.ask import Ask
 from parley.models.events import Call, Finished, TextDelta
-from parley.models.prompted import PromptAsk
+from parley.models.request import Ask
+from parley.models.text_tools.adapter import PromptAsk
 from parley.providers.client import Wire
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -13,8 +13,8 @@ from faulty_server import SAYS, STREAM, Response, event
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.engine import End, run_turn
-from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Aside, Event, RateLimits, TextDelta
+from parley.models.request import Ask, ThinkingSettings
 from parley.providers.client import Wire
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners

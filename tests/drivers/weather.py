@@ -12,8 +12,8 @@ from fakes import Turns
 from faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.errors import ModelError
-from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.models.request import Ask
 from parley.providers.client import Wire
 from parley.settings.values import Provider
 

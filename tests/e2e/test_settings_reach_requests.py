@@ -14,7 +14,7 @@ from faulty_server import SAYS, FaultyServer, Response
 from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
-from parley.models.ask import ThinkingSettings
+from parley.models.request import ThinkingSettings
 from parley.runtime.app import Home
 from parley.runtime.tasks import Listeners
 from parley.settings.load import merged

@@ -31,8 +31,8 @@ from parley.engine import (
 )
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
-from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
+from parley.models.request import Ask, ThinkingSettings
 from parley.policy.approval import written_key
 from parley.policy.doubts import Sighting
 from parley.policy.guidance import guidance

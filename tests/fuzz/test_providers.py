@@ -20,7 +20,7 @@ from drivers.weather import FORMATS, KEY, QUESTION, check_told
 from examples import examples
 from faulty_server import SAYS
 from parley.errors import ModelError
-from parley.models.ask import Ask
+from parley.models.request import Ask
 from parley.providers.client import Wire
 from parley.settings.values import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text

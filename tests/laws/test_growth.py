@@ -13,10 +13,10 @@ from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
-from parley.models.arriving import Arriving, ArrivingCalls, finished_calls
-from parley.models.json_tools import JsonExtractor
+from parley.models.accumulate import Arriving, ArrivingCalls, finished_calls
+from parley.models.text_tools.json import JsonExtractor
+from parley.models.text_tools.xml import XmlParser
 from parley.models.think_tags import ThinkTags
-from parley.models.xml_tools import XmlParser
 from parley.nvim.sightings import Sightings
 from parley.nvim.view import Sight, found
 from parley.policy.approval import Approvals

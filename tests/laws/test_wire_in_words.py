@@ -16,9 +16,9 @@ from parley.chat.history import DECLINED, NO_REASON, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
-from parley.models.outgoing import wire_name
-from parley.models.prompted import PromptAsk, worded
-from parley.models.tool_prompt import RESULTS
+from parley.models.encode import wire_name
+from parley.models.text_tools.adapter import PromptAsk, worded
+from parley.models.text_tools.prompt import RESULTS
 from spoken_corpus import read
 from wires import WIRES, Said, Wire, cases, own, with_answers
 

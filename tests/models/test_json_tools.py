@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.json_tools import JsonExtractor
-from parley.models.spoken import Failed, Found, Prose, wrong_with
-from parley.models.tool_prompt import written
+from parley.models.text_tools.json import JsonExtractor
+from parley.models.text_tools.prompt import written
+from parley.models.text_tools.text_calls import Failed, Found, Prose, wrong_with
 from spoken_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from parley.chat.history import history
 from parley.chat.reader import parse
 from parley.chat.transcript import Answer, Exchange, Proposal, Question, Result, Text, ToolCall, Transcript
 from parley.chat.writer import render
-from parley.models.outgoing import SHORT_ID, STRICT_ID, wire_ids
+from parley.models.encode import SHORT_ID, STRICT_ID, wire_ids
 
 IDS = ["a.b", "a:b", "a_b", "a-b", "x" * 100, "x" * 101, "x" * 63 + ".", "x" * 63 + ":"]
 

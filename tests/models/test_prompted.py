@@ -21,7 +21,6 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.models import anthropic, openai_chat
-from parley.models.ask import Ask
 from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Shown
 from parley.models.events import (
     Call,
@@ -33,9 +32,10 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
-from parley.models.prompted import MAX_TOKENS, PromptAsk, TryFailed, reading, worded
-from parley.models.template import builtin_templates, load_templates, template_for
-from parley.models.tool_prompt import corrections, tool_prompt
+from parley.models.request import Ask
+from parley.models.text_tools.adapter import MAX_TOKENS, PromptAsk, TryFailed, reading, worded
+from parley.models.text_tools.prompt import corrections, tool_prompt
+from parley.models.text_tools.template import builtin_templates, load_templates, template_for
 from spoken_corpus import TOOLS
 
 CHAT = Transcript(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from parley.chat.history import OMITTED, Asked, Reply
 from parley.chat.reader import parse
-from parley.models.ask import Ask
 from parley.models.refusals import Amended, amended, crowding, says_too_long
+from parley.models.request import Ask
 from parley.tools.catalogue import Catalogue, Tool
 
 TOO_LONG = [

@@ -13,8 +13,8 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.ask import Ask, ThinkingSettings
-from parley.models.outgoing import arguments_object, arguments_text, wire_name
+from parley.models.encode import arguments_object, arguments_text, wire_name
+from parley.models.request import Ask, ThinkingSettings
 from parley.tools.catalogue import Catalogue, Tool
 from wires import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, Wire
 

@@ -13,7 +13,8 @@ from parley.demo.rules import reply
 from parley.demo.wire import anthropic as demo_anthropic
 from parley.demo.wire import chat as demo_chat
 from parley.demo.wire import responses as demo_responses
-from parley.models import anthropic, openai_chat, openai_responses, whole
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models import unstreamed as whole
 from parley.models.decoder import Decoder
 from parley.models.events import Event, Finished, TextDelta, Usage
 from parley.models.sse import SSE, decode_payload

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.spoken import Failed, Found, Prose, ToolLimitReached
-from parley.models.tool_prompt import written
-from parley.models.xml_tools import XmlParser
+from parley.models.text_tools.prompt import written
+from parley.models.text_tools.text_calls import Failed, Found, Prose, ToolLimitReached
+from parley.models.text_tools.xml import XmlParser
 from spoken_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_after_the_limit_it_is_only_reached_again() -> None:
 
 
 def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "parley.models.xml_tools")
+    caplog.set_level(logging.DEBUG, "parley.models.text_tools.xml")
     with pytest.raises(ToolLimitReached):
         XmlParser(TOOLS).feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")
     assert [record.message for record in caplog.records] == [

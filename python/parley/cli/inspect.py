@@ -18,7 +18,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
-from parley.models.ask import Ask
+from parley.models.request import Ask
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.reasons import cautions

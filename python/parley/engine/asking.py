@@ -12,7 +12,6 @@ from parley.chat.transcript import Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
 from parley.engine.ports import End, Ports, Snapshot, closing
 from parley.errors import ModelError
-from parley.models.ask import Ask
 from parley.models.events import (
     Aside,
     Call,
@@ -26,6 +25,7 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.models.refusals import SHORTEN, TOO_LONG
+from parley.models.request import Ask
 from parley.policy import status
 from parley.policy.approval import call_key, departed, written_key
 

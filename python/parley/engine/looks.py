@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text
 from parley.engine.ports import Conduct, Ports, Resolve, Snapshot
-from parley.models.ask import Ask
+from parley.models.request import Ask
 from parley.policy import plan
 from parley.policy.approval import LedgerView, unclaimed
 from parley.policy.choice import open_keys

@@ -13,8 +13,8 @@ from parley.chat.reader import parse, split_lines
 from parley.chat.references import Brought, Reference
 from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
 from parley.errors import GoneError
-from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.models.request import Ask
 from parley.policy.approval import CallKey, Explained, LedgerView, Rule
 from parley.policy.choice import Scope, exchange_at
 from parley.policy.limits import Limits

@@ -13,12 +13,12 @@ from typing import Any
 from parley.chat.history import Asked, Reply, Turn
 from parley.chat.transcript import Text, Thinking
 from parley.models import cache, decoder
-from parley.models.arriving import Arriving
-from parley.models.ask import Ask, tool_fields
+from parley.models.accumulate import Arriving
 from parley.models.decoder import sound_signature
+from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, text
-from parley.models.outgoing import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
+from parley.models.request import Ask, tool_fields
 from parley.models.thinking import claude_thinking
 from parley.tools.convert import to_anthropic
 

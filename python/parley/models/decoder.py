@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.chat.grammar import fit
 from parley.errors import ModelError
-from parley.models.arriving import Arriving, Pieces, finished_calls
+from parley.models.accumulate import Arriving, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.text import one_line
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from parley.chat.history import Answered, Asked, Reply, Turn
 from parley.models import decoder
-from parley.models.arriving import ArrivingCalls
-from parley.models.ask import Ask, tool_fields
+from parley.models.accumulate import ArrivingCalls
+from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
-from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
+from parley.models.request import Ask, tool_fields
 from parley.models.think_tags import ThinkTags
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.convert import to_openai

@@ -12,12 +12,12 @@ from typing import Any
 from parley.chat.history import Answered, Asked, Reply, Turn
 from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
-from parley.models.arriving import Arriving
-from parley.models.ask import Ask, tool_fields
+from parley.models.accumulate import Arriving
+from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
-from parley.models.outgoing import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.reasoning import sealed, unsealed
+from parley.models.request import Ask, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.catalogue import Tool
 from parley.tools.convert import to_openai_responses

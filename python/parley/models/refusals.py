@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from parley.models.ask import Api, Ask
+from parley.models.request import Api, Ask
 
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"

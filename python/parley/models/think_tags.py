@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from parley.models.held import Waiting
+from parley.models.pending_text import Waiting
 
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 

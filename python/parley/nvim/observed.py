@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 
 from parley import engine
 from parley.chat.transcript import Result
-from parley.models.ask import Ask
 from parley.models.events import Event
+from parley.models.request import Ask
 from parley.nvim.tokens import Tokens
 from parley.tools.catalogue import Catalogue, Tool
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from parley.errors import ModelError
 from parley.models import anthropic
-from parley.models.ask import Api, Ask
 from parley.models.events import Aside, Event, Finished
 from parley.models.refusals import Amended, amended
+from parley.models.request import Api, Ask
 from parley.models.thinking import unsupported_thinking
 
 

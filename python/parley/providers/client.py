@@ -19,13 +19,14 @@ from parley.clock import Clock
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
-from parley.models import anthropic, openai_chat, openai_responses, whole
-from parley.models.ask import Ask
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models import unstreamed as whole
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, RateLimits, joined
-from parley.models.prompted import reading, worded
 from parley.models.redact import Redacting
+from parley.models.request import Ask
 from parley.models.sse import SSE, check_size, decode_payload
+from parley.models.text_tools.adapter import reading, worded
 from parley.models.thinking import prefers_responses
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of

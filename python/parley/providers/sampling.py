@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from parley.chat.grammar import fit
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.errors import ServerError
-from parley.models.ask import Ask, ThinkingSettings
 from parley.models.events import Finished, TextDelta
+from parley.models.request import Ask, ThinkingSettings
 from parley.policy.rate import RateWindow
 from parley.providers.client import Wire
 from parley.settings.values import Agent, Provider

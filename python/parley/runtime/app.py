@@ -18,7 +18,7 @@ from parley.clock import Clock
 from parley.mcp.callbacks import Asker
 from parley.mcp.servers import Hub
 from parley.models.attempts import Attempts
-from parley.models.template import load_templates
+from parley.models.text_tools.template import load_templates
 from parley.policy.rate import RateWindow
 from parley.providers.client import Wire, warm
 from parley.providers.sampling import Sampler

@@ -15,8 +15,8 @@ from parley.clock import Clock
 from parley.engine import Audience, CallBegan, CallEnded, Happening
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
-from parley.models.ask import Ask
 from parley.models.events import Event, Finished, Usage
+from parley.models.request import Ask
 from parley.policy.approval import LedgerView
 from parley.runtime.tasks import together
 

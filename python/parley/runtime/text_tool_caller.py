@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.errors import ModelError
-from parley.models.ask import Ask
 from parley.models.attempts import Attempts, Shown
 from parley.models.events import Aside, Call, Event, TextDelta
-from parley.models.prompted import PromptAsk, TryFailed
+from parley.models.request import Ask
+from parley.models.text_tools.adapter import PromptAsk, TryFailed
 from parley.paths import private_file
 
 Send: TypeAlias = Callable[[Ask], AsyncIterator[Event]]

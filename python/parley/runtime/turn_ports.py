@@ -11,9 +11,9 @@ from parley.clock import Clock
 from parley.engine.ports import closing
 from parley.errors import ParleyError
 from parley.mcp.servers import Hub
-from parley.models.ask import Ask
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
+from parley.models.request import Ask
 from parley.policy import status
 from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow

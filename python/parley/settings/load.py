@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parley.models.template import load_templates
+from parley.models.text_tools.template import load_templates
 from parley.regular import whole
 from parley.settings.read import read_settings
 from parley.settings.values import Settings

@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.addresses import flaw
-from parley.models.ask import ThinkingSettings
+from parley.models.request import ThinkingSettings
 from parley.policy.rules import Pattern
 from parley.settings.values import PROVIDERS, Agent, CallLimits, Key, Settings
 from parley.text import one_line

@@ -12,9 +12,9 @@ from typing import Any
 from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.transcript import Transcript
 from parley.engine import Conduct
-from parley.models.ask import Ask, ThinkingSettings
-from parley.models.prompted import MAX_TOKENS, PromptAsk
-from parley.models.template import Templates, builtin_templates, template_for
+from parley.models.request import Ask, ThinkingSettings
+from parley.models.text_tools.adapter import MAX_TOKENS, PromptAsk
+from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.settings.values import DEMO, Agent, CallLimits, Provider, Settings, ToolMode

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NewType, Self, TypeAlias
 
-from parley.models.ask import ThinkingSettings
+from parley.models.request import ThinkingSettings
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
 from parley.tools.servers import ServerSettings

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from parley.chat.history import Asked, Reply, Turn, history
 from parley.chat.transcript import Thinking, Transcript
-from parley.models.outgoing import wire_name
-from parley.models.reach import ASSUMED_OUTPUT, context_window, estimated_tokens
+from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
+from parley.models.encode import wire_name
 from parley.tools.catalogue import Catalogue, Tool
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from parley.models.held import Waiting, portions
-from parley.models.json_calls import INVALID, NAMES, calls_in, is_attempt
-from parley.models.json_scan import QUOTES, JsonScan
-from parley.models.spoken import Failed, Item, Prose, joined
+from parley.models.pending_text import Waiting, portions
+from parley.models.text_tools.json_calls import INVALID, NAMES, calls_in, is_attempt
+from parley.models.text_tools.json_scan import QUOTES, JsonScan
+from parley.models.text_tools.text_calls import Failed, Item, Prose, joined
 
 _TRIGGER = re.compile(r"[{\[`<]")
 

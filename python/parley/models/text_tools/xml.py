@@ -10,8 +10,8 @@ import logging
 import re
 from collections.abc import Callable
 
-from parley.models.held import Waiting, portions
-from parley.models.spoken import (
+from parley.models.pending_text import Waiting, portions
+from parley.models.text_tools.text_calls import (
     Failed,
     Found,
     Item,
@@ -21,8 +21,8 @@ from parley.models.spoken import (
     ToolLimitReached,
     joined,
 )
+from parley.models.text_tools.xml_values import arguments_json, unwrapped
 from parley.models.think_tags import ThinkTags
-from parley.models.xml_values import arguments_json, unwrapped
 from parley.tools.catalogue import Catalogue
 
 log = logging.getLogger(__name__)

@@ -14,11 +14,13 @@ from parley.chat.history import Answered, Asked, Reply, Turn
 from parley.chat.transcript import Text
 from parley.errors import ParleyError
 from parley.models import decoder
-from parley.models.arriving import Arriving
-from parley.models.ask import Ask
+from parley.models.accumulate import Arriving
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.json_tools import JsonExtractor
-from parley.models.spoken import (
+from parley.models.request import Ask
+from parley.models.text_tools.json import JsonExtractor
+from parley.models.text_tools.prompt import TOOLS_OFF, Syntax, corrections, results, tool_prompt, written
+from parley.models.text_tools.template import Template, builtin_templates
+from parley.models.text_tools.text_calls import (
     Failed,
     Found,
     Item,
@@ -29,9 +31,7 @@ from parley.models.spoken import (
     ToolLimitReached,
     wrong_with,
 )
-from parley.models.template import Template, builtin_templates
-from parley.models.tool_prompt import TOOLS_OFF, Syntax, corrections, results, tool_prompt, written
-from parley.models.xml_tools import XmlParser
+from parley.models.text_tools.xml import XmlParser
 from parley.tools.catalogue import Catalogue
 
 Mode: TypeAlias = Literal["auto", "json", "xml"]

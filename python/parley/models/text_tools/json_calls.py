@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from parley.models.spoken import Failed, Found
+from parley.models.text_tools.text_calls import Failed, Found
 
 INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from parley.chat.grammar import fit
-from parley.models.outgoing import RAW, arguments_object, wire_name
+from parley.models.encode import RAW, arguments_object, wire_name
 
 _NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)

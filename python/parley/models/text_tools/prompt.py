@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.history import Answered
-from parley.models.outgoing import arguments_text, told, wire_name
-from parley.models.template import Template
-from parley.models.xml_values import written as written_xml
+from parley.models.encode import arguments_text, told, wire_name
+from parley.models.text_tools.template import Template
+from parley.models.text_tools.xml_values import written as written_xml
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.convert import object_schema
 

@@ -16,7 +16,7 @@ from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError
 from parley.models.events import Call
 from parley.models.fields import mapping, number, text
-from parley.models.json_scan import JsonScan
+from parley.models.text_tools.json_scan import JsonScan
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
