@@ -1,9 +1,9 @@
 """The engine: the loop, and the ports it reaches the world through."""
 
 from parley.engine.choices import ChoiceMade, choose, regenerate
-from parley.engine.looks import Look, look
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
+from parley.engine.observe import Look, look
 from parley.engine.ports import (
     NOTHING_ASKED,
     REMOVED,

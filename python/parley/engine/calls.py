@@ -10,7 +10,7 @@ from typing import TypeVar
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
-from parley.engine.looks import Look
+from parley.engine.observe import Look
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
 from parley.policy import plan, status
 from parley.policy.approval import Decision, Explained, all_proposals, call_key

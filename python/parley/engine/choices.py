@@ -10,7 +10,7 @@ from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
-from parley.engine.looks import Look, look
+from parley.engine.observe import Look, look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key

@@ -8,11 +8,11 @@ from __future__ import annotations
 from parley.chat import edits
 from parley.chat.references import expansion, references
 from parley.chat.transcript import Proposal, Question
-from parley.engine.asking import ask_model
 from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
-from parley.engine.looks import Look, look
 from parley.engine.notices import end_unfinished, open_question
+from parley.engine.observe import Look, look
 from parley.engine.ports import Conduct, End, Ports, Resolve
+from parley.engine.reply import ask_model
 from parley.policy import plan
 from parley.policy.approval import unclaimed
 from parley.policy.plan import next_step
