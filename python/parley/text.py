@@ -172,3 +172,12 @@ def mixed_scripts(name: str) -> str:
             script = strangers[0]
             return f"{letters[script]} is {script.lower()}"
     return ""
+
+
+def size_text(size: int) -> str:
+    """A number of bytes as people read it: `512 B`, `12 kB`, `3.4 MB`."""
+    if size < 1000:
+        return f"{size} B"
+    if size < 1_000_000:
+        return f"{round(size / 1000)} kB"
+    return f"{size / 1_000_000:.1f} MB"

@@ -11,7 +11,8 @@ import pytest
 
 from nvim.harness import child
 from parley.nvim.log import log_to
-from parley.providers.api_keys import key_of, printed
+from parley.providers.api_keys import key_of
+from parley.secrets import command_secret
 from parley.settings.values import Provider
 
 TOKEN = "tok-" + "0123456789abcdef" * 16
@@ -76,7 +77,7 @@ async def test_the_log_holds_no_key_that_a_command_printed_or_a_variable_of_any_
     log_to(log, os.environ)
     try:
         for key in TOKEN, renewed:
-            await printed(("printf", "%s\\n", key), os.environ)
+            await command_secret(("printf", "%s\\n", key), os.environ)
         await key_of(Provider("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"})
         logging.getLogger("parley").error("%s, %s... and what-mine-holds", TOKEN, renewed[:40])
     finally:

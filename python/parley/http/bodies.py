@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import httpx2
 
-from parley.tools.results import size_text
+from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
 """What a client is to ask for: the one encoding that is unpacked here."""

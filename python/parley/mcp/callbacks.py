@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from parley.clock import Clock
 from parley.errors import ParleyError
 from parley.policy.rate import RateWindow
-from parley.providers.sampling import Said, Wanted
 from parley.text import visible
 from parley.tools.results import result_text
+from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
 
@@ -39,7 +39,7 @@ Left: TypeAlias = Literal["decline", "cancel"]
 """How a form is left that is not filled in: the user says no, or goes away from it."""
 
 
-Sample: TypeAlias = Callable[[Wanted], Awaitable[Said]]
+Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
 """The model, as somebody who replies; raises ParleyError."""
 
 
@@ -148,19 +148,19 @@ def _sampled(sample: Sample, clock: Clock) -> Callable[..., Any]:
         from mcp_types import INTERNAL_ERROR, CreateMessageResult, ErrorData, TextContent
 
         try:
-            wanted = Wanted(
+            request = SamplingRequest(
                 [(message.role, _text(message.content)) for message in params.messages],
                 params.system_prompt or "",
                 params.max_tokens,
                 params.temperature,
             )
             with clock.standing_still():
-                said = await sample(wanted)
+                sampled = await sample(request)
         except ParleyError as error:
             return ErrorData(code=INTERNAL_ERROR, message=str(error))
-        content = TextContent(type="text", text=said.text)
-        reason = "maxTokens" if said.cut else "endTurn"
-        return CreateMessageResult(role="assistant", content=content, model=said.model, stop_reason=reason)
+        content = TextContent(type="text", text=sampled.text)
+        reason = "maxTokens" if sampled.cut else "endTurn"
+        return CreateMessageResult(role="assistant", content=content, model=sampled.model, stop_reason=reason)
 
     return reply
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
 from parley.mcp.session import LostError, Progress, Watch
+from parley.text import size_text
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
-from parley.tools.results import Outcome, result_text, size_text
+from parley.tools.results import Outcome, result_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:

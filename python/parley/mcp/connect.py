@@ -21,8 +21,8 @@ from parley.mcp.session import Watch
 from parley.mcp.stderr import Tail
 from parley.mcp.transport import watched
 from parley.programs import program, search_path, working_folder
-from parley.providers.api_keys import SilentError, printed
-from parley.tools.results import size_text
+from parley.secrets import SecretError, command_secret
+from parley.text import size_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> dict[s
     if not settings.token_command:
         return {}
     try:
-        return {"Authorization": f"Bearer {await printed(settings.token_command, environ)}"}
-    except SilentError as error:
+        return {"Authorization": f"Bearer {await command_secret(settings.token_command, environ)}"}
+    except SecretError as error:
         raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
 
 

@@ -10,7 +10,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from parley.paths import private_file
-from parley.providers.api_keys import HANDED_OUT
+from parley.secrets import HANDED_OUT
 
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8

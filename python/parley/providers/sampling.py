@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from parley.chat.grammar import fit
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
@@ -18,27 +17,7 @@ from parley.models.request import Ask, ThinkingSettings
 from parley.policy.rate import RateWindow
 from parley.providers.client import Wire
 from parley.settings.values import Agent, Provider
-
-MOST_TOKENS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a server asks: (role, text) in turn, from user to user."""
-
-    messages: Sequence[tuple[str, str]]
-    system: str = ""
-    max_tokens: int = MOST_TOKENS
-    temperature: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What the model says."""
-
-    text: str
-    model: str
-    cut: bool = field(default=False)
+from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
 
 class Sampler:
@@ -49,18 +28,18 @@ class Sampler:
         self._rate = rate
         self._agent = agent
 
-    async def sample(self, wanted: Wanted) -> Said:
+    async def sample(self, request: SamplingRequest) -> SamplingReply:
         """The reply. Raises ServerError for what cannot be asked, ModelError as the provider fails."""
         agent, provider = self._agent()
-        transcript = conversation(wanted.messages)
+        transcript = conversation(request.messages)
         ask = Ask(
             transcript=transcript,
             at=len(transcript.exchanges) - 1,
             provider=provider.name,
             model=agent.model,
-            system=fit(wanted.system),
-            max_tokens=max(1, min(wanted.max_tokens, MOST_TOKENS)),
-            temperature=wanted.temperature,
+            system=fit(request.system),
+            max_tokens=max(1, min(request.max_tokens, MOST_TOKENS)),
+            temperature=request.temperature,
             thinking=ThinkingSettings(enabled=False),
             tools_on=False,
             official=provider.official,
@@ -69,13 +48,13 @@ class Sampler:
         while (seconds := self._rate.wait(now())) > 0:  # noqa: ASYNC110 - it is known when there is room
             await asyncio.sleep(seconds)
         self._rate.take(now())
-        said, cut = list[str](), False
+        pieces, cut = list[str](), False
         async for event in self._wire.stream(provider, ask, lambda _: None):
             if isinstance(event, TextDelta):
-                said.append(event.text)
+                pieces.append(event.text)
             elif isinstance(event, Finished):
                 cut = event.reason == "length"
-        return Said("".join(said), agent.model, cut)
+        return SamplingReply("".join(pieces), agent.model, cut)
 
 
 def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:

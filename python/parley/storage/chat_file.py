@@ -19,7 +19,7 @@ from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
 from parley.policy.plan import waiting
 from parley.regular import beginning
-from parley.tools.results import size_text
+from parley.text import size_text
 
 MOST_BYTES = 100_000_000
 

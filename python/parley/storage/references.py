@@ -20,8 +20,7 @@ from parley.chat.grammar import fit
 from parley.chat.references import Brought, Reference, Resource
 from parley.errors import ParleyError, ServerError
 from parley.storage.patterns import Looks, files, is_hidden, is_pattern
-from parley.text import one_line, visible
-from parley.tools.results import size_text
+from parley.text import one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"

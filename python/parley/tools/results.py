@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from parley.text import visible
+from parley.text import size_text, visible
 
 MAX_BYTES = 102_400
 NO_OUTPUT = "(no output)"
@@ -45,15 +45,6 @@ def cut(text: str, max_bytes: int) -> str:
         return text
     kept = encoded[: max(max_bytes, 0)].decode(errors="ignore")
     return f"{kept}… [truncated: {len(encoded) - len(kept.encode())} bytes omitted]"
-
-
-def size_text(size: int) -> str:
-    """A number of bytes as people read it: `512 B`, `12 kB`, `3.4 MB`."""
-    if size < 1000:
-        return f"{size} B"
-    if size < 1_000_000:
-        return f"{round(size / 1000)} kB"
-    return f"{size / 1_000_000:.1f} MB"
 
 
 def _block_text(block: Mapping[str, Any]) -> str:

@@ -1,0 +1,27 @@
+"""A request of a server to the model, and the reply to it, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MOST_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRequest:
+    """What a server asks the model: (role, text) in turn, from user to user."""
+
+    messages: Sequence[tuple[str, str]]
+    system: str = ""
+    max_tokens: int = MOST_TOKENS
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingReply:
+    """The model's reply; `cut` if it reached its number of tokens."""
+
+    text: str
+    model: str
+    cut: bool
