@@ -1,4 +1,4 @@
-"""What the loop needs of the world: a port each, which drivers implement for Neovim, files and tests."""
+"""What the loop needs of the world: a port each, implemented for Neovim, files and tests."""
 
 from __future__ import annotations
 

@@ -7,21 +7,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from parley import engine
 from parley.chat.transcript import Proposal
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
-from parley.nvim.document import BufferDocument
+from parley.nvim.document import BufferDocument, Seen
+from parley.nvim.editor import Editor
 from parley.nvim.view import Sight
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
 
-if TYPE_CHECKING:
-    from parley.nvim.chat import Chat
-
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
+
+
+class Chat(Protocol):
+    """What a turn needs of its chat."""
+
+    editor: Editor
+    buf: int
+    seen: Seen
+
+    def ports(self, document: BufferDocument, audience: engine.Audience) -> engine.Ports:
+        """The world of a turn of this chat."""
+
+    def status(self, text: str, handle: int) -> None:
+        """Show what is being done; "" when nothing is."""
+
+    def used(self, what: Usage | RateLimits) -> None:
+        """Take note of the tokens of the request that runs."""
+
+    async def draw(self) -> Sight:
+        """Draw what is found in the text that was last looked at."""
+
+    def number(self, sight: Sight, call: Proposal) -> int:
+        """The number under which a call is drawn."""
 
 
 class Turn:

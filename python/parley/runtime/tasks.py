@@ -1,4 +1,4 @@
-"""Tasks as asyncio has them, and who is told what happens, for drivers without a screen of their own."""
+"""Tasks as asyncio has them, and who is told what happens where there is no screen of its own."""
 
 from __future__ import annotations
 
