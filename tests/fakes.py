@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from ledgers import open_ledger
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
-from parley.engine import ChoiceMade, Conduct, End, Happening, Ports, Resolve, choose, run_turn
+from parley.engine import ChatSettings, ChoiceMade, End, Ports, Resolve, TurnEvent, choose, run_turn
 from parley.models.events import Call, Event, Finished, TextDelta
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.choice import Scope
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
@@ -32,11 +32,11 @@ class ScriptedModel:
 
     def __init__(self, *replies: Sequence[Said]) -> None:
         self.replies = [list(reply) for reply in replies]
-        self.asks = list[Ask]()
+        self.asks = list[Request]()
         self.closed = 0
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        self.asks.append(ask)
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        self.asks.append(request)
         assert self.replies, "asked once more than the script has replies"
         try:
             for said in self.replies.pop(0):
@@ -74,7 +74,7 @@ class LoggedTools:
     async def catalogue(self) -> Catalogue:
         return self.offered
 
-    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         self.log.append((tool.name, arguments))
         result = self.results.get(tool.name, Result("ok", "fine"))
         return result(arguments) if callable(result) else result
@@ -86,7 +86,7 @@ class FakeWorld:
 
     time: float = 0.0
     statuses: list[str] = field(default_factory=list)
-    happenings: list[Happening] = field(default_factory=list)
+    happenings: list[TurnEvent] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
 
     def now(self) -> float:
@@ -104,7 +104,7 @@ class FakeWorld:
     def status(self, text: str) -> None:
         self.statuses.append(text)
 
-    def happened(self, what: Happening) -> None:
+    def on_event(self, what: TurnEvent) -> None:
         self.happenings.append(what)
 
 
@@ -132,10 +132,10 @@ class Turns:
         self.ledger = ledger or open_ledger().chat("chat.md")
         self.ports = Ports(self.document, model, tools, self.ledger, self.world)
 
-        def resolve(transcript: Transcript) -> Conduct:
-            return Conduct(
+        def resolve(transcript: Transcript) -> ChatSettings:
+            return ChatSettings(
                 agent="Demo",
-                ask=Ask(transcript, 0, provider, model_name, system="Be brief."),
+                request=Request(transcript, 0, provider, model_name, system="Be brief."),
                 limits=limits or Limits(),
                 rules=rules or Rules(),
                 tools=lambda catalogue: catalogue,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chats import tool
 from examples import examples
 from parley.chat.reader import parse
-from parley.engine import Conduct
+from parley.engine import ChatSettings
 from parley.models.request import ThinkingSettings
 from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, conduct
@@ -24,12 +24,12 @@ AGENT = Agent("Demo", "demo", "demo", max_tokens=1000, temperature=0.3)
 TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)])
 
 
-def look(front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT) -> Conduct:
+def look(front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT) -> ChatSettings:
     text = f"---\n{front_matter}\n---\n💬: q\n" if front_matter else "💬: q\n"
     return conduct(parse(text), using or Settings(), agent)
 
 
-def offered(made: Conduct) -> list[str]:
+def offered(made: ChatSettings) -> list[str]:
     return [f"{t.server}/{t.name}" for _, t in made.tools(TOOLS).tools] if made.tools else []
 
 
@@ -92,46 +92,51 @@ def test_limits_can_only_become_lower(set_: CallLimits, asked: str, left: tuple[
 
 def test_the_bound_on_tokens_holds_for_agent_and_file() -> None:
     bound = Settings(safety=Safety(max_tokens_per_request=500))
-    assert look().ask.max_tokens == 1000
-    assert look("max_tokens: 2000").ask.max_tokens == 2000
-    assert look("max_tokens: 2000", bound).ask.max_tokens == 500
-    assert look("max_tokens: 100", bound).ask.max_tokens == 100
-    assert look("", bound, replace(AGENT, max_tokens=None)).ask.max_tokens == 500
-    assert look("max_tokens: 0", bound).ask.max_tokens == 500
+    assert look().request.max_tokens == 1000
+    assert look("max_tokens: 2000").request.max_tokens == 2000
+    assert look("max_tokens: 2000", bound).request.max_tokens == 500
+    assert look("max_tokens: 100", bound).request.max_tokens == 100
+    assert look("", bound, replace(AGENT, max_tokens=None)).request.max_tokens == 500
+    assert look("max_tokens: 0", bound).request.max_tokens == 500
 
 
 def test_the_system_prompt_is_replaced_or_added_to() -> None:
     base = Settings(system_prompt="Base.")
-    assert look("", base).ask.system == "Base."
-    assert look("system_prompt: Mine.", base).ask.system == "Mine."
-    assert look("system_prompt+: More.", base).ask.system == "Base.\n\nMore."
-    assert look("system_prompt: Mine.\nsystem_prompt+: More.", base).ask.system == "Mine.\n\nMore."
-    assert look("system_prompt: ''", base).ask.system == ""
+    assert look("", base).request.system == "Base."
+    assert look("system_prompt: Mine.", base).request.system == "Mine."
+    assert look("system_prompt+: More.", base).request.system == "Base.\n\nMore."
+    assert look("system_prompt: Mine.\nsystem_prompt+: More.", base).request.system == "Mine.\n\nMore."
+    assert look("system_prompt: ''", base).request.system == ""
     own = replace(AGENT, system_prompt="Agent's.")
-    assert look("", base, own).ask.system == "Agent's."
-    assert look("", base, replace(AGENT, system_prompt="")).ask.system == ""
+    assert look("", base, own).request.system == "Agent's."
+    assert look("", base, replace(AGENT, system_prompt="")).request.system == ""
 
 
 def test_thinking_may_be_switched() -> None:
     thinking = Settings(thinking=ThinkingSettings(budget_tokens=5000))
-    assert look("thinking: false", thinking).ask.thinking == ThinkingSettings(False, 5000)
-    assert look("thinking: {enabled: false}", thinking).ask.thinking == ThinkingSettings(False, 5000)
-    assert look("thinking: {enabled: nonsense}", thinking).ask.thinking == ThinkingSettings(True, 5000)
+    assert look("thinking: false", thinking).request.thinking == ThinkingSettings(False, 5000)
+    assert look("thinking: {enabled: false}", thinking).request.thinking == ThinkingSettings(False, 5000)
+    assert look("thinking: {enabled: nonsense}", thinking).request.thinking == ThinkingSettings(True, 5000)
 
 
 def test_all_of_thinking_may_be_set_by_a_file() -> None:
     base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
     every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
-    assert look(f"thinking: {every}", base).ask.thinking == ThinkingSettings(True, 2000, "low", False)
-    assert look("thinking: {effort: max}", base).ask.thinking == ThinkingSettings(True, 5000, "max")
-    assert look("thinking: {show: false}", base).ask.thinking == ThinkingSettings(True, 5000, None, False)
-    assert look("thinking: {}", base).ask.thinking == ThinkingSettings(True, 5000)
+    assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(True, 2000, "low", False)
+    assert look("thinking: {effort: max}", base).request.thinking == ThinkingSettings(True, 5000, "max")
+    assert look("thinking: {show: false}", base).request.thinking == ThinkingSettings(True, 5000, None, False)
+    assert look("thinking: {}", base).request.thinking == ThinkingSettings(True, 5000)
 
 
 def test_the_rest_of_a_request() -> None:
-    ask = look("temperature: 1\nmax_full_exchanges: 3").ask
-    assert (ask.temperature, ask.max_full_exchanges, ask.provider, ask.model) == (1, 3, "demo", "demo")
-    assert (look().ask.temperature, look().ask.max_full_exchanges) == (0.3, 42)
+    request = look("temperature: 1\nmax_full_exchanges: 3").request
+    assert (request.temperature, request.max_full_exchanges, request.provider, request.model) == (
+        1,
+        3,
+        "demo",
+        "demo",
+    )
+    assert (look().request.temperature, look().request.max_full_exchanges) == (0.3, 42)
 
 
 def whom(front_matter: str, chosen: str | None = None, using: Settings | None = None) -> tuple[str, str, str]:
@@ -180,10 +185,10 @@ def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> No
     assert made.limits == plain.limits
     assert made.rules == Rules(deny=(Pattern("*/*"),))
     assert set(offered(made)) <= set(offered(plain))
-    assert (made.ask.max_tokens or 0) <= 50
-    assert (made.scope, made.parallel, made.timeout_s, made.ask.official) == (
+    assert (made.request.max_tokens or 0) <= 50
+    assert (made.scope, made.parallel, made.timeout_s, made.request.official) == (
         plain.scope,
         plain.parallel,
         plain.timeout_s,
-        plain.ask.official,
+        plain.request.official,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from parley import Session
 from parley.chat.reader import parse
-from parley.engine import Conduct
+from parley.engine import ChatSettings
 from parley.errors import ParleyError
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
@@ -50,7 +50,7 @@ async def test_any_text_can_be_asked() -> None:
 async def test_a_bug_is_no_silence() -> None:
     async with Session(environ=ENVIRON) as session:
 
-        def broken(_: object) -> Conduct:
+        def broken(_: object) -> ChatSettings:
             raise ZeroDivisionError
 
         session.home.resolve = lambda _: broken

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from parley.chat.history import Reply, history
+from parley.chat.history import ModelTurn, history
 from parley.chat.reader import parse
 from parley.chat.transcript import (
     Answer,
@@ -24,7 +24,7 @@ from parley.chat.transcript import (
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 from strategies import marked_files, transcripts
 
@@ -35,7 +35,7 @@ Said = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Wire:
+class ProviderClient:
     """A format with a model that is asked in it."""
 
     name: str
@@ -49,14 +49,14 @@ class Wire:
     def __str__(self) -> str:
         return self.name
 
-    def ask(self, transcript: Transcript, at: int, **further: Any) -> Ask:
+    def ask(self, transcript: Transcript, at: int, **further: Any) -> Request:
         """A request for an exchange of the transcript."""
-        ask = Ask(transcript, at, self.provider, self.model, "Be brief.", catalogue=TOOLS)
-        return replace(ask, official=self.official, **further)
+        request = Request(transcript, at, self.provider, self.model, "Be brief.", catalogue=TOOLS)
+        return replace(request, official=self.official, **further)
 
-    def body(self, ask: Ask) -> Body:
+    def body(self, request: Request) -> Body:
         """The request's body as the server gets it."""
-        body: Body = json.loads(json.dumps(self.adapter.request(ask), ensure_ascii=False).encode())
+        body: Body = json.loads(json.dumps(self.adapter.request_body(request), ensure_ascii=False).encode())
         return body
 
 
@@ -116,8 +116,10 @@ def _responses_said(body: Body) -> Iterator[Said]:
                 yield role, content
 
 
-_chat = partial(Wire, adapter=openai_chat, said=_chat_said)
-CLAUDE = Wire("anthropic", anthropic, "anthropic", "claude-sonnet-5-5", check_anthropic, _anthropic_said)
+_chat = partial(ProviderClient, adapter=openai_chat, said=_chat_said)
+CLAUDE = ProviderClient(
+    "anthropic", anthropic, "anthropic", "claude-sonnet-5-5", check_anthropic, _anthropic_said
+)
 MANUAL = replace(CLAUDE, name="anthropic-manual", model="claude-sonnet-4-5")
 OPENAI = _chat(name="openai", provider="openai", model="gpt-4.1", check=check_openai)
 GEMINI = _chat(
@@ -134,11 +136,13 @@ OLLAMA = _chat(
     check=partial(check_openai, host="ollama"),
     official=False,
 )
-RESPONSES = Wire("responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said)
+RESPONSES = ProviderClient(
+    "responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said
+)
 WIRES = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
 
 
-def own(transcript: Transcript, wire: Wire) -> Transcript:
+def own(transcript: Transcript, wire: ProviderClient) -> Transcript:
     """The transcript with some of its thinking made by the wire's own model, as only that can sign it."""
     numbers = iter(range(1_000_000))
 
@@ -169,7 +173,7 @@ def cases(draw: st.DrawFn) -> tuple[Transcript, int]:
     exchanges = transcript.exchanges or (Exchange(Question()),)
     at = draw(st.integers(0, len(exchanges) - 1))
     turns = history(replace(transcript, exchanges=exchanges), at, max_full_exchanges=None)
-    if not turns or (isinstance(turns[-1], Reply) and not turns[-1].calls):
+    if not turns or (isinstance(turns[-1], ModelTurn) and not turns[-1].calls):
         begun = replace(exchanges[at], answers=(*exchanges[at].answers, Answer(None)))
         exchanges = (*exchanges[:at], begun, *exchanges[at + 1 :])
     return replace(transcript, exchanges=exchanges), at

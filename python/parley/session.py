@@ -21,8 +21,8 @@ from parley.chat.transcript import Choice, Proposal, Question, Text, is_blank
 from parley.chat.writer import join_blocks, question_blocks
 from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
@@ -51,7 +51,7 @@ class Session:
         transcript: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.home = Home(settings or Settings(), environ, LedgerFile(None))
+        self.home = App(settings or Settings(), environ, LedgerFile(None))
         self._agent = agent
         self._approve = approve or (lambda _: "yn")
         self._document = TextDocument(transcript, 0)
@@ -96,7 +96,7 @@ class Session:
             queue.put_nowait(None)
 
     async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
-        audience = Listeners(happened=lambda what: _tell(queue, what))
+        audience = Callbacks(on_event=lambda what: _tell(queue, what))
         ports = self.home.ports(self._document, "", audience)
         resolve = self.home.resolve(self._agent)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
@@ -140,7 +140,7 @@ def _without_blank_edges(text: str) -> str:
     return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
-def _tell(queue: asyncio.Queue[Chunk | None], what: engine.Happening) -> None:
+def _tell(queue: asyncio.Queue[Chunk | None], what: engine.TurnEvent) -> None:
     match what:
         case TextDelta(text):
             queue.put_nowait({"type": "content", "content": text})

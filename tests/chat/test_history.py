@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from parley.chat.history import Asked, Reply, Turn, history
+from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.reader import parse
 from parley.models import anthropic, openai_chat, openai_responses
-from parley.models.request import Ask
+from parley.models.request import Request
 
 
 def sent(text: str, at: int | None = None, full: int | None = None) -> list[Turn]:
@@ -21,9 +21,9 @@ def plainly(turns: list[Turn]) -> list[str]:
     lines = list[str]()
     for turn in turns:
         match turn:
-            case Asked(text):
+            case UserTurn(text):
                 lines.append(f"? {text}")
-            case Reply():
+            case ModelTurn():
                 lines += [f"! {turn.text}"] if turn.text else []
                 lines += [f"@{each.id} {each.status} {each.content}" for each in turn.calls]
     return lines
@@ -88,10 +88,10 @@ NOBODY_ASKS = {
 
 @pytest.mark.parametrize(("text", "turns"), NOBODY_ASKS.values(), ids=NOBODY_ASKS)
 def test_a_request_ends_with_the_user_in_whatever_the_file_does(text: str, turns: list[str]) -> None:
-    ask = Ask(parse(text), 0, "demo", "m")
-    assert plainly(list(ask.turns())) == turns
+    request = Request(parse(text), 0, "demo", "m")
+    assert plainly(list(request.turns())) == turns
     for adapter, field in (anthropic, "messages"), (openai_chat, "messages"), (openai_responses, "input"):
-        messages = adapter.request(ask)[field]
+        messages = adapter.request_body(request)[field]
         assert (messages[0]["role"], messages[-1]["role"]) == ("user", "user")
 
 
@@ -156,4 +156,4 @@ def test_older_exchanges_stand_in_by_their_summary(full: int | None, firsts: lis
     ],
 )
 def test_replies_are_open_in_the_last_answer_while_it_ends_in_calls(text: str, is_open: list[bool]) -> None:
-    assert [turn.open for turn in sent(text) if isinstance(turn, Reply)] == is_open
+    assert [turn.open for turn in sent(text) if isinstance(turn, ModelTurn)] == is_open

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from drivers.weather import IDLE_S, KEY, World
 from faulty_server import FaultyServer
-from parley.providers.client import Wire
+from parley.providers.client import ProviderClient
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -24,7 +24,9 @@ async def world() -> AsyncIterator[World]:
 
     async with FaultyServer() as server:
         wires = {
-            hasty: Wire({"FAULTY_KEY": f" {KEY}\n"}, no_url, idle_s=idle_s, sleep=sleep, luck=lambda: 0.0)
+            hasty: ProviderClient(
+                {"FAULTY_KEY": f" {KEY}\n"}, no_url, idle_s=idle_s, sleep=sleep, luck=lambda: 0.0
+            )
             for hasty, idle_s in ((False, 20.0), (True, IDLE_S))
         }
         yield World(server, wires, waits)

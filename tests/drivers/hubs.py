@@ -11,8 +11,8 @@ from pathlib import Path
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from parley.mcp.callbacks import Asker
-from parley.mcp.servers import Hub
+from parley.mcp.callbacks import Elicitor
+from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus
@@ -29,9 +29,9 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 @asynccontextmanager
 async def hub_of(
-    *servers: ServerSettings, patience_s: float = 10.0, asker: Asker | None = None
-) -> AsyncIterator[Hub]:
-    hub = Hub({server.name: server for server in servers}, patience_s=patience_s, asker=asker)
+    *servers: ServerSettings, patience_s: float = 10.0, asker: Elicitor | None = None
+) -> AsyncIterator[Servers]:
+    hub = Servers({server.name: server for server in servers}, patience_s=patience_s, asker=asker)
     try:
         yield hub
     finally:
@@ -46,18 +46,18 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
             await asyncio.sleep(0.005)
 
 
-async def tool_of(hub: Hub, name: str) -> Tool:
+async def tool_of(hub: Servers, name: str) -> Tool:
     tool = (await hub.catalogue()).get(name)
     assert tool is not None, hub.status()
     return tool
 
 
-def only(hub: Hub) -> ServerStatus:
+def only(hub: Servers) -> ServerStatus:
     (status,) = hub.status()
     return status
 
 
-async def heard(hub: Hub, text: str) -> None:
+async def heard(hub: Servers, text: str) -> None:
     """Waits until the server has written `text` to its stderr."""
     await until(lambda: any(text in line for line in only(hub).stderr))
 

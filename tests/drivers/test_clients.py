@@ -12,10 +12,10 @@ import pytest
 from drivers.weather import FORMATS, KEY, QUESTION, World
 from faulty_server import SAYS, Response
 from parley.errors import ModelError
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.models.events import TextDelta
-from parley.models.request import Ask
-from parley.providers.client import Wire
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
 from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings
 from parley.settings.values import PROVIDERS, Provider
@@ -47,9 +47,9 @@ async def heads(world: World, provider: Provider, environ: dict[str, str]) -> st
     """The heads of the requests that a client made now sends."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     world.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
-    wire = Wire(environ, world.wire._builtin_url)
+    wire = ProviderClient(environ, world.wire._builtin_url)
     try:
-        events = [e async for e in wire.stream(provider, Ask(QUESTION, 0, provider.name, "m"), print)]
+        events = [e async for e in wire.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
     finally:
         await wire.close()
     assert TextDelta("Whole") in events
@@ -71,9 +71,9 @@ async def test_another_host_gets_nothing_of_the_environment_but_its_key(
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World, kind: str) -> None:
     world.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
-    wire = Wire({"FAULTY_KEY": KEY}, world.wire._builtin_url)
+    wire = ProviderClient({"FAULTY_KEY": KEY}, world.wire._builtin_url)
     provider = world.provider(kind)
-    events = [e async for e in wire.stream(provider, Ask(QUESTION, 0, provider.name, "m"), print)]
+    events = [e async for e in wire.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
     await wire.close()
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
 
@@ -139,7 +139,7 @@ async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_
     if url:  # an empty one is none, as that of a variable is
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
             address(provider, {})
-    hub = Hub({"web": settings.mcp.servers["web"]})
+    hub = Servers({"web": settings.mcp.servers["web"]})
     await hub.catalogue()
     assert f"mcp.servers.web.url: {url[:5]}" in hub.status()[0].error
     await hub.close()
@@ -149,7 +149,7 @@ async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
     with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 has to begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
-    hub = Hub({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
+    hub = Servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
     await hub.catalogue()
     assert "mcp.servers.web.url: http://h:99999 is no address" in hub.status()[0].error
     await hub.close()

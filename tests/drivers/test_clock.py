@@ -16,15 +16,15 @@ from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import Clock
 from parley.mcp.session import Progress, Watch
-from parley.mcp.stderr import Tail
-from parley.mcp.supervisor import Owner
+from parley.mcp.stderr import StderrTail
+from parley.mcp.supervisor import Supervisor
 from parley.models.events import Event, Finished, TextDelta
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.rate import RateWindow
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.runtime.audit import RecordedWorld
-from parley.runtime.tasks import Listeners, together
-from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.tasks import Callbacks, together
+from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.turn_ports import TurnPorts
 from parley.settings.values import Provider, Settings
 from parley.storage.chat_file import TextDocument
@@ -129,7 +129,7 @@ ASKS = Tool("fake", "asks")
 
 
 @asynccontextmanager
-async def questioner(_: ServerSettings, __: Tail, watch: Watch) -> AsyncIterator[Questioner]:
+async def questioner(_: ServerSettings, __: StderrTail, watch: Watch) -> AsyncIterator[Questioner]:
     yield Questioner(watch)
 
 
@@ -143,7 +143,7 @@ async def questioner(_: ServerSettings, __: Tail, watch: Watch) -> AsyncIterator
 def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float, outcome: Outcome) -> None:
     async def work() -> tuple[list[Outcome], float]:
         turn = Clock()
-        owner = Owner(ServerSettings("fake", timeout_s=10), nothing, questioner)
+        owner = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
 
         async def call() -> Outcome:
             return await owner.call(ASKS, {"then": then}, None, turn)
@@ -167,9 +167,9 @@ def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) 
         return True
 
     async def work() -> tuple[list[str], float]:
-        home = Home(Settings(), {}, open_ledger(), may_read=think)
+        home = App(Settings(), {}, open_ledger(), may_read=think)
         inside = tmp_path / "inside"
-        ports = home.ports(TextDocument("", 0), "chat.md", Listeners(), lambda: inside)
+        ports = home.ports(TextDocument("", 0), "chat.md", Callbacks(), lambda: inside)
         brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])
         await home.close()
         return [each.text for each in brought], ports.world.now()
@@ -195,7 +195,7 @@ def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() 
         rate = RateWindow(Settings().safety.rate_limit_per_minute)
         chats = [turn_ports(clock, rate, said.append) for _ in range(2)]
         for number in range(31):
-            async for _ in chats[number % 2].stream(Ask(parse("💬: q\n"), 0, "p", "m")):
+            async for _ in chats[number % 2].stream(Request(parse("💬: q\n"), 0, "p", "m")):
                 pass
             sent.append(loop.time())
             await asyncio.sleep(1)
@@ -209,6 +209,6 @@ def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() 
 
 def turn_ports(clock: Clock, rate: RateWindow, status: Callable[[str], None]) -> TurnPorts:
     notes = open_ledger().chat("chat.md")
-    world = RecordedWorld(Listeners(status), notes, clock)
+    world = RecordedWorld(Callbacks(status), notes, clock)
     talker: Any = Talker()
-    return TurnPorts(talker, talker, Provider, world, clock, notes, rate, Settings(), Prompting())
+    return TurnPorts(talker, talker, Provider, world, clock, notes, rate, Settings(), TextToolCaller())

@@ -14,12 +14,12 @@ from pydantic import BaseModel
 
 from drivers.hubs import MOCK, fake, heard, hub_of, only, served, tool_of
 from ledgers import open_ledger
-from parley.chat.references import Brought, Resource
+from parley.chat.references import ReferenceText, Resource
 from parley.errors import ServerError
 from parley.mcp.callbacks import Left
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.providers.sampling import conversation
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
 from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
@@ -52,7 +52,7 @@ async def test_a_resource_is_its_text_made_visible() -> None:
 
 
 async def test_a_resource_is_bounded_as_results_are() -> None:
-    hub = Hub({"fake": fake()}, max_bytes=6)
+    hub = Servers({"fake": fake()}, max_bytes=6)
     assert await hub.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
     await hub.close()
 
@@ -89,7 +89,7 @@ async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
 async def test_a_resource_goes_into_the_question_as_text() -> None:
     async with hub_of(fake()) as hub:
         brought = await FileReferences(Path.cwd, hub.read_resource).bring([Resource("fake", "note://a.py")])
-    assert brought == [Brought("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
+    assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 
 # --- Prompts ----------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
 
 
 async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
-    hub = Hub({"fake": fake("--more")}, folder=lambda: tmp_path)
+    hub = Servers({"fake": fake("--more")}, folder=lambda: tmp_path)
     reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
     assert reply == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
     await hub.close()
@@ -174,7 +174,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
 
 async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
-    home = Home(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
+    home = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
         reply = json.loads((await home.hub.call(await tool_of(home.hub, "may__sample"), {})).text)
         assert reply["content"] == {"text": "so be it", "type": "text"}
@@ -220,7 +220,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
-        hub = Hub({"web": server}, asker=form, folder=lambda: tmp_path)
+        hub = Servers({"web": server}, asker=form, folder=lambda: tmp_path)
         assert await hub.call(await tool_of(hub, "paint"), {}) == Outcome("ok", "painted blue")
         assert form.asked == [("web", "Which colour?", ["colour"])]
         assert (await hub.call(await tool_of(hub, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
@@ -232,7 +232,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
 
 async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
     async with served([], mcp=asking_server()) as url:
-        hub = Hub({"web": ServerSettings("web", url=url, roots=False)})
+        hub = Servers({"web": ServerSettings("web", url=url, roots=False)})
         for name in ("paint", "look"):
             assert (await hub.call(await tool_of(hub, name), {})).status == "error"
         assert only(hub).state == "ready"

@@ -12,7 +12,7 @@ import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
 from drivers.hubs import EXTRA, MOCK, fake, heard, hub_of, only, served, tool_of, until
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.mock_server import web_search
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
@@ -109,7 +109,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url, headers={"X-Token": "${TOKEN}"})
-        hub = Hub({"web": server}, environ={"TOKEN": "secret"})
+        hub = Servers({"web": server}, environ={"TOKEN": "secret"})
         search = await tool_of(hub, "web_search")
         assert await hub.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         assert {each["x-token"] for each in seen} == {"secret"}
@@ -123,7 +123,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
 
 async def test_an_http_server_that_refuses_says_with_what_status() -> None:
     async with served([]) as url:
-        hub = Hub({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
+        hub = Servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
         assert (await hub.catalogue()).names() == ()
         assert only(hub).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
         await hub.close()
@@ -133,7 +133,7 @@ async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() 
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
-        hub = Hub({"web": server})
+        hub = Servers({"web": server})
         search = await tool_of(hub, "web_search")
     gone = await hub.call(search, {"query": "google"})
     assert gone.status == "error"
@@ -328,7 +328,7 @@ async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_li
 
     growing.add_tool(grow, structured_output=False)
     async with served([], mcp=growing) as url:
-        hub = Hub({"web": ServerSettings(name="web", url=url)})
+        hub = Servers({"web": ServerSettings(name="web", url=url)})
         tool = await tool_of(hub, "grow")
         await until(lambda: growing._subscriptions._listeners)  # type: ignore[attr-defined]
         assert await hub.call(tool, {}) == Outcome("ok", "grown")

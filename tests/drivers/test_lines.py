@@ -6,12 +6,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.mcp.line_codec import NAME, TOO_LONG, Lines
+from parley.mcp.line_codec import NAME, TOO_LONG, LineDecoder
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: list[int]) -> None:
-    decoder, places = Lines("replace"), [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
+    decoder, places = LineDecoder("replace"), [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
     pieces = [decoder.decode(text[a:b]) for a, b in pairwise(places)]
     assert all(piece.endswith("\n") for piece in pieces if piece)
     whole = "".join((*pieces, decoder.decode(b"", True)))
@@ -19,7 +19,7 @@ def test_any_cut_gives_the_same_text_and_only_whole_lines(text: bytes, cuts: lis
 
 
 def test_a_line_that_would_fill_the_memory_is_dropped_and_told_once_and_the_next_one_is_not() -> None:
-    decoder = Lines("strict", most=10)
+    decoder = LineDecoder("strict", most=10)
     pieces = [decoder.decode(piece) for piece in (b"abc", b"defghij", b"k" * 100, b"l\nnext", b" one\n")]
     assert pieces == ["", "", f"{TOO_LONG}\n", "", "next one\n"]
     assert decoder.decode(b"x" * 11 + b"\ny") == f"{TOO_LONG}\n"
@@ -27,4 +27,4 @@ def test_a_line_that_would_fill_the_memory_is_dropped_and_told_once_and_the_next
 
 def test_it_is_an_encoding_that_writes_as_utf_8_does() -> None:
     assert "grün\n".encode(NAME) == "grün\n".encode()
-    assert codecs.getincrementaldecoder(NAME) is Lines
+    assert codecs.getincrementaldecoder(NAME) is LineDecoder

@@ -10,11 +10,11 @@ from parley.chat.reader import parse
 from parley.demo import server
 from parley.errors import ModelError
 from parley.models.events import Finished, TextDelta, Usage
-from parley.models.request import Ask
-from parley.providers.client import Wire
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 
-ASK = Ask(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
+ASK = Request(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
 PROVIDERS = {
     "anthropic": Provider("here", "anthropic", api_key_command=("echo", "key")),
     "chat": Provider("here", "openai", api="chat", api_key_command=("echo", "key")),
@@ -30,7 +30,7 @@ async def no_demo() -> str:
 async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
     async with await server.start(pace=0) as demo:
         base = demo.url if form == "anthropic" else f"{demo.url}/v1"
-        wire = Wire({}, no_demo)
+        wire = ProviderClient({}, no_demo)
         events = [e async for e in wire.once(replace(PROVIDERS[form], base_url=base), ASK)]
         await wire.close()
         ((_, body),) = demo.requests
@@ -41,7 +41,7 @@ async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
 
 
 async def test_what_fails_is_not_tried_again() -> None:
-    wire = Wire({}, no_demo)
+    wire = ProviderClient({}, no_demo)
     nowhere = Provider("here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key"))
     with pytest.raises(ModelError):
         async for _ in wire.once(nowhere, ASK):

@@ -15,7 +15,7 @@ import pytest
 from ledgers import open_ledger
 from parley.cli import main
 from parley.errors import ParleyError
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
 from parley.storage.trust import programs, trust
 from parley.tools.mcp_files import read_servers
@@ -33,16 +33,16 @@ def write(folder: Path, **servers: object) -> Path:
 
 
 @asynccontextmanager
-async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[Home]:
+async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[App]:
     ledger = open_ledger(folder / "ledger.db")
-    home = Home(settings or Settings(), os.environ, ledger, folder=lambda: folder)
+    home = App(settings or Settings(), os.environ, ledger, folder=lambda: folder)
     try:
         yield home
     finally:
         await home.close()
 
 
-def names(home: Home) -> list[str]:
+def names(home: App) -> list[str]:
     return [status.name for status in home.hub.status()]
 
 
@@ -92,7 +92,7 @@ async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
         home.trust(write(tmp_path, fake=ENTRY))
     path = write(other, fake=ENTRY)
     ledger = open_ledger(tmp_path / "ledger.db")
-    home = Home(Settings(), {}, ledger, folder=lambda: other)
+    home = App(Settings(), {}, ledger, folder=lambda: other)
     assert home.untrusted() == [path]
     await home.close()
 
@@ -139,7 +139,7 @@ async def test_what_is_no_plain_file_is_a_problem_and_never_waited_for(tmp_path:
 async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: Path) -> None:
     write(tmp_path, fake=ENTRY)
     (tmp_path / "file").touch()
-    home = Home(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
+    home = App(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
     assert names(home) == ["mock"]
     assert "cannot open the ledger" in home.problems()[0]
     await home.close()
@@ -147,7 +147,7 @@ async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: P
 
 async def test_a_conversation_in_memory_trusts_nothing(tmp_path: Path) -> None:
     write(tmp_path, fake=ENTRY)
-    home = Home(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
+    home = App(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
     assert names(home) == ["mock"]
     await home.close()
 
@@ -183,7 +183,7 @@ async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: P
     (other / ".mcp.json").symlink_to(path)
     ledger = open_ledger(tmp_path / "ledger.db")
     trust(ledger, path)
-    home = Home(Settings(), os.environ, ledger, folder=lambda: other)
+    home = App(Settings(), os.environ, ledger, folder=lambda: other)
     assert home.untrusted() == [other / ".mcp.json"]
     assert names(home) == ["mock"]
     await home.close()

@@ -14,15 +14,15 @@ import pytest
 from chats import TOOLS
 from fakes import LoggedTools, ScriptedModel, Turns
 from parley.chat.transcript import Transcript
-from parley.engine import Conduct, End
+from parley.engine import ChatSettings, End
 from parley.errors import ModelError
 from parley.models import openai_chat
 from parley.models.attempts import PATIENCE, Attempts
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
-from parley.models.request import Ask
-from parley.models.text_tools.adapter import PromptAsk, reading, worded
+from parley.models.request import Request
+from parley.models.text_tools.adapter import TextToolRequest, reading, worded
 from parley.models.text_tools.template import Template
-from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.text_tool_caller import TextToolCaller
 from parley.session import Session
 
 ASKED = "💬: the price of google?\n"
@@ -43,7 +43,7 @@ class TextModel(ScriptedModel):
     def __init__(
         self,
         *texts: str | ModelError,
-        prompting: Prompting | None = None,
+        prompting: TextToolCaller | None = None,
         patience: int | None = None,
         **settings: Any,
     ) -> None:
@@ -51,23 +51,23 @@ class TextModel(ScriptedModel):
         self.texts = list(texts)
         self.delays = list[float]()
         self.told = list[str]()
-        self.prompting = prompting or Prompting(
+        self.prompting = prompting or TextToolCaller(
             Attempts(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
         )
 
     async def _sleep(self, seconds: float) -> None:
         self.delays.append(seconds)
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        async for event in self.prompting.stream(self.send, ask, self.told.append):
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in self.prompting.stream(self.send, request, self.told.append):
             yield event
 
-    async def send(self, ask: Ask) -> AsyncIterator[Event]:
-        self.asks.append(ask)
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        self.asks.append(request)
         text = self.texts.pop(0)
         if isinstance(text, ModelError):
             raise text
-        decoder = reading(openai_chat.Decoder("ollama", "tiny"), ask)
+        decoder = reading(openai_chat.Decoder("ollama", "tiny"), request)
         for letter in text:
             for event in decoder.feed({"choices": [{"delta": {"content": letter}}]}):
                 yield event
@@ -76,16 +76,16 @@ class TextModel(ScriptedModel):
 
     def questions(self) -> list[str]:
         """The last message of each request."""
-        return [openai_chat.request(worded(ask))["messages"][-1]["content"] for ask in self.asks]
+        return [openai_chat.request_body(worded(request))["messages"][-1]["content"] for request in self.asks]
 
 
 def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
     chat = Turns(ASKED, model, LoggedTools(TOOLS), provider="ollama", model_name="tiny")
     plain = chat.resolve
 
-    def resolve(transcript: Transcript) -> Conduct:
+    def resolve(transcript: Transcript) -> ChatSettings:
         conduct = plain(transcript)
-        return replace(conduct, ask=PromptAsk.of(conduct.ask, mode=mode, **further))
+        return replace(conduct, request=TextToolRequest.of(conduct.request, mode=mode, **further))
 
     chat.resolve = resolve
     return chat
@@ -121,8 +121,10 @@ async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> 
 
 async def test_each_try_is_cooler() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
-    ask = PromptAsk(Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, mode="json")
-    assert [event async for event in model.stream(ask)]
+    request = TextToolRequest(
+        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, mode="json"
+    )
+    assert [event async for event in model.stream(request)]
     assert [each.temperature for each in model.asks] == [0.5, 0.4, 0.3]
 
 
@@ -170,9 +172,9 @@ async def test_of_long_failures_only_the_notice_stays() -> None:
 
 async def test_the_tokens_of_failed_tries_count() -> None:
     class Counting(TextModel):
-        async def send(self, ask: Ask) -> AsyncIterator[Event]:
+        async def send(self, request: Request) -> AsyncIterator[Event]:
             yield Usage(10, 1)
-            async for event in super().send(ask):
+            async for event in super().send(request):
                 yield event
 
     chat = turns(Counting(NO_JSON, NO_QUERY, CALL))
@@ -186,8 +188,8 @@ async def test_the_tokens_of_failed_tries_count() -> None:
 
 async def test_text_of_a_reply_that_broke_off_stays() -> None:
     class Breaking(TextModel):
-        async def send(self, ask: Ask) -> AsyncIterator[Event]:
-            async for event in super().send(ask):
+        async def send(self, request: Request) -> AsyncIterator[Event]:
+            async for event in super().send(request):
                 if isinstance(event, Finished):
                     raise ModelError("The connection broke.", reason="the connection broke")
                 yield event
@@ -204,7 +206,7 @@ async def test_a_wait_between_tries_can_be_cancelled() -> None:
         waiting.set()
         await forever.wait()
 
-    model = TextModel(NO_JSON, CALL, prompting=Prompting(sleep=sleep))
+    model = TextModel(NO_JSON, CALL, prompting=TextToolCaller(sleep=sleep))
     chat = turns(model)
     turn = asyncio.ensure_future(chat.run())
     await waiting.wait()
@@ -227,7 +229,11 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
     assert chat.text == PROPOSED
     await chat.press("ya")
     assert await chat.run() == End("complete")
-    assert [ask.mode for ask in model.asks if isinstance(ask, PromptAsk)] == ["auto", "json", "json"]
+    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == [
+        "auto",
+        "json",
+        "json",
+    ]
     told = [event.text for event in chat.world.happenings if isinstance(event, Aside)]
     assert told == ["tiny has no tools of its own: they are described to it in words"]
 
@@ -240,7 +246,7 @@ async def test_other_refusals_are_told() -> None:
 async def test_a_family_without_tools_is_asked_in_words_at_once() -> None:
     model = TextModel("Hello.")
     assert await turns(model, "auto", template=Template(native=False)).run() == End("complete")
-    assert [ask.mode for ask in model.asks if isinstance(ask, PromptAsk)] == ["json"]
+    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == ["json"]
 
 
 async def test_a_request_with_the_provider_s_own_tools_goes_by_untouched() -> None:
@@ -256,7 +262,7 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
     async def sleep(_: float) -> None:
         pass
 
-    prompting = Prompting(records=str(file), sleep=sleep)
+    prompting = TextToolCaller(records=str(file), sleep=sleep)
     await turns(TextModel("Hello.", prompting=prompting)).run()
     assert not file.exists()
     await turns(TextModel(NO_QUERY, f"Now: {CALL}", prompting=prompting)).run()

@@ -9,10 +9,10 @@ from drivers.weather import QUESTION, World
 from faulty_server import SAYS, Response
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options, is_here
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.models.events import Event, TextDelta
-from parley.models.request import Ask
-from parley.providers.client import Wire
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.servers import ServerSettings
 
@@ -38,10 +38,10 @@ def far(world: World, kind: str) -> Provider:
 async def text(world: World, provider: Provider, kind: str) -> list[Event]:
     """What a provider's model says, asked by a client that is made now."""
     world.server.plan(Response(SAYS[kind]("Whole")))
-    wire = Wire({"FAULTY_KEY": "k"}, world.wire._builtin_url)
+    wire = ProviderClient({"FAULTY_KEY": "k"}, world.wire._builtin_url)
     try:
-        ask = Ask(QUESTION, 0, "faulty", "m")
-        return [e async for e in wire.stream(provider, ask, print) if isinstance(e, TextDelta)]
+        request = Request(QUESTION, 0, "faulty", "m")
+        return [e async for e in wire.stream(provider, request, print) if isinstance(e, TextDelta)]
     finally:
         await wire.close()
 
@@ -96,11 +96,11 @@ async def test_a_server_on_this_machine_is_asked_without_a_proxy_and_another_nam
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
-    hub = Hub({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
+    hub = Servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
     await hub.catalogue()
     assert "ALL_PROXY" not in only(hub).error
     await hub.close()
-    hub = Hub({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
+    hub = Servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
     await hub.catalogue()
     assert (
         "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS" in only(hub).error

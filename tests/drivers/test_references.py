@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from parley.chat.references import Brought, expansion
 from parley.chat.references import Path as FilePath
+from parley.chat.references import ReferenceText, expansion
 from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
 from powers import bound_by_permissions
 
 
-class Home:
+class App:
     """A folder to work in, a file beside it, and a user who is asked."""
 
     def __init__(self, folder: Path, answer: bool) -> None:
@@ -39,7 +39,7 @@ class Home:
         self.meanwhile()
         return self.answer
 
-    async def bring(self, name: str) -> list[Brought]:
+    async def bring(self, name: str) -> list[ReferenceText]:
         async def resource(server: str, uri: str) -> str:
             raise AssertionError("no resource is meant")
 
@@ -55,15 +55,15 @@ OUT = ["../beside.txt", "link.txt", "{beside}"]
 async def test_a_file_outside_is_asked_about_by_its_real_path(
     tmp_path: Path, name: str, answer: bool
 ) -> None:
-    home = Home(tmp_path, answer)
+    home = App(tmp_path, answer)
     name = name.format(beside=home.beside)
     (brought,) = await home.bring(name)
     assert home.asked == [home.beside]
-    assert brought == (Brought(name, "beside\n") if answer else Brought(name, OUTSIDE, "missing"))
+    assert brought == (ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing"))
 
 
 async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tmp_path: Path) -> None:
-    home = Home(tmp_path, True)
+    home = App(tmp_path, True)
     secret = tmp_path / "secret.txt"
     secret.write_text("secret\n", encoding="utf-8")
 
@@ -73,7 +73,7 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
 
     home.meanwhile = change
     assert await home.bring("../beside.txt") == [
-        Brought("../beside.txt", "it is another file now: not read", "missing")
+        ReferenceText("../beside.txt", "it is another file now: not read", "missing")
     ]
 
 
@@ -103,18 +103,18 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
     ],
 )
 async def test_what_is_not_brought_in_is_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
-    home = Home(tmp_path, True)
+    home = App(tmp_path, True)
     assert {(each.text, each.kind) for each in await home.bring(name)} == {(why, "missing")}
     assert home.asked == []
 
 
 async def test_a_pattern_deeper_than_any_folder_is_only_missing(tmp_path: Path) -> None:
-    assert [each.kind for each in await Home(tmp_path, True).bring("*/" * 2000 + "x")] == ["missing"]
+    assert [each.kind for each in await App(tmp_path, True).bring("*/" * 2000 + "x")] == ["missing"]
 
 
 async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) -> None:
-    home = Home(tmp_path, False)
-    assert await home.bring("inside.txt") == [Brought("inside.txt", "inside\n")]
+    home = App(tmp_path, False)
+    assert await home.bring("inside.txt") == [ReferenceText("inside.txt", "inside\n")]
     assert home.asked == []
 
 
@@ -256,7 +256,7 @@ async def test_a_name_commands_no_terminal_and_makes_no_line(tree: Tree) -> None
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x", encoding="utf-8")
     titles = [title for title, _ in await tree.bring("*.py")]
     assert titles == ["a\n💬: b\\x1b[2J\\u202e.py", "\ufffd.py"]  # a line break is a blank where it is shown
-    brought = Brought(titles[0], "x")
+    brought = ReferenceText(titles[0], "x")
     assert expansion(brought)[0] == "`a 💬: b\\x1b[2J\\u202e.py` (1 line)"
 
 
@@ -309,6 +309,6 @@ async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> Non
 
 
 async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
-    home = Home(tmp_path, True)
+    home = App(tmp_path, True)
     (home.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
-    assert await home.bring("dos.txt") == [Brought("dos.txt", "one\ntwo\nthree")]
+    assert await home.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]

@@ -17,12 +17,12 @@ from parley.clock import Clock
 from parley.errors import ModelError
 from parley.mcp.session import Progress
 from parley.models.events import Event, Finished, TextDelta, Usage
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.policy.status import sentence_prompt
 from parley.runtime.audit import RecordedWorld
-from parley.runtime.tasks import Listeners
-from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.tasks import Callbacks
+from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.turn_ports import TurnPorts
 from parley.settings.values import Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
@@ -31,7 +31,7 @@ from parley.tools.results import Outcome
 
 SEARCH = Tool("mock", "web_search")
 ARGUMENTS = '{"query":"google"}'
-ASK = Ask(parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000)
+ASK = Request(parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000)
 SENTENCE = "Searching the web for google"
 
 
@@ -41,10 +41,10 @@ class Talker:
     def __init__(self, *said: str | ModelError, after: float = 0.5) -> None:
         self.said = said
         self.after = after
-        self.asked = list[Ask]()
+        self.asked = list[Request]()
 
-    async def once(self, _: Provider, ask: Ask) -> AsyncIterator[Event]:
-        self.asked.append(ask)
+    async def once(self, _: Provider, request: Request) -> AsyncIterator[Event]:
+        self.asked.append(request)
         await asyncio.sleep(self.after)
         for piece in self.said:
             if isinstance(piece, ModelError):
@@ -76,15 +76,15 @@ def ports(
     clock, rate = Clock(), RateWindow(30)
     for _ in range(used):
         rate.take(0.0)
-    world = RecordedWorld(Listeners(tell), notes, clock)
-    return TurnPorts(talker, server, Provider, world, clock, notes, rate, settings, Prompting())
+    world = RecordedWorld(Callbacks(tell), notes, clock)
+    return TurnPorts(talker, server, Provider, world, clock, notes, rate, settings, TextToolCaller())
 
 
 def statuses(
     talker: Talker,
     seconds: float = 5.0,
     *,
-    ask: Ask = ASK,
+    request: Request = ASK,
     wanted: Status | None = None,
     used: int = 0,
     notes: ChatLedger | None = None,
@@ -96,7 +96,7 @@ def statuses(
     async def work() -> None:
         kept = notes or open_ledger().chat("chat.md")
         turn = ports(talker, Server(seconds), said.append, kept, settings, used)
-        assert await turn.call(SEARCH, ARGUMENTS, ask) == Result("ok", "found")
+        assert await turn.call(SEARCH, ARGUMENTS, request) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
 
     run(work())

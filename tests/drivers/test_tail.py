@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from parley.mcp.stderr import LINES, Tail
+from parley.mcp.stderr import LINES, StderrTail
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from parley.mcp.stderr import LINES, Tail
 )
 async def test_the_last_lines_are_kept_however_they_were_cut(written: bytes, lines: list[str]) -> None:
     for step in (1, 7, max(len(written), 1)):
-        tail = Tail()
+        tail = StderrTail()
         end = tail.open().fileno()
         for at in range(0, len(written), step):
             os.write(end, written[at : at + step])
@@ -32,7 +32,7 @@ async def test_the_last_lines_are_kept_however_they_were_cut(written: bytes, lin
 
 
 async def test_opening_again_forgets_what_an_earlier_child_wrote() -> None:
-    tail = Tail()
+    tail = StderrTail()
     os.write(tail.open().fileno(), b"old, half\xc3")
     os.write(tail.open().fileno(), b"new\n")
     tail.close()

@@ -14,10 +14,10 @@ from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.engine import End, run_turn
 from parley.models.events import Aside, Event, RateLimits, TextDelta
-from parley.models.request import Ask, ThinkingSettings
-from parley.providers.client import Wire
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.models.request import Request, ThinkingSettings
+from parley.providers.client import ProviderClient
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 
@@ -31,13 +31,13 @@ def refused(status: int, message: str) -> Response:
     return Response([body], status, {"content-type": "application/json"})
 
 
-def fresh(world: World) -> Wire:
+def fresh(world: World) -> ProviderClient:
     """Clients that have learned nothing yet."""
-    return Wire({"FAULTY_KEY": "k"}, world.wire._builtin_url)
+    return ProviderClient({"FAULTY_KEY": "k"}, world.wire._builtin_url)
 
 
-async def said(wire: Wire, provider: Provider, ask: Ask) -> list[Event]:
-    events = [each async for each in wire.stream(provider, ask, print)]
+async def said(wire: ProviderClient, provider: Provider, request: Request) -> list[Event]:
+    events = [each async for each in wire.stream(provider, request, print)]
     return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
 
 
@@ -54,30 +54,30 @@ async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_an
     wire, provider = fresh(world), world.provider("chat", api="auto", official=True)
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
     world.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
-    ask = Ask(QUESTION, 0, provider.name, model)
+    request = Request(QUESTION, 0, provider.name, model)
     told = Aside(f"{model} is asked through {name}, as faulty wants it")
-    assert await said(wire, provider, ask) == [told, TextDelta("Whole")]
+    assert await said(wire, provider, request) == [told, TextDelta("Whole")]
     assert world.server.paths == [first, second]
-    assert await said(wire, provider, ask) == [TextDelta("Whole")]
+    assert await said(wire, provider, request) == [TextDelta("Whole")]
     assert world.server.paths == [first, second, second]
-    assert wire.settled(ask).api == kind
+    assert wire.settled(request).api == kind
     await wire.close()
 
 
 async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(world: World) -> None:
     wire, provider = fresh(world), world.provider("anthropic")
     told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
-    ask = Ask(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
+    request = Request(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
     world.server.plan(
         refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
     )
     words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
-    assert await said(wire, provider, ask) == [Aside(words), TextDelta("A")]
+    assert await said(wire, provider, request) == [Aside(words), TextDelta("A")]
     first, second = world.server.requests
     assert "[Previous messages omitted]" not in str(first)
     assert str(second).count("[Previous messages omitted]") == 2
-    assert len(wire.settled(ask).turns()) == len(ask.turns())
-    assert wire.settled(ask).turns() != ask.turns()
+    assert len(wire.settled(request).turns()) == len(request.turns())
+    assert wire.settled(request).turns() != request.turns()
     await wire.close()
 
 
@@ -109,7 +109,7 @@ async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
     }
     world.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
     limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
-    found = await said(world.wire, world.provider("chat"), Ask(QUESTION, 0, "faulty", "m"))
+    found = await said(world.wire, world.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
     assert found == [limits, TextDelta("Whole")]
 
 
@@ -128,13 +128,13 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
 ) -> None:
     wire = fresh(world)
     world.server.plan(Response(SAYS[kind]("Whole")))
-    ask = Ask(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
+    request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
     words = f"{model} cannot be told how much to think: the setting thinking is left out"
-    assert await said(wire, world.provider(kind), ask) == [
+    assert await said(wire, world.provider(kind), request) == [
         *([Aside(words)] if told else []),
         TextDelta("Whole"),
     ]
-    assert await said(wire, world.provider(kind), ask) == [TextDelta("Whole")]
+    assert await said(wire, world.provider(kind), request) == [TextDelta("Whole")]
     assert ("thinking" in world.server.requests[0]) == (model == "claude-sonnet-5-5")
     assert "reasoning_effort" not in world.server.requests[0]
     await wire.close()
@@ -144,16 +144,16 @@ async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_mode
     told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
     lab = Provider("lab", base_url=f"{world.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
-    home = Home(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
+    home = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
     asides = list[str]()
 
-    def happened(what: object) -> None:
+    def on_event(what: object) -> None:
         if isinstance(what, Aside):
             asides.append(what.text)
 
     document = TextDocument(f"{told}💬: and now?\n", 10**6)
     world.server.plan(Response(SAYS["chat"]("Fine.")))
-    ports = home.ports(document, "", Listeners(happened=happened))
+    ports = home.ports(document, "", Callbacks(on_event=on_event))
     assert await run_turn(ports, home.resolve(None)) == End("complete")
     assert asides == [
         "this chat is too long for gpt-4o: before the last 2 exchanges, only 📝: lines are sent"

@@ -13,8 +13,8 @@ from faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.errors import ModelError
 from parley.models.events import Event
-from parley.models.request import Ask
-from parley.providers.client import Wire
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
@@ -29,13 +29,13 @@ class World:
     """A server, clients that talk to it, and what they told and waited meanwhile."""
 
     server: FaultyServer
-    wires: dict[bool, Wire]
+    wires: dict[bool, ProviderClient]
     waits: list[float]
     told: list[str] = field(default_factory=list)
     is_hasty: bool = False
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> ProviderClient:
         return self.wires[self.is_hasty]
 
     def plan(self, *script: Response) -> None:
@@ -53,8 +53,8 @@ class World:
         """What the model says to a question."""
         self.told.clear()
         self.waits.clear()
-        ask = Ask(QUESTION, 0, provider.name, "some-model", **more)
-        return [each async for each in self.wire.stream(provider, ask, self.told.append)]
+        request = Request(QUESTION, 0, provider.name, "some-model", **more)
+        return [each async for each in self.wire.stream(provider, request, self.told.append)]
 
     async def fail(self, provider: Provider) -> ModelError:
         """How the model fails."""
@@ -103,5 +103,5 @@ class Provided:
     def __init__(self, world: World, provider: Provider, turns: Turns) -> None:
         self.world, self.provider, self.turns = world, provider, turns
 
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
-        return self.world.wire.stream(self.provider, ask, self.turns.world.status)
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        return self.world.wire.stream(self.provider, request, self.turns.world.status)

@@ -15,8 +15,8 @@ from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.policy.plan import waiting
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.values import Mcp, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings
@@ -53,7 +53,7 @@ class Desk:
         """A process that works on chats, and ends."""
         ledger = open_ledger(self.folder / "ledger.db")
         environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
-        home = Home(settings or self.settings(), environ, ledger)
+        home = App(settings or self.settings(), environ, ledger)
         try:
             yield Sitting(home)
         finally:
@@ -63,13 +63,13 @@ class Desk:
 class Sitting:
     """One process: what a person does with a file in it."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: App) -> None:
         self.home = home
         self.model: engine.Model | None = None
         """Speaks instead of the demo model, where there is one."""
 
     def ports(self, path: Path) -> engine.Ports:
-        ports = self.home.ports(FileDocument(path), str(path), Listeners())
+        ports = self.home.ports(FileDocument(path), str(path), Callbacks())
         return replace(ports, model=self.model) if self.model else ports
 
     async def respond(self, path: Path) -> engine.End:

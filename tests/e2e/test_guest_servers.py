@@ -18,7 +18,7 @@ import pytest
 from drivers.hubs import heard, tool_of, until
 from e2e.desk import Desk, Sitting, proposals, read
 from parley.mcp.callbacks import Left
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @dataclass(frozen=True)
-class Guest:
+class SdkSession:
     """A server, a call of one of its tools, and what its result holds; `~` is the test's folder."""
 
     server: str
@@ -52,12 +52,14 @@ THOUGHT = {"thought": "so", "nextThoughtNeeded": False, "thoughtNumber": 1, "tot
 MEMORY = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}]}
 ZONES = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 LOCAL = [
-    Guest("everything", "get-sum", {"a": 20, "b": 22}, "42"),
-    Guest("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
-    Guest("memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}),
-    Guest("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
-    Guest("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), home=PYPI),
-    Guest("git", "git_status", {"repo_path": "~"}, "note.txt", home=PYPI),
+    SdkSession("everything", "get-sum", {"a": 20, "b": 22}, "42"),
+    SdkSession("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
+    SdkSession(
+        "memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}
+    ),
+    SdkSession("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
+    SdkSession("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), home=PYPI),
+    SdkSession("git", "git_status", {"repo_path": "~"}, "note.txt", home=PYPI),
 ]
 
 
@@ -72,7 +74,7 @@ def settings(server: ServerSettings) -> Settings:
     return Settings(agent="Demo", mcp=Mcp({server.name: server}), status=Status(llm=False))
 
 
-async def ready(hub: Hub) -> None:
+async def ready(hub: Servers) -> None:
     """Waits for the server, however slow the machine is."""
     await hub.catalogue()
     await until(lambda: hub.status()[0].state in ("ready", "failed"), 30)
@@ -92,7 +94,7 @@ async def played(sitting: Sitting, path: Path) -> str:
 
 
 @pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
-async def test_a_server_over_stdio_is_called_from_a_chat(desk: Desk, guest: Guest) -> None:
+async def test_a_server_over_stdio_is_called_from_a_chat(desk: Desk, guest: SdkSession) -> None:
     arguments = json.dumps(guest.arguments).replace("~", str(desk.folder))
     path = desk.chat(f"💬: call {guest.tool} {arguments}\n")
     async with desk.sit_down(settings(guest.settings(desk.folder))) as sitting:
@@ -139,7 +141,7 @@ async def test_a_resource_is_brought_into_the_question(desk: Desk) -> None:
 
 
 async def test_a_prompt_is_listed_and_filled_in(desk: Desk) -> None:
-    hub = Hub({"guest": LOCAL[0].settings(desk.folder)})
+    hub = Servers({"guest": LOCAL[0].settings(desk.folder)})
     await ready(hub)
     wanted = {prompt.name: [argument.name for argument in prompt.arguments] for prompt in await hub.prompts()}
     assert wanted["args-prompt"] == ["city", "state"]
@@ -155,7 +157,7 @@ class Red:
 
 
 async def test_a_form_is_filled_in(desk: Desk) -> None:
-    hub = Hub({"guest": LOCAL[0].settings(desk.folder)}, asker=Red())
+    hub = Servers({"guest": LOCAL[0].settings(desk.folder)}, asker=Red())
     await ready(hub)
 
     def asking() -> list[Any]:
@@ -170,7 +172,7 @@ async def test_a_form_is_filled_in(desk: Desk) -> None:
 
 async def test_a_server_that_may_know_it_works_in_the_working_directory(desk: Desk) -> None:
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
-    hub = Hub({"guest": server}, folder=lambda: desk.folder)
+    hub = Servers({"guest": server}, folder=lambda: desk.folder)
     await ready(hub)
     await heard(hub, "Updated allowed directories from MCP roots")  # it asks after it is ready
     tool = await tool_of(hub, "list_allowed_directories")

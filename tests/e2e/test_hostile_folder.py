@@ -18,7 +18,7 @@ import pytest
 
 from e2e.hostile import INDEX, Hostile, hostile
 from nvim.harness import ROOT, child, nvim_path
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.tools.servers import ServerSettings
 
 
@@ -274,7 +274,7 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("npm_config_offline", "true")
     server = ServerSettings("npx", "npx", ("--no", "server"), {"npm_config_offline": "true"})
-    hub = Hub({"npx": server, "there": replace(server, name="there", cwd=".")})
+    hub = Servers({"npx": server, "there": replace(server, name="there", cwd=".")})
     await hub.catalogue()
     own, told = hub.status()
     await hub.close()
@@ -292,7 +292,7 @@ async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     own = ServerSettings("uv", "uv", (*way, "server"), {"UV_PYTHON_DOWNLOADS": "never"})
-    hub = Hub({"uv": own, "there": replace(own, name="there", cwd=".")})
+    hub = Servers({"uv": own, "there": replace(own, name="there", cwd=".")})
     await hub.catalogue()
     told = {status.name: " ".join(status.stderr) for status in hub.status()}
     await hub.close()

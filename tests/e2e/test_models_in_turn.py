@@ -21,8 +21,8 @@ from parley.chat.transcript import Text
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.policy.plan import waiting
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 
@@ -142,7 +142,7 @@ async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted
             answer = Response(SAYS[SHAPES[name].says]("It is $911."))
             server.plan(Response([event(each) for each in SHAPES[name].calls()]), answer)
         urls = {name: server.url for name, server in servers.items()}
-        home = Home(settings(urls), os.environ, open_ledger())
+        home = App(settings(urls), os.environ, open_ledger())
         stack.push_async_callback(home.close)
         for name in names:
             assert await go_on(home, path, name) == engine.End("waiting"), (name, path.read_text())
@@ -157,16 +157,16 @@ async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted
     check_own_thinking_goes_back(names[0], servers[names[0]].requests[1])
 
 
-def ports(home: Home, path: Path) -> engine.Ports:
-    return home.ports(FileDocument(path, 0), str(path), Listeners())
+def ports(home: App, path: Path) -> engine.Ports:
+    return home.ports(FileDocument(path, 0), str(path), Callbacks())
 
 
-async def go_on(home: Home, path: Path, agent: str) -> engine.End:
+async def go_on(home: App, path: Path, agent: str) -> engine.End:
     """`:ParleyRespond` with this agent, on the file as it is."""
     return await engine.run_turn(ports(home, path), home.resolve(agent))
 
 
-async def decide(home: Home, path: Path, agent: str) -> int:
+async def decide(home: App, path: Path, agent: str) -> int:
     """A yes to all that waits; how much that was."""
     there, resolve = ports(home, path), home.resolve(agent)
     calls = waiting((await engine.look(there, resolve)).snapshot.answer)

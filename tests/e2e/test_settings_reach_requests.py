@@ -15,8 +15,8 @@ from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.models.request import ThinkingSettings
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.load import merged
 from parley.settings.read import read_settings
 from parley.settings.values import Agent, Provider, Settings
@@ -206,11 +206,11 @@ async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
     environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}
-    home = Home(settings, environ, open_ledger())
+    home = App(settings, environ, open_ledger())
     document = TextDocument(f"---\n{front}\n---\n{CHAT}" if front else CHAT, 10**6)
     server.plan(Response(SAYS["chat"]("Fine.")))
     try:
-        await engine.run_turn(home.ports(document, "", Listeners()), home.resolve(None))
+        await engine.run_turn(home.ports(document, "", Callbacks()), home.resolve(None))
     finally:
         await home.close()
     return Sent(

@@ -14,11 +14,11 @@ from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.demo.checks import check_anthropic
 from parley.demo.signing import sign
-from parley.engine.ports import Happening
+from parley.engine.ports import TurnEvent
 from parley.models.events import Aside
 from parley.policy.plan import waiting
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
@@ -58,7 +58,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
     path.write_text(f"💬: look x up\n\n🤖:[Claude]\n\n{begun}{CALL}\n{RESULT}\n", encoding="utf-8")
     asides = list[str]()
 
-    def hear(event: Happening) -> None:
+    def hear(event: TurnEvent) -> None:
         if isinstance(event, Aside) and "thinking" in event.text:
             asides.append(event.text)
 
@@ -68,9 +68,9 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             providers={"anthropic": Provider("anthropic", "anthropic", server.url)},
             status=Status(llm=False),
         )
-        home = Home(settings, os.environ, LedgerFile(None))
+        home = App(settings, os.environ, LedgerFile(None))
         try:
-            ports = home.ports(FileDocument(path, 0), str(path), Listeners(happened=hear))
+            ports = home.ports(FileDocument(path, 0), str(path), Callbacks(on_event=hear))
             resolve = home.resolve("Claude")
             said = Response(SAYS["anthropic"]("Found."))
             server.plan(Response([event(each) for each in calls()]), said)
@@ -80,7 +80,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
             text = path.read_text(encoding="utf-8").rstrip()
             path.write_text(f"{text} and now?\n", encoding="utf-8")
-            ports = home.ports(FileDocument(path, text.count("\n")), str(path), Listeners(happened=hear))
+            ports = home.ports(FileDocument(path, text.count("\n")), str(path), Callbacks(on_event=hear))
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
         finally:
             await home.close()

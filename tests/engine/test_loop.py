@@ -20,7 +20,7 @@ from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Trans
 from parley.engine import (
     CallBegan,
     CallEnded,
-    Conduct,
+    ChatSettings,
     End,
     Snapshot,
     choose,
@@ -32,13 +32,13 @@ from parley.engine import (
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
-from parley.models.request import Ask, ThinkingSettings
+from parley.models.request import Request, ThinkingSettings
 from parley.policy.approval import written_key
 from parley.policy.doubts import Sighting
 from parley.policy.guidance import guidance
 from parley.policy.limits import Limits
 from parley.policy.rules import Pattern, Rules
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
@@ -124,7 +124,7 @@ async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() ->
     assert turns.text.endswith("💬: thanks\n\n🤖:[Demo]\n\nYou are welcome.\n\n💬: \n")
     turns.document.anchor = 10**6
     assert await turns.run() == End("nothing", "nothing is asked here: write your question after 💬: first")
-    assert [len(ask.turns()) for ask in model.asks] == [1, 2, 4]
+    assert [len(request.turns()) for request in model.asks] == [1, 2, 4]
 
 
 async def test_what_is_shown_while_it_goes_on() -> None:
@@ -381,8 +381,8 @@ async def test_a_message_limit_ends_in_prose() -> None:
     assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 3
     assert turns.text.count("`Tool call limit exceeded for this message`") == 2
-    assert [ask.tools_on for ask in model.asks] == [True, False]
-    assert [ask.system for ask in model.asks] == [f"Be brief.\n\n{guidance(TOOLS)}", "Be brief."]
+    assert [request.tools_on for request in model.asks] == [True, False]
+    assert [request.system for request in model.asks] == [f"Be brief.\n\n{guidance(TOOLS)}", "Be brief."]
 
 
 LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
@@ -393,7 +393,7 @@ async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no
     turns = Turns(ASKED, model, tools(), limits=Limits(per_message=1), rules=Rules(auto=(Pattern("demo/*"),)))
     assert await turns.run() == End("stopped", f"Unable to complete task: {LIMIT_IGNORED}")
     assert len(turns.tools.log) == 1
-    assert [ask.tools_on for ask in model.asks] == [True, False]
+    assert [request.tools_on for request in model.asks] == [True, False]
     assert turns.text.endswith(
         "[refused]\n\n`Tool call limit exceeded for this message`\n\n"
         f"🔒: [Unable to complete task: {LIMIT_IGNORED}]\n\n💬: \n"
@@ -628,7 +628,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     raced = list[End]()
 
-    async def race(_: object, arguments: str, __: Ask) -> Result:
+    async def race(_: object, arguments: str, __: Request) -> Result:
         raced.append(await other.run())
         return price(arguments)
 
@@ -799,12 +799,12 @@ async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_comp
     assert parse(turns.text).exchanges[0].answers[0].segments[:2] == thoughts
     await turns.press("yA")
     await turns.run()
-    second = anthropic.request(model.asks[1])["messages"][1]["content"]
+    second = anthropic.request_body(model.asks[1])["messages"][1]["content"]
     assert second[0] == {"type": "thinking", "thinking": "I look\n\n💬: it up", "signature": "c2ln]+/="}
     assert second[1] == {"type": "redacted_thinking", "data": "b3BhcXVl"}
     turns.ask("more")
     await turns.run()
-    assert "signature" not in json.dumps(anthropic.request(model.asks[2]))
+    assert "signature" not in json.dumps(anthropic.request_body(model.asks[2]))
 
 
 async def test_a_signature_whose_thinking_was_deleted_meanwhile_signs_no_other() -> None:
@@ -847,7 +847,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
 
     usage = Usage(1, 2)
     model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(DONE)])
-    home = Home(Settings(), {}, open_ledger())
+    home = App(Settings(), {}, open_ledger())
     ports = replace(home.ports(document, "chat.md", FakeWorld()), model=model)
     rules = Rules(auto=(Pattern("mock/*"),))
     settings_ = replace(Settings(), approval=replace(Settings().approval, auto=rules.auto))
@@ -857,27 +857,27 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
         assert "GOOGL" in document.text
     finally:
         await home.close()
-    fresh = Home(settings_, {}, open_ledger())
+    fresh = App(settings_, {}, open_ledger())
     try:
         reopened = TextDocument(texts[0], 10**6)
         seen = await look(fresh.ports(reopened, "chat.md", FakeWorld()), fresh.resolve(None))
-        again = seen.ask(tools_on=True)
+        again = seen.request(tools_on=True)
     finally:
         await fresh.close()
     assert _body(again) == _body(model.asks[1])
 
 
-def _body(ask: Ask) -> bytes:
-    return json.dumps(anthropic.request(ask), ensure_ascii=False).encode()
+def _body(request: Request) -> bytes:
+    return json.dumps(anthropic.request_body(request), ensure_ascii=False).encode()
 
 
 def unshown(turns: Turns) -> Turns:
     """The same chat, with thinking that is not to be shown."""
     shown = turns.resolve
 
-    def resolve(transcript: Transcript) -> Conduct:
+    def resolve(transcript: Transcript) -> ChatSettings:
         made = shown(transcript)
-        return replace(made, ask=replace(made.ask, thinking=ThinkingSettings(show=False)))
+        return replace(made, request=replace(made.request, thinking=ThinkingSettings(show=False)))
 
     turns.resolve = resolve
     return turns

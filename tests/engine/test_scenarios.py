@@ -80,8 +80,8 @@ def results(turns: Turns) -> list[str]:
 
 def assert_taken(model: ScriptedModel) -> None:
     """Every request passes the strict check of the wire format."""
-    for ask in model.asks:
-        body: dict[str, Any] = json.loads(json.dumps(anthropic.request(ask)))
+    for request in model.asks:
+        body: dict[str, Any] = json.loads(json.dumps(anthropic.request_body(request)))
         assert check_anthropic(body) == []
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from parley.chat import edits
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
-from parley.chat.history import Asked, Reply, history
+from parley.chat.history import ModelTurn, UserTurn, history
 from parley.chat.reader import parse, split_lines
 from parley.chat.references import references
 from parley.chat.rounds import Notice
@@ -29,9 +29,9 @@ def test_any_text_makes_turns_that_begin_with_the_user(text: str) -> None:
     transcript = parse(text)
     for at, exchange in enumerate(transcript.exchanges):
         turns = history(transcript, at, max_full_exchanges=None)
-        assert not turns or isinstance(turns[0], Asked)
+        assert not turns or isinstance(turns[0], UserTurn)
         if exchange.answers and not exchange.answers[-1].segments:
-            assert isinstance(turns[-1], Asked) or (isinstance(turns[-1], Reply) and turns[-1].calls)
+            assert isinstance(turns[-1], UserTurn) or (isinstance(turns[-1], ModelTurn) and turns[-1].calls)
         if exchange.question:
             references(exchange.question)
 

@@ -20,8 +20,8 @@ from drivers.weather import FORMATS, KEY, QUESTION, check_told
 from examples import examples
 from faulty_server import SAYS
 from parley.errors import ModelError
-from parley.models.request import Ask
-from parley.providers.client import Wire
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
 from raw_server import RawServer
@@ -109,7 +109,7 @@ def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
 
 
 @asynccontextmanager
-async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[Wire, Provider]]]:
+async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[ProviderClient, Provider]]]:
     """A server that answers so, and who asks it."""
 
     async def no_wait(_: float) -> None:
@@ -118,11 +118,11 @@ async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[Wire
     async def no_url() -> str:
         raise AssertionError("nothing here is built in")
 
-    wire = Wire({"FAULTY_KEY": KEY}, no_url, idle_s=5.0, sleep=no_wait)
+    wire = ProviderClient({"FAULTY_KEY": KEY}, no_url, idle_s=5.0, sleep=no_wait)
     async with RawServer() as server:
         server.plan(pieces)
 
-        def provider(kind: str) -> tuple[Wire, Provider]:
+        def provider(kind: str) -> tuple[ProviderClient, Provider]:
             family: Any = "anthropic" if kind == "anthropic" else "openai"
             api: Any = "auto" if family == kind else kind
             return wire, Provider("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
@@ -143,7 +143,7 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
     async def ask() -> None:
         async with asked(pieces) as provider:
             wire, at = provider(kind)
-            request = Ask(QUESTION, 0, at.name, "some-model")
+            request = Request(QUESTION, 0, at.name, "some-model")
             events = wire.once(at, request) if whole else wire.stream(at, request, lambda _: None)
             try:
                 async for event in events:

@@ -20,7 +20,7 @@ from nvim.counting import Chat, environ, furnish, opened, until
 from nvim.harness import Child, child
 from parley import engine
 from parley.errors import BusyError
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.load import load_settings
 from parley.storage.ledger import LedgerFile, default_path
 
@@ -89,7 +89,7 @@ class Session:
 async def shell_yes(home: Path, path: Path) -> bool:
     """Whether the yes was only answered by a warning."""
     env = environ(home, PARLEY_DEMO_PACE="0")
-    here = Sitting(Home(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
+    here = Sitting(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
     ports, resolve = here.ports(path), here.home.resolve(None)
     try:
         if (await engine.run_turn(ports, resolve)).kind != "waiting":

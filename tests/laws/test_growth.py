@@ -13,11 +13,11 @@ from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
-from parley.models.accumulate import Arriving, ArrivingCalls, finished_calls
+from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.xml import XmlParser
 from parley.models.think_tags import ThinkTags
-from parley.nvim.sightings import Sightings
+from parley.nvim.sightings import SeenCalls
 from parley.nvim.view import Sight, found
 from parley.policy.approval import Approvals
 from parley.policy.limits import Limits
@@ -87,13 +87,13 @@ def test_a_stream_of_one_thing_over_and_over_is_read_in_linear_time(
 
 def test_calls_of_one_id_and_arguments_in_pieces_are_put_together_in_linear_time() -> None:
     def finish(count: int) -> None:
-        finished_calls([Arriving("call_1", "web_search", "{}") for _ in range(count)], cut=False)
+        finished_calls([PartialCall("call_1", "web_search", "{}") for _ in range(count)], cut=False)
 
     def number(count: int) -> None:
         written_calls([call(1)] * count)
 
     def gather(count: int) -> None:
-        calls = ArrivingCalls()
+        calls = CallAccumulator()
         for _ in range(count):
             calls.feed({"index": 0, "id": "", "function": {"name": "web_search", "arguments": '{"a":'}})
 
@@ -131,6 +131,6 @@ def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         text = render(Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),)))
         sight = Sight(parse(text), TOOLS, view())
-        assert len(found(sight)["proposals"]) == len(Sightings().draw(sight)) == count
+        assert len(found(sight)["proposals"]) == len(SeenCalls().draw(sight)) == count
 
     assert growth(draw, SIZE) < ALLOWED

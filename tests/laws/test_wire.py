@@ -21,9 +21,9 @@ from parley.chat.history import (
     NO_RESULT,
     NOT_APPROVED,
     OMITTED,
-    Asked,
-    Reply,
+    ModelTurn,
     Turn,
+    UserTurn,
     history,
 )
 from parley.chat.reader import parse
@@ -47,7 +47,7 @@ from parley.chat.transcript import (
 from parley.chat.writer import render
 from parley.models import anthropic, openai_chat
 from parley.tools.catalogue import Catalogue
-from wires import WIRES, Said, Wire, cases, own, with_answers
+from wires import WIRES, ProviderClient, Said, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 
@@ -70,7 +70,7 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
     return decorate
 
 
-def said(wire: Wire, case: Case, **further: Any) -> list[Said]:
+def said(wire: ProviderClient, case: Case, **further: Any) -> list[Said]:
     return list(wire.said(wire.body(wire.ask(*case, **further))))
 
 
@@ -81,13 +81,15 @@ def proposals(case: Case) -> list[Proposal]:
 
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
-def test_providers_take_what_is_sent(wire: Wire, case: Case, keep: bool, on: bool, full: int | None) -> None:
-    ask = wire.ask(own(case[0], wire), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
-    assert wire.check(wire.body(ask)) == []
+def test_providers_take_what_is_sent(
+    wire: ProviderClient, case: Case, keep: bool, on: bool, full: int | None
+) -> None:
+    request = wire.ask(own(case[0], wire), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    assert wire.check(wire.body(request)) == []
 
 
 @for_every_wire()
-def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: Wire, case: Case) -> None:
+def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: ProviderClient, case: Case) -> None:
     spoken = said(wire, case)
     runs = [(kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])]
     for at, (kind, ids) in enumerate(runs):
@@ -98,7 +100,7 @@ def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: Wire, c
 
 
 @for_every_wire()
-def test_law_1_a_call_without_result_gets_its_stand_in(wire: Wire, case: Case) -> None:
+def test_law_1_a_call_without_result_gets_its_stand_in(wire: ProviderClient, case: Case) -> None:
     wanted = [_outcome(proposal) for proposal in proposals(case)]
     results = [each[2] for each in said(wire, case) if each[0] == "result"]
     assert [text.removeprefix("Error: ") for text in wanted] == [t.removeprefix("Error: ") for t in results]
@@ -135,13 +137,13 @@ def _secretly(transcript: Transcript) -> Transcript:
 
 
 @for_every_wire()
-def test_law_2_what_is_no_turn_is_never_sent(wire: Wire, case: Case) -> None:
+def test_law_2_what_is_no_turn_is_never_sent(wire: ProviderClient, case: Case) -> None:
     transcript, at = case
     assert "SECRET" not in json.dumps(wire.body(wire.ask(_secretly(transcript), at)))
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case) -> None:
+def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Case) -> None:
     def chosen(answer: Answer) -> Answer:
         return replace(
             answer,
@@ -156,7 +158,9 @@ def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case) -> Non
 
 
 @for_every_wire()
-def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(wire: Wire, case: Case) -> None:
+def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(
+    wire: ProviderClient, case: Case
+) -> None:
     spoken = said(wire, case)
     assert spoken[0][0] == "user"
     assert spoken[-1][0] in ("user", "result")
@@ -164,7 +168,7 @@ def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(wir
 
 
 @for_every_wire()
-def test_law_2_texts_come_in_the_order_of_the_file(wire: Wire, case: Case) -> None:
+def test_law_2_texts_come_in_the_order_of_the_file(wire: ProviderClient, case: Case) -> None:
     transcript, at = case
     wanted = ""
     for exchange in transcript.exchanges[: at + 1]:
@@ -180,7 +184,7 @@ def _letters(text: str) -> str:
 
 
 @for_every_wire()
-def test_law_3_failed_and_refused_results_say_so(wire: Wire, case: Case) -> None:
+def test_law_3_failed_and_refused_results_say_so(wire: ProviderClient, case: Case) -> None:
     wanted = ["ok" if p.result and p.result.status == "ok" else "failed" for p in proposals(case)]
     found = [each[3] for each in said(wire, case) if each[0] == "result"]
     assert found == wanted or any(p.result and p.result.body.startswith("Error: ") for p in proposals(case))
@@ -189,7 +193,7 @@ def test_law_3_failed_and_refused_results_say_so(wire: Wire, case: Case) -> None
 @given(case=cases())
 @loaded
 def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
-    for message in anthropic.request(WIRES[0].ask(*case))["messages"]:
+    for message in anthropic.request_body(WIRES[0].ask(*case))["messages"]:
         kinds = [block["type"] for block in message["content"]]
         first = "tool_result" if message["role"] == "user" else None
         order = [kind for kind, _ in groupby(kinds, key=lambda k: k in ("tool_use", first))]
@@ -197,7 +201,9 @@ def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
 
 
 @for_every_wire()
-def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(wire: Wire, case: Case) -> None:
+def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(
+    wire: ProviderClient, case: Case
+) -> None:
     if wire.adapter is not openai_chat:
         return
     messages = wire.body(wire.ask(*case))["messages"]
@@ -211,7 +217,7 @@ def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(wire: Wir
             assert isinstance(json.loads(sent), dict)
 
 
-def _goes_back(case: Case, wire: Wire) -> list[str]:
+def _goes_back(case: Case, wire: ProviderClient) -> list[str]:
     """The signatures of the thinking in an answer whose tool loop is open."""
     transcript, at = case
     answers = transcript.exchanges[at].answers
@@ -228,7 +234,9 @@ def _has_text(segments: tuple[Segment, ...]) -> bool:
 
 
 @for_every_wire()
-def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(wire: Wire, case: Case) -> None:
+def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
+    wire: ProviderClient, case: Case
+) -> None:
     signed = own(case[0], wire), case[1]
     wanted = _goes_back(signed, wire)
     if wire.name == "responses":
@@ -240,7 +248,7 @@ def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(wire: Wire,
 
 
 @for_every_wire()
-def test_law_5_ids_are_unique_and_fit(wire: Wire, case: Case) -> None:
+def test_law_5_ids_are_unique_and_fit(wire: ProviderClient, case: Case) -> None:
     ids = [each[1] for each in said(wire, case) if each[0] == "call"]
     fits = "[A-Za-z0-9_-]{1,64}" if wire.name.startswith("anthropic") else "[A-Za-z0-9_.:-]{1,64}"
     assert len(ids) == len(set(ids))
@@ -248,7 +256,7 @@ def test_law_5_ids_are_unique_and_fit(wire: Wire, case: Case) -> None:
 
 
 @for_every_wire(later=st.integers(0, 2))
-def test_law_5_what_comes_later_changes_no_earlier_id(wire: Wire, case: Case, later: int) -> None:
+def test_law_5_what_comes_later_changes_no_earlier_id(wire: ProviderClient, case: Case, later: int) -> None:
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
@@ -258,7 +266,9 @@ def test_law_5_what_comes_later_changes_no_earlier_id(wire: Wire, case: Case, la
 
 
 @for_every_wire(is_empty=st.booleans())
-def test_law_6_with_tools_off_the_same_tools_are_forbidden(wire: Wire, case: Case, is_empty: bool) -> None:
+def test_law_6_with_tools_off_the_same_tools_are_forbidden(
+    wire: ProviderClient, case: Case, is_empty: bool
+) -> None:
     further: dict[str, Any] = {"catalogue": Catalogue()} if is_empty else {}
     off = wire.body(wire.ask(*case, tools_on=False, **further))
     on = wire.body(wire.ask(*case, **further))
@@ -271,10 +281,10 @@ def test_law_6_with_tools_off_the_same_tools_are_forbidden(wire: Wire, case: Cas
 
 
 @for_every_wire()
-def test_law_7_a_reopened_file_makes_the_same_request(wire: Wire, case: Case) -> None:
+def test_law_7_a_reopened_file_makes_the_same_request(wire: ProviderClient, case: Case) -> None:
     transcript, at = case
     reopened = parse(render(transcript))
-    one, other = (wire.adapter.request(wire.ask(each, at)) for each in (transcript, reopened))
+    one, other = (wire.adapter.request_body(wire.ask(each, at)) for each in (transcript, reopened))
     assert json.dumps(one, ensure_ascii=False).encode() == json.dumps(other, ensure_ascii=False).encode()
 
 
@@ -282,7 +292,7 @@ def _without_ids(turns: tuple[Turn, ...]) -> list[object]:
     """The turns without what depends on how often an id was sent before."""
     return [
         replace(turn, calls=tuple(replace(each, id="") for each in turn.calls))
-        if isinstance(turn, Reply)
+        if isinstance(turn, ModelTurn)
         else turn
         for turn in turns
     ]
@@ -300,4 +310,4 @@ def test_memory_sends_an_exchange_whole_or_not_at_all_and_the_answered_one_whole
     )
     assert short[-alone:] == whole[-alone:]
     for turn in short:
-        assert turn in whole or turn == Asked(OMITTED) or (isinstance(turn, Reply) and not turn.calls)
+        assert turn in whole or turn == UserTurn(OMITTED) or (isinstance(turn, ModelTurn) and not turn.calls)

@@ -17,10 +17,10 @@ from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
 from parley.models.encode import wire_name
-from parley.models.text_tools.adapter import PromptAsk, worded
+from parley.models.text_tools.adapter import TextToolRequest, worded
 from parley.models.text_tools.prompt import RESULTS
 from spoken_corpus import read
-from wires import WIRES, Said, Wire, cases, own, with_answers
+from wires import WIRES, ProviderClient, Said, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 Body = dict[str, Any]
@@ -45,12 +45,12 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
     return decorate
 
 
-def body(wire: Wire, case: Case, mode: Any, **further: Any) -> Body:
-    ask = PromptAsk.of(wire.ask(*case, **further), mode=mode)
-    return wire.body(worded(ask))
+def body(wire: ProviderClient, case: Case, mode: Any, **further: Any) -> Body:
+    request = TextToolRequest.of(wire.ask(*case, **further), mode=mode)
+    return wire.body(worded(request))
 
 
-def said(wire: Wire, case: Case, mode: Any, **further: Any) -> list[Said]:
+def said(wire: ProviderClient, case: Case, mode: Any, **further: Any) -> list[Said]:
     return list(wire.said(body(wire, case, mode, **further)))
 
 
@@ -82,7 +82,7 @@ def results_in(text: str) -> list[tuple[str, str, str]]:
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
 def test_providers_take_what_is_sent(
-    wire: Wire, case: Case, mode: str, keep: bool, on: bool, full: int | None
+    wire: ProviderClient, case: Case, mode: str, keep: bool, on: bool, full: int | None
 ) -> None:
     case = own(case[0], wire), case[1]
     sent = body(wire, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full)
@@ -90,14 +90,16 @@ def test_providers_take_what_is_sent(
 
 
 @for_every_wire(on=st.booleans())
-def test_nothing_of_a_provider_s_own_tools_is_used(wire: Wire, case: Case, mode: str, on: bool) -> None:
+def test_nothing_of_a_provider_s_own_tools_is_used(
+    wire: ProviderClient, case: Case, mode: str, on: bool
+) -> None:
     assert not {"tools", "tool_choice"} & set(body(wire, case, mode, tools_on=on))
     assert not [each for each in said(wire, case, mode) if each[0] in ("call", "result")]
 
 
 @for_every_wire()
 def test_law_1_every_call_is_there_and_answered_once_in_order_right_after_it(
-    wire: Wire, case: Case, mode: str
+    wire: ProviderClient, case: Case, mode: str
 ) -> None:
     spoken = _conversation(said(wire, case, mode))
     waiting, called, answered = list[str](), list[str](), list[str]()
@@ -127,7 +129,7 @@ def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
 
 @for_every_wire()
 def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
-    wire: Wire, case: Case, mode: str
+    wire: ProviderClient, case: Case, mode: str
 ) -> None:
     users = "\n\n".join(text for role, text in _conversation(said(wire, case, mode)) if role == "user")
     at = 0
@@ -150,7 +152,7 @@ def _outcome(proposal: Proposal) -> tuple[bool, str]:
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case, mode: str) -> None:
+def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Case, mode: str) -> None:
     def chosen(answer: Answer) -> Answer:
         segments = (
             replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
@@ -164,7 +166,7 @@ def test_law_2_choices_are_seen_in_stand_ins_only(wire: Wire, case: Case, mode: 
 
 @for_every_wire(on=st.booleans())
 def test_law_2_the_user_speaks_first_and_last_and_nothing_is_empty(
-    wire: Wire, case: Case, mode: str, on: bool
+    wire: ProviderClient, case: Case, mode: str, on: bool
 ) -> None:
     spoken = said(wire, case, mode, tools_on=on)
     assert (spoken[0][0], spoken[-1][0]) == ("user", "user")
@@ -173,7 +175,7 @@ def test_law_2_the_user_speaks_first_and_last_and_nothing_is_empty(
 
 @for_every_wire()
 def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
-    wire: Wire, case: Case, mode: str
+    wire: ProviderClient, case: Case, mode: str
 ) -> None:
     signed = own(case[0], wire), case[1]
     found = [each[1] for each in said(wire, signed, mode) if each[0] == "thinking"]
@@ -184,7 +186,7 @@ def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
 
 @for_every_wire(later=st.integers(0, 2))
 def test_law_5_what_comes_later_changes_nothing_earlier(
-    wire: Wire, case: Case, mode: str, later: int
+    wire: ProviderClient, case: Case, mode: str, later: int
 ) -> None:
     """No ids are sent; what is sent of the earlier part of a file stays as it was, for the caches' sake."""
     transcript, at = case
@@ -202,14 +204,14 @@ def _letters(spoken: list[Said]) -> str:
 
 
 @for_every_wire()
-def test_law_7_a_reopened_file_makes_the_same_request(wire: Wire, case: Case, mode: str) -> None:
+def test_law_7_a_reopened_file_makes_the_same_request(wire: ProviderClient, case: Case, mode: str) -> None:
     transcript, at = case
     one, other = (body(wire, (each, at), mode) for each in (transcript, parse(render(transcript))))
     assert json.dumps(one, ensure_ascii=False) == json.dumps(other, ensure_ascii=False)
 
 
 @for_every_wire()
-def test_what_the_texts_of_the_file_say_is_sent(wire: Wire, case: Case, mode: str) -> None:
+def test_what_the_texts_of_the_file_say_is_sent(wire: ProviderClient, case: Case, mode: str) -> None:
     transcript, at = case
     sent = "".join("".join(text.split()) for _, text, *_ in said(wire, case, mode))
     place = 0

@@ -32,8 +32,8 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
-from parley.models.request import Ask
-from parley.models.text_tools.adapter import MAX_TOKENS, PromptAsk, TryFailed, reading, worded
+from parley.models.request import Request
+from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest, TryFailed, reading, worded
 from parley.models.text_tools.prompt import corrections, tool_prompt
 from parley.models.text_tools.template import builtin_templates, load_templates, template_for
 from spoken_corpus import TOOLS
@@ -65,12 +65,12 @@ CHAT = Transcript(
 )
 
 
-def ask(mode: Any, **further: Any) -> PromptAsk:
-    return PromptAsk(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, mode=mode, **further)
+def ask(mode: Any, **further: Any) -> TextToolRequest:
+    return TextToolRequest(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, mode=mode, **further)
 
 
-def messages(wanted: Ask) -> list[tuple[str, str]]:
-    body = openai_chat.request(worded(wanted))
+def messages(wanted: Request) -> list[tuple[str, str]]:
+    body = openai_chat.request_body(worded(wanted))
     assert not {"tools", "tool_choice"} & set(body)
     return [(message["role"], message["content"]) for message in body["messages"]]
 
@@ -116,7 +116,7 @@ def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
 def test_auto_is_the_request_with_the_provider_s_own_tools() -> None:
     wanted = ask("auto")
     assert worded(wanted) is wanted
-    assert len(openai_chat.request(wanted)["tools"]) == 3
+    assert len(openai_chat.request_body(wanted)["tools"]) == 3
 
 
 def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.history import OMITTED, Asked, Reply
+from parley.chat.history import OMITTED, ModelTurn, UserTurn
 from parley.chat.reader import parse
-from parley.models.refusals import Amended, amended, crowding, says_too_long
-from parley.models.request import Ask
+from parley.models.refusals import Amendment, amended, crowding, says_too_long
+from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 
 TOO_LONG = [
@@ -41,76 +41,76 @@ LINE = "word " * 2_000
 """2,500 tokens, more or less."""
 
 
-def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Ask:
+def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Request:
     """The last question of a chat of long exchanges, asked of a model that takes 20,000 tokens."""
     summary = "\n\n📝: it was long" if summaries else ""
     call = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
     made = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
     told = "".join(f"💬: {number} {LINE}\n\n🤖:\n\nfine{made}{summary}\n\n" for number in range(count))
-    return Ask(parse(f"{told}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000)
+    return Request(parse(f"{told}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000)
 
 
-def omitted(ask: Ask) -> int:
-    return sum(turn == Asked(OMITTED) for turn in ask.turns())
+def omitted(request: Request) -> int:
+    return sum(turn == UserTurn(OMITTED) for turn in request.turns())
 
 
 def test_a_chat_that_fits_is_sent_whole() -> None:
-    ask = chat(3)
-    assert omitted(ask) == 0
-    assert ask.crowded() is None
-    assert crowding(ask) == ""
+    request = chat(3)
+    assert omitted(request) == 0
+    assert request.crowded() is None
+    assert crowding(request) == ""
 
 
 def test_of_a_chat_that_does_not_fit_the_older_exchanges_stand_back_as_few_as_may_be() -> None:
-    ask = chat(10)
-    assert omitted(ask) == 3
-    assert ask.crowded() == 8
+    request = chat(10)
+    assert omitted(request) == 3
+    assert request.crowded() == 8
     assert (
-        crowding(ask)
+        crowding(request)
         == "this chat is too long for gpt-4o: before the last 8 exchanges, only 📝: lines are sent"
     )
-    assert omitted(replace(ask, max_full_exchanges=3)) == 8
-    assert replace(ask, max_full_exchanges=3).crowded() is None
+    assert omitted(replace(request, max_full_exchanges=3)) == 8
+    assert replace(request, max_full_exchanges=3).crowded() is None
 
 
 def test_tools_system_prompt_and_reply_need_room_as_well() -> None:
-    ask = chat(7)
+    request = chat(7)
     tools = Catalogue.of([Tool("s", "f", description=LINE)])
-    assert omitted(ask) == 0
+    assert omitted(request) == 0
     for crowded in (
-        replace(ask, catalogue=tools),
-        replace(ask, system=LINE),
-        replace(ask, max_tokens=4_000),
+        replace(request, catalogue=tools),
+        replace(request, system=LINE),
+        replace(request, max_tokens=4_000),
     ):
         assert omitted(crowded) == 1
 
 
 def test_exchanges_without_a_summary_stay_whole_and_nobody_is_told_otherwise() -> None:
-    ask = chat(20, summaries=False)
-    assert omitted(ask) == 0
-    assert ask.crowded() is None
-    assert ask.narrowed() is None
+    request = chat(20, summaries=False)
+    assert omitted(request) == 0
+    assert request.crowded() is None
+    assert request.narrowed() is None
 
 
 @given(st.integers(0, 12), st.integers(1_001, 60_000), st.booleans())
 def test_a_call_and_its_result_are_sent_both_or_neither(count: int, window: int, summaries: bool) -> None:
-    ask = replace(chat(count, calls=True, summaries=summaries), window=window)
-    turns = ask.turns()
-    assert turns[-1] == Asked("and now?")
+    request = replace(chat(count, calls=True, summaries=summaries), window=window)
+    turns = request.turns()
+    assert turns[-1] == UserTurn("and now?")
     for turn in turns:
-        if isinstance(turn, Reply):
+        if isinstance(turn, ModelTurn):
             assert all(call.content for call in turn.calls)
-    whole = sum(isinstance(turn, Reply) and bool(turn.calls) for turn in turns)
-    assert whole + omitted(ask) == count
+    whole = sum(isinstance(turn, ModelTurn) and bool(turn.calls) for turn in turns)
+    assert whole + omitted(request) == count
 
 
 def test_a_request_that_was_refused_as_too_long_gets_smaller_until_nothing_can_stand_back() -> None:
-    ask: Ask | None = replace(chat(10), window=None)
+    request: Request | None = replace(chat(10), window=None)
     sizes = list[int]()
-    while ask is not None:
-        sizes.append(omitted(ask))
-        found = amended(ask, "chat", 400, TOO_LONG[0])
-        ask = found.ask if found else None
+    while request is not None:
+        sizes.append(omitted(request))
+        found = amended(request, "chat", 400, TOO_LONG[0])
+        request = found.request if found else None
     assert sizes[0] == 0
     assert sizes[-1] == 10
     assert sizes == sorted(set(sizes))
@@ -147,10 +147,10 @@ EFFORT = (
     ],
 )
 def test_a_refusal_may_point_to_the_other_api(api: str, status: int, said: str, other: str | None) -> None:
-    ask = chat(0)
-    found = amended(ask, api, status, said)
-    assert (found.ask.api if found else None) == other
-    assert found is None or amended(found.ask, other or "", status, said) is None
+    request = chat(0)
+    found = amended(request, api, status, said)
+    assert (found.request.api if found else None) == other
+    assert found is None or amended(found.request, other or "", status, said) is None
 
 
 @pytest.mark.parametrize(
@@ -164,16 +164,16 @@ def test_a_refusal_may_point_to_the_other_api(api: str, status: int, said: str, 
     ],
 )
 def test_thinking_that_is_refused_is_dropped_once(said: str) -> None:
-    ask = chat(0)
-    found = amended(ask, "chat", 400, said)
-    assert found == Amended(replace(ask, keep_thinking=False))
-    assert amended(found.ask, "chat", 400, said) is None
+    request = chat(0)
+    found = amended(request, "chat", 400, said)
+    assert found == Amendment(replace(request, keep_thinking=False))
+    assert amended(found.request, "chat", 400, said) is None
 
 
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int) -> None:
-    ask = chat(3)
-    shorter = amended(ask, "chat", status, TOO_LONG[0])
+    request = chat(3)
+    shorter = amended(request, "chat", status, TOO_LONG[0])
     assert shorter is not None
-    assert omitted(shorter.ask) > 0
-    assert shorter.aside == crowding(shorter.ask) != ""
+    assert omitted(shorter.request) > 0
+    assert shorter.aside == crowding(shorter.request) != ""

@@ -14,9 +14,9 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.encode import arguments_object, arguments_text, wire_name
-from parley.models.request import Ask, ThinkingSettings
+from parley.models.request import Request, ThinkingSettings
 from parley.tools.catalogue import Catalogue, Tool
-from wires import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, Wire
+from wires import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, ProviderClient
 
 TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
 
@@ -40,8 +40,8 @@ def call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 
 
 def test_the_finished_original_is_sent_to_openai() -> None:
-    ask = OPENAI.ask(original("original_finished", "and apple?\n"), 1, system="")
-    assert openai_chat.request(ask)["messages"] == [
+    request = OPENAI.ask(original("original_finished", "and apple?\n"), 1, system="")
+    assert openai_chat.request_body(request)["messages"] == [
         {"role": "user", "content": ASKED},
         {
             "role": "assistant",
@@ -56,13 +56,13 @@ def test_the_finished_original_is_sent_to_openai() -> None:
 
 
 def test_the_finished_original_is_sent_to_a_compatible_server_with_names() -> None:
-    messages = openai_chat.request(OLLAMA.ask(original("original_finished"), 0))["messages"]
+    messages = openai_chat.request_body(OLLAMA.ask(original("original_finished"), 0))["messages"]
     tools = [message for message in messages if message["role"] == "tool"]
     assert [tool["name"] for tool in tools] == ["repo_search", "web_search"]
 
 
 def test_the_finished_original_is_sent_to_anthropic() -> None:
-    body = anthropic.request(CLAUDE.ask(original("original_finished", "and apple?\n"), 1, system=""))
+    body = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1, system=""))
     cached = {"cache_control": {"type": "ephemeral"}}
     assert body["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": ASKED}]},
@@ -87,10 +87,10 @@ def test_the_finished_original_is_sent_to_anthropic() -> None:
 
 
 def test_the_finished_original_is_sent_to_responses() -> None:
-    ask = RESPONSES.ask(original("original_finished", "and apple?\n"), 1, system="")
+    request = RESPONSES.ask(original("original_finished", "and apple?\n"), 1, system="")
     one = {"type": "function_call", "call_id": "call_1", "name": "repo_search", "arguments": GOOGLE}
     other = {"type": "function_call", "call_id": "call_2", "name": "web_search", "arguments": MICROSOFT}
-    assert openai_responses.request(ask)["input"] == [
+    assert openai_responses.request_body(request)["input"] == [
         {"role": "user", "content": ASKED},
         {"role": "assistant", "content": SAID, "phase": "commentary"},
         one,
@@ -103,7 +103,7 @@ def test_the_finished_original_is_sent_to_responses() -> None:
 
 
 @pytest.mark.parametrize("wire", [CLAUDE, OPENAI, RESPONSES], ids=str)
-def test_the_waiting_original_is_sent_with_stand_ins(wire: Wire) -> None:
+def test_the_waiting_original_is_sent_with_stand_ins(wire: ProviderClient) -> None:
     body = wire.body(wire.ask(original("original_waiting"), 0))
     refused = "The user did not approve this call."
     results = [(each[2], each[3]) for each in wire.said(body) if each[0] == "result"]
@@ -115,7 +115,7 @@ QUESTION = Transcript((Exchange(Question((Text("Hi"),))),))
 
 
 def body(adapter: ModuleType, provider: str, model: str, **further: Any) -> dict[str, Any]:
-    made: dict[str, Any] = adapter.request(Ask(QUESTION, 0, provider, model, **further))
+    made: dict[str, Any] = adapter.request_body(Request(QUESTION, 0, provider, model, **further))
     return made
 
 
@@ -173,7 +173,7 @@ def test_responses_are_stateless() -> None:
 
 
 def test_at_most_four_parts_are_marked_for_the_cache() -> None:
-    made = anthropic.request(CLAUDE.ask(original("original_finished", "and apple?\n"), 1))
+    made = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1))
     assert json.dumps(made).count("ephemeral") == 4
     assert "cache_control" in made["tools"][-1]
     assert "cache_control" in made["system"][0]
@@ -192,8 +192,8 @@ GEMINI_LOOP = """💬: look
 SIGNED = ',"extra_content":{"google":{"thought_signature":"abc="}}'
 
 
-def _extras(ask: Ask) -> list[Any]:
-    messages = openai_chat.request(ask)["messages"]
+def _extras(request: Request) -> list[Any]:
+    messages = openai_chat.request_body(request)["messages"]
     return [each.get("extra_content") for message in messages for each in message.get("tool_calls", [])]
 
 
@@ -225,8 +225,8 @@ Text.
 
 
 def test_thinking_goes_back_in_the_order_of_the_file_before_its_calls() -> None:
-    ask = Ask(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
-    made = anthropic.request(ask)
+    request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
+    made = anthropic.request_body(request)
     assert made["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "First.", "signature": "sig1"},
         {"type": "redacted_thinking", "data": "data"},
@@ -238,15 +238,15 @@ def test_thinking_goes_back_in_the_order_of_the_file_before_its_calls() -> None:
 
 @pytest.mark.parametrize("further", [{"keep_thinking": False}, {"model": "claude-sonnet-4-0"}])
 def test_an_open_loop_without_its_thinking_goes_on_without_in_manual_mode(further: dict[str, Any]) -> None:
-    ask = Ask(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
-    made = anthropic.request(replace(ask, **further))
+    request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
+    made = anthropic.request_body(replace(request, **further))
     assert "thinking" not in made
     assert [block["type"] for block in made["messages"][1]["content"]] == ["text", "tool_use"]
 
 
 def test_calls_of_a_tool_list_that_has_become_empty_name_their_tools() -> None:
-    ask = replace(CLAUDE.ask(original("original_finished"), 0), catalogue=Catalogue())
-    made = anthropic.request(ask)
+    request = replace(CLAUDE.ask(original("original_finished"), 0), catalogue=Catalogue())
+    made = anthropic.request_body(request)
     assert [tool["name"] for tool in made["tools"]] == ["repo_search", "web_search"]
     assert made["tool_choice"] == {"type": "none"}
 

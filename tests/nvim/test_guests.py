@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from e2e.test_guest_servers import GUESTS, LOCAL, NPM, Guest
+from e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
 from nvim.harness import Child, child
 from nvim.test_servers import prompted, setup, tools
 from nvim.test_turn import MARKER, ask, complete
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def table(guest: Guest, folder: Path) -> dict[str, Any]:
+def table(guest: SdkSession, folder: Path) -> dict[str, Any]:
     settings = guest.settings(folder)
     return {"command": settings.command, "args": list(settings.args), "env": dict(settings.env)}
 
@@ -78,7 +78,7 @@ def result_of(nvim: Child, call: str) -> str:
 
 
 @pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
-def test_a_server_over_stdio_is_called(desk: Child, guest: Guest) -> None:
+def test_a_server_over_stdio_is_called(desk: Child, guest: SdkSession) -> None:
     arguments = json.dumps(guest.arguments).replace("~", str(desk.home))
     tool = f"everything__{guest.tool}" if guest.server == "everything" else guest.tool  # there are two of it
     assert guest.result in result_of(desk, f"call {tool} {arguments}")

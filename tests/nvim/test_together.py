@@ -12,7 +12,7 @@ import pytest
 from e2e.desk import Sitting
 from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.load import load_settings
 
 PACE = "0.05"
@@ -22,7 +22,7 @@ PACE = "0.05"
 async def approve(home: Path, chat: Chat) -> None:
     """Say yes to the chat's call, and leave before it runs."""
     env = environ(home, PARLEY_DEMO_PACE="0")
-    here = Sitting(Home(load_settings(env)[0], env))
+    here = Sitting(App(load_settings(env)[0], env))
     try:
         await here.respond(chat.path)
         await here.say_yes(chat.path)

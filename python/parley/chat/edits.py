@@ -32,7 +32,7 @@ from parley.chat.transcript import (
     is_blank,
 )
 
-Lines = Sequence[str]
+LineDecoder = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Edit:
     lines: tuple[str, ...]
 
 
-def apply_edits(lines: Lines, edits: Sequence[Edit]) -> list[str]:
+def apply_edits(lines: LineDecoder, edits: Sequence[Edit]) -> list[str]:
     """The lines after all edits, whose spans are those of the lines before and do not overlap."""
     edited = list(lines)
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
@@ -52,7 +52,7 @@ def apply_edits(lines: Lines, edits: Sequence[Edit]) -> list[str]:
     return edited
 
 
-def content_end(lines: Lines, span: Span) -> int:
+def content_end(lines: LineDecoder, span: Span) -> int:
     """The line after the last one of a span that is not blank."""
     end = span.end
     while end > span.start and is_blank(lines[end - 1]):
@@ -60,7 +60,9 @@ def content_end(lines: Lines, span: Span) -> int:
     return end
 
 
-def _append(lines: Lines, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()) -> Edit:
+def _append(
+    lines: LineDecoder, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()
+) -> Edit:
     """Blocks at the end of what a span holds, one blank line apart from it and from what follows.
 
     `ending` are lines that end what stands there.
@@ -71,7 +73,7 @@ def _append(lines: Lines, span: Span, blocks: Sequence[Sequence[str]], ending: S
     return Edit(end, span.end, (*added, "") if span.end < len(lines) else tuple(added))
 
 
-def _ending(lines: Lines, span: Span) -> list[str]:
+def _ending(lines: LineDecoder, span: Span) -> list[str]:
     """The lines after which text at the end of an answer is its own: nothing for most.
 
     A note takes in all up to the next marker, and so does a result whose body has no end or is not there.
@@ -86,7 +88,7 @@ def _ending(lines: Lines, span: Span) -> list[str]:
 
 
 def start_answer(
-    lines: Lines, exchange: Exchange, agent: str | None, brought: Sequence[Sequence[str]] = ()
+    lines: LineDecoder, exchange: Exchange, agent: str | None, brought: Sequence[Sequence[str]] = ()
 ) -> Edit:
     """A new answer below all that the exchange holds; above it, what its question's references brought."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
@@ -95,30 +97,30 @@ def start_answer(
     return _append(lines, span, [*blocks, [writer.answer_line(agent)]], ending)
 
 
-def open_tip(lines: Lines, answer: Answer) -> tuple[Edit, int]:
+def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
     """An empty line at the end of an answer, and its number: there the next reply is written."""
     edit = _append(lines, answer.span, [[""]], _ending(lines, answer.span))
     tip = edit.start + len(edit.lines) - (2 if edit.end < len(lines) else 1)
     return edit, tip
 
 
-def append_segments(lines: Lines, answer: Answer, segments: Sequence[Segment]) -> Edit:
+def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segment]) -> Edit:
     """Segments at the end of an answer."""
     ending = _ending(lines, answer.span) if isinstance(segments[0], Text) else []
     return _append(lines, answer.span, writer.segment_blocks(segments), ending)
 
 
-def append_notice(lines: Lines, answer: Answer, notice: Notice) -> Edit:
+def append_notice(lines: LineDecoder, answer: Answer, notice: Notice) -> Edit:
     """A notice at the end of an answer."""
     return append_segments(lines, answer, [Note(notice.text)])
 
 
-def open_question(lines: Lines, exchange: Exchange) -> Edit:
+def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
     """Room for the next question below an exchange."""
     return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
 
 
-def put_question(lines: Lines, transcript: Transcript, at: int, text: str) -> Edit:
+def put_question(lines: LineDecoder, transcript: Transcript, at: int, text: str) -> Edit:
     """A text as what an exchange asks, below what it asks already; an answered one has a next."""
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
@@ -131,7 +133,7 @@ def put_question(lines: Lines, transcript: Transcript, at: int, text: str) -> Ed
     return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(asked[0]))
 
 
-def mark(lines: Lines, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
+def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
     """The choice in the brackets of a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]
     found = grammar.marker_of(line)
@@ -140,7 +142,7 @@ def mark(lines: Lines, proposal: Proposal | Broken, choice: Choice | None) -> Ed
     return Edit(proposal.span.start, proposal.span.start + 1, (written,))
 
 
-def put_result(lines: Lines, proposal: Proposal, result: Result) -> Edit:
+def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
     """A result right below its proposal."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
@@ -159,7 +161,7 @@ def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
     return [Edit(blocks[-1].span.start, blocks[-1].span.start + 1, (head,))]
 
 
-def drop_unfinished(lines: Lines, answer: Answer) -> list[Edit]:
+def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
     """Takes away what an unfinished turn left after the last call of an answer, its notice included.
 
     Where calls stand before, a note says that the turn was resumed: limits count from there.
@@ -188,7 +190,7 @@ def name_answer(answer: Answer, agent: str | None) -> list[Edit]:
     return [Edit(answer.span.start, answer.span.start + 1, (writer.answer_line(agent),))]
 
 
-def empty_answer(lines: Lines, answer: Answer, agent: str | None) -> Edit:
+def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
     """An answer that is to be given anew: only its first line stays."""
     below = [""] if answer.span.end < len(lines) else []
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from parley.chat.edits import Edit, Lines, apply_edits
+from parley.chat.edits import Edit, LineDecoder, apply_edits
 from parley.chat.front_matter import line_of, read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript, is_blank
 
 
-def put_list(lines: Lines, transcript: Transcript, key: str, values: Sequence[str] | None) -> list[Edit]:
+def put_list(
+    lines: LineDecoder, transcript: Transcript, key: str, values: Sequence[str] | None
+) -> list[Edit]:
     """A list of texts under a key, None to have the key no more; a front matter of nothing goes.
 
     Raises ValueError where the front matter is no YAML, or is written in such a way that a line more or less
@@ -33,7 +35,7 @@ def put_list(lines: Lines, transcript: Transcript, key: str, values: Sequence[st
     return edits
 
 
-def _put(lines: Lines, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:
+def _put(lines: LineDecoder, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:
     written = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
     if raw is None:
         return [Edit(0, 0, ("---", *written, "---", ""))] if written else []

@@ -39,7 +39,7 @@ NO_REASON = "This call failed, and nothing says why."
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CallOutcome:
     """A call with what came of it; `id` is the call's own, made unique over the whole request."""
 
     call: ToolCall
@@ -49,21 +49,21 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UserTurn:
     """What the user said; never blank."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelTurn:
     """One reply of the model with the results of its calls; it has text, or calls, or both.
 
     `open` marks the replies of the answer whose tool loop goes on: only their signed thinking goes back.
     """
 
     parts: tuple[Text | Thinking, ...]
-    calls: tuple[Answered, ...] = ()
+    calls: tuple[CallOutcome, ...] = ()
     open: bool = False
 
     @property
@@ -72,7 +72,7 @@ class Reply:
         return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 
-Turn: TypeAlias = Asked | Reply
+Turn: TypeAlias = UserTurn | ModelTurn
 
 
 def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) -> tuple[Turn, ...]:
@@ -97,33 +97,33 @@ def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]
     So it is below an answer that another one is to follow, and in a file that begins with an empty one.
     """
     answers = exchanges[-1].answers if exchanges else ()
-    if not answers or _said(answers[-1]) or (turns and isinstance(turns[-1], Asked)):
+    if not answers or _said(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
         return turns
-    return (*turns, Asked(GO_ON if turns else NO_QUESTION))
+    return (*turns, UserTurn(GO_ON if turns else NO_QUESTION))
 
 
 def _shortened(exchange: Exchange) -> tuple[Turn, ...]:
     said = next(filter(None, map(summary, reversed(exchange.answers))), None)
-    return (Asked(OMITTED), Reply((Text(f"{SUMMARY} {said}"),))) if said else ()
+    return (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {said}"),))) if said else ()
 
 
 def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn]:
-    replies = list[Reply]()
+    replies = list[ModelTurn]()
     for answer in exchange.answers:
         is_last = is_answered and answer is exchange.answers[-1]
         replies += _replies(answer, ids, is_last=is_last)
     asked = exchange.question.text if exchange.question else ""
     if asked.strip():
-        yield Asked(asked)
+        yield UserTurn(asked)
     elif replies:
-        yield Asked(NO_QUESTION)
+        yield UserTurn(NO_QUESTION)
     yield from replies
 
 
-def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[Reply]:
+def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[ModelTurn]:
     said = _said(answer)
     goes_on = is_last and bool(said) and bool(said[-1][1])
-    return [Reply(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in said]
+    return [ModelTurn(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in said]
 
 
 def _said(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
@@ -141,13 +141,13 @@ def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
     )
 
 
-def _answered(proposal: Proposal, ids: _Ids) -> Answered:
+def _answered(proposal: Proposal, ids: _Ids) -> CallOutcome:
     call_id = ids.unique(proposal.call.id)
     if result := proposal.result:
         is_mute = result.status != "ok" and not result.body.strip()
-        return Answered(proposal.call, call_id, result.status, NO_REASON if is_mute else result.body)
+        return CallOutcome(proposal.call, call_id, result.status, NO_REASON if is_mute else result.body)
     status, content = _stand_in(proposal.choice)
-    return Answered(proposal.call, call_id, status, content)
+    return CallOutcome(proposal.call, call_id, status, content)
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:

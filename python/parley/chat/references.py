@@ -44,7 +44,7 @@ Reference: TypeAlias = Path | Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ReferenceText:
     """What a reference stands for: a text with its title, or why there is none."""
 
     title: str
@@ -73,7 +73,7 @@ def _reference(name: str) -> Reference:
     return Resource(resource["server"], resource["uri"]) if resource else Path(name)
 
 
-def expansion(brought: Brought) -> list[str]:
+def expansion(brought: ReferenceText) -> list[str]:
     """The lines that a reference brings into the question; not yet escaped."""
     if brought.kind == "missing":
         return [f"`{_title(brought.title)}`: {brought.text}"]

@@ -18,7 +18,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.reasons import cautions
@@ -39,27 +39,27 @@ def messages(arguments: argparse.Namespace) -> int:
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.providers.client import FORMATS, wire_format
-    from parley.runtime.app import Home
-    from parley.runtime.tasks import Listeners
+    from parley.runtime.app import App
+    from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import TextDocument
     from parley.storage.ledger import LedgerFile, default_path
 
     trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
-    home = Home(settings(), os.environ, LedgerFile(None), trust=trust)
+    home = App(settings(), os.environ, LedgerFile(None), trust=trust)
     text = read(arguments.file)
     agent = _agent_for(home.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)
-    ports = home.ports(document, arguments.file, Listeners())
+    ports = home.ports(document, arguments.file, Callbacks())
     resolve = home.resolve(agent)
     try:
         if not arguments.tools:
             ports = replace(ports, tools=_NoTools())
         seen = await engine.look(ports, resolve)
-        ask = seen.next_ask()
+        request = seen.next_request()
         chosen = arguments.provider or ""
         name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)
-        form = FORMATS[name] if name else wire_format(home.provider(ask.provider), ask)
-        return form.body(ask)
+        form = FORMATS[name] if name else wire_format(home.provider(request.provider), request)
+        return form.body(request)
     finally:
         await home.close()
 
@@ -70,7 +70,7 @@ class _NoTools:
     async def catalogue(self) -> Catalogue:
         return Catalogue()
 
-    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")
 
 

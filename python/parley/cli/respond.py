@@ -52,12 +52,12 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 async def _respond(arguments: argparse.Namespace) -> int:
-    from parley.runtime.app import Home
-    from parley.runtime.tasks import Listeners
+    from parley.runtime.app import App
+    from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
     from parley.storage.ledger import LedgerFile, default_path
 
-    home = Home(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
+    home = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     if arguments.agent and arguments.agent not in home.agents():
         raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
     warn_of_project(home)
@@ -77,7 +77,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         complain(hint)
     if arguments.agent == home.agent_name(transcript, None):
         home.confirm(transcript, arguments.file)
-    ports = home.ports(document, arguments.file, Listeners(told.status, told.happened))
+    ports = home.ports(document, arguments.file, Callbacks(told.status, told.on_event))
     resolve = home.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
@@ -128,7 +128,7 @@ class _Told:
         else:
             screen().status(text)
 
-    def happened(self, what: engine.Happening) -> None:
+    def on_event(self, what: engine.TurnEvent) -> None:
         if self._as_json:
             say(json.dumps({"type": type(what).__name__, **plain(what)}, ensure_ascii=True))
             return
@@ -147,7 +147,7 @@ class _Told:
             case _:
                 pass
 
-    def waiting(self, seen: engine.Look) -> None:
+    def waiting(self, seen: engine.Observation) -> None:
         if self._as_json:
             return
         approvals = seen.situation.approvals

@@ -37,9 +37,9 @@ def tools(arguments: argparse.Namespace) -> int:
 
 
 async def _tools(arguments: argparse.Namespace) -> int:
-    from parley.runtime.app import Home
+    from parley.runtime.app import App
 
-    home = Home(settings(), os.environ)
+    home = App(settings(), os.environ)
     warn_of_project(home)
     try:
         await home.hub.catalogue()

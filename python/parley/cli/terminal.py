@@ -19,7 +19,7 @@ from parley.settings.values import Settings
 from parley.storage.chat_file import MOST_BYTES, content, too_large
 
 if TYPE_CHECKING:
-    from parley.runtime.app import Home
+    from parley.runtime.app import App
 
 
 _screen: ContextVar[Screen] = ContextVar("screen")
@@ -82,7 +82,7 @@ def settings() -> Settings:
     return loaded
 
 
-def warn_of_project(home: Home) -> None:
+def warn_of_project(home: App) -> None:
     """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
     for path in home.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"

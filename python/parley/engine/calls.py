@@ -10,7 +10,7 @@ from typing import TypeVar
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
-from parley.engine.observe import Look
+from parley.engine.observe import Observation
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
 from parley.policy import plan, status
 from parley.policy.approval import Decision, Explained, all_proposals, call_key
@@ -43,7 +43,7 @@ async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
     ports.ledger.disown((proposal.call.id, proposal.call.arguments) for proposal, _ in results)
     await settle(ports, results)
     for proposal, result in results:
-        ports.world.happened(CallRefused(proposal, result))
+        ports.world.on_event(CallRefused(proposal, result))
 
 
 async def cut_off(ports: Ports, why: str) -> None:
@@ -59,7 +59,7 @@ async def cut_off(ports: Ports, why: str) -> None:
     cut = [p for p in calls if sent[p.call.id, p.call.arguments] > 0]
     await settle(ports, [(proposal, result) for proposal in cut])
     for proposal in cut:
-        ports.world.happened(CallEnded(proposal, result))
+        ports.world.on_event(CallEnded(proposal, result))
 
 
 async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None:
@@ -71,42 +71,46 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
     await ports.document.change(change)
 
 
-def explain(ports: Ports, seen: Look, what: Explained, reasons: Sequence[tuple[Proposal, str]]) -> None:
+def explain(
+    ports: Ports, observation: Observation, what: Explained, reasons: Sequence[tuple[Proposal, str]]
+) -> None:
     """Put on record why these calls wait, or do not run."""
-    named = [(p, seen.catalogue.get(p.call.name), why) for p, why in reasons]
+    named = [(p, observation.catalogue.get(p.call.name), why) for p, why in reasons]
     ports.ledger.explain(
         what,
         [(p.call.id, f"{tool.server}/{tool.name}" if tool else p.call.name, why) for p, tool, why in named],
     )
 
 
-def enter_decisions(ports: Ports, seen: Look, decisions: Sequence[Decision]) -> None:
+def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[Decision]) -> None:
     for decision in decisions:
-        tool = seen.catalogue.get(decision.proposal.call.name)
+        tool = observation.catalogue.get(decision.proposal.call.name)
         if tool is not None:
             ports.ledger.enter([(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why)
 
 
-async def run_tools(ports: Ports, seen: Look, proposals: Sequence[Proposal], started: float) -> bool:
+async def run_tools(
+    ports: Ports, observation: Observation, proposals: Sequence[Proposal], started: float
+) -> bool:
     """Run approved calls, each result into the document when it comes; False where time ran out before."""
 
     async def run(proposal: Proposal) -> tuple[Proposal, Result | None]:
-        tool = seen.catalogue.get(proposal.call.name)
+        tool = observation.catalogue.get(proposal.call.name)
         if tool is None or not ports.ledger.start(call_key(proposal, tool)):
             return proposal, None
-        ports.world.happened(CallBegan(proposal, tool))
-        return proposal, await ports.tools.call(tool, proposal.call.arguments, seen.conduct.ask)
+        ports.world.on_event(CallBegan(proposal, tool))
+        return proposal, await ports.tools.call(tool, proposal.call.arguments, observation.settings.request)
 
     ports.world.status(status.using(proposal.call.name for proposal in proposals))
-    batches = [list(proposals)] if seen.conduct.parallel else [[p] for p in proposals]
+    batches = [list(proposals)] if observation.settings.parallel else [[p] for p in proposals]
     for batch in batches:
-        limit, ended = seen.conduct.timeout_s - (ports.world.now() - started), 0
+        limit, ended = observation.settings.timeout_s - (ports.world.now() - started), 0
         async with closing(ports.world.together([partial(run, p) for p in batch], limit)) as outcomes:
             async for proposal, result in outcomes:
                 ended += 1
                 if result is not None:
                     await settle(ports, [(proposal, result)])
-                    ports.world.happened(CallEnded(proposal, result))
+                    ports.world.on_event(CallEnded(proposal, result))
         if ended < len(batch):
             return False
     return True

@@ -10,7 +10,7 @@ from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
-from parley.engine.observe import Look, look
+from parley.engine.observe import Observation, look
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
@@ -58,21 +58,21 @@ async def _choose(
     reason: str,
     shown: Collection[Sighting] | None,
 ) -> ChoiceMade:
-    seen = await look(ports, resolve)
-    approvals = seen.situation.approvals
-    found = chosen(seen.snapshot.exchange, line, key, seen.conduct.scope, approvals)
+    observation = await look(ports, resolve)
+    approvals = observation.situation.approvals
+    found = chosen(observation.snapshot.exchange, line, key, observation.settings.scope, approvals)
     proposals = [call for call in found.proposals if isinstance(call, Proposal)]
     if key in YES:
         if found.proposals and not proposals:
             return ChoiceMade(False, UNREADABLE)
         if left := doubts(proposals, approvals, shown):
-            return _held_back(ports, seen, left, key)
-        known = [(p, tool) for p in proposals if (tool := seen.catalogue.get(p.call.name))]
+            return _held_back(ports, observation, left, key)
+        known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:
         ports.ledger.revoke(p.call.id for p in proposals)
         ports.ledger.disown((p.call.id, p.call.arguments) for p in proposals)
-        explain(ports, seen, "declined", [(p, f"{key} by {rule} {reason}".strip()) for p in proposals])
+        explain(ports, observation, "declined", [(p, f"{key} by {rule} {reason}".strip()) for p in proposals])
     declined = Result("refused", fit(f"{plan.DECLINED} {reason}".strip()))
 
     def change(shot: Snapshot) -> list[Edit]:
@@ -87,15 +87,15 @@ async def _choose(
     if found.proposals:
         await ports.document.change(change)
     for proposal in () if key in YES else proposals:
-        ports.world.happened(CallRefused(proposal, declined))
+        ports.world.on_event(CallRefused(proposal, declined))
     return ChoiceMade(bool(found.proposals), found.message)
 
 
-def _held_back(ports: Ports, seen: Look, left: list[Doubt], key: Choice) -> ChoiceMade:
+def _held_back(ports: Ports, observation: Observation, left: list[Doubt], key: Choice) -> ChoiceMade:
     """The yes is not taken: what is to be known first is kept as told, and on record."""
     ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
     said = message(left, key)
-    explain(ports, seen, "warned", [(doubt.proposal, said) for doubt in left])
+    explain(ports, observation, "warned", [(doubt.proposal, said) for doubt in left])
     return ChoiceMade(False, said, tuple(left))
 
 

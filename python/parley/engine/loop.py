@@ -10,8 +10,8 @@ from parley.chat.references import expansion, references
 from parley.chat.transcript import Proposal, Question
 from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
 from parley.engine.notices import end_unfinished, open_question
-from parley.engine.observe import Look, look
-from parley.engine.ports import Conduct, End, Ports, Resolve
+from parley.engine.observe import Observation, look
+from parley.engine.ports import ChatSettings, End, Ports, Resolve
 from parley.engine.reply import ask_model
 from parley.policy import plan
 from parley.policy.approval import unclaimed
@@ -35,27 +35,27 @@ async def run_turn(ports: Ports, resolve: Resolve) -> End:
 async def _run(ports: Ports, resolve: Resolve) -> End:
     started, moved = ports.world.now(), False
     while True:
-        seen = await look(ports, resolve)
-        step = next_step(seen.situation)
+        observation = await look(ports, resolve)
+        step = next_step(observation.situation)
         if not moved and isinstance(step, plan.Complete):
             await open_question(ports.document)
             return End("answered", "already answered; :ParleyRespond! regenerates")
         if moved and isinstance(step, plan.AskModel | plan.RunTools):
-            step = _in_time(ports, seen.conduct, started) or step
-        if end := await _take(ports, seen, step, started):
+            step = _in_time(ports, observation.settings, started) or step
+        if end := await _take(ports, observation, step, started):
             return end
         moved = True
 
 
-async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step
+async def _take(ports: Ports, observation: Observation, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step
     """Carry out one step; an End where it is the user's turn after it."""
     match step:
         case plan.AwaitQuestion():
             return End("nothing", "nothing is asked here: write your question after 💬: first")
         case plan.AwaitChoices(calls):
             asked = [call for call in calls if isinstance(call, Proposal)]
-            approvals = seen.situation.approvals
-            explain(ports, seen, "asked", [(call, why_asked(call, approvals)) for call in asked])
+            approvals = observation.situation.approvals
+            explain(ports, observation, "asked", [(call, why_asked(call, approvals)) for call in asked])
             return End("waiting")
         case plan.Complete():
             await open_question(ports.document)
@@ -63,41 +63,41 @@ async def _take(ports: Ports, seen: Look, step: plan.Step, started: float) -> En
         case plan.Stop(reason):
             return await _stop(ports, reason)
         case plan.AskModel(tools_on):
-            if left := unclaimed(seen.snapshot.transcript, seen.view, seen.snapshot.at):
+            if left := unclaimed(observation.snapshot.transcript, observation.view, observation.snapshot.at):
                 ports.ledger.revoke(left)  # the model is told that these calls have no result
-            return await ask_model(ports, seen.ask(tools_on))
+            return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
-            await _start_answer(ports, seen)
+            await _start_answer(ports, observation)
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
-            await ports.document.change(lambda s: edits.name_answer(s.answer, seen.conduct.agent))
+            await ports.document.change(lambda s: edits.name_answer(s.answer, observation.settings.agent))
         case plan.Settle(results):
-            explain(ports, seen, "refused", [(call, result.body) for call, result in results])
+            explain(ports, observation, "refused", [(call, result.body) for call, result in results])
             await refuse(ports, results)
         case plan.Decide(decisions):
-            enter_decisions(ports, seen, decisions)
+            enter_decisions(ports, observation, decisions)
             await mark(ports, [(d.proposal, "ya") for d in decisions])
         case plan.RunTools(proposals):
-            if not await run_tools(ports, seen, proposals, started):
-                await cut_off(ports, _too_long(seen.conduct))
-                return await _stop(ports, _too_long(seen.conduct))
+            if not await run_tools(ports, observation, proposals, started):
+                await cut_off(ports, _too_long(observation.settings))
+                return await _stop(ports, _too_long(observation.settings))
     return None
 
 
-async def _start_answer(ports: Ports, seen: Look) -> None:
-    question, agent = seen.snapshot.exchange.question, seen.conduct.agent
+async def _start_answer(ports: Ports, observation: Observation) -> None:
+    question, agent = observation.snapshot.exchange.question, observation.settings.agent
     brought = await ports.references.bring(references(question or Question()))
     texts = [expansion(each) for each in brought]
     await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 
 
-def _in_time(ports: Ports, conduct: Conduct, started: float) -> plan.Stop | None:
-    late = ports.world.now() - started > conduct.timeout_s
-    return plan.Stop(_too_long(conduct)) if late else None
+def _in_time(ports: Ports, settings: ChatSettings, started: float) -> plan.Stop | None:
+    late = ports.world.now() - started > settings.timeout_s
+    return plan.Stop(_too_long(settings)) if late else None
 
 
-def _too_long(conduct: Conduct) -> str:
-    return f"it took longer than {conduct.timeout_s:g} seconds"
+def _too_long(settings: ChatSettings) -> str:
+    return f"it took longer than {settings.timeout_s:g} seconds"
 
 
 async def _stop(ports: Ports, reason: str) -> End:

@@ -10,11 +10,11 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from parley.chat.edits import Edit
 from parley.chat.reader import parse, split_lines
-from parley.chat.references import Brought, Reference
+from parley.chat.references import Reference, ReferenceText
 from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
 from parley.errors import GoneError
 from parley.models.events import Event
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.approval import CallKey, Explained, LedgerView, Rule
 from parley.policy.choice import Scope, exchange_at
 from parley.policy.limits import Limits
@@ -105,7 +105,7 @@ class Document(Protocol):
 class Model(Protocol):
     """A provider."""
 
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+    def stream(self, request: Request) -> AsyncIterator[Event]:
         """What the model says. Raises ModelError."""
         ...
 
@@ -117,7 +117,7 @@ class Tools(Protocol):
         """The tools on offer; starts the servers."""
         ...
 
-    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         """Run one call; its failure is a result. `ask` says which model made it, and how it is asked."""
         ...
 
@@ -125,7 +125,7 @@ class Tools(Protocol):
 class References(Protocol):
     """Where the texts are that a question may refer to."""
 
-    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
+    async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """What a question's references stand for: one text, one a file of a glob, or why there is none."""
         ...
 
@@ -133,7 +133,7 @@ class References(Protocol):
 class NoReferences:
     """No place for texts: references stay what was typed."""
 
-    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
+    async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """Nothing."""
         return ()
 
@@ -206,22 +206,22 @@ class CallRefused:
     result: Result
 
 
-Happening: TypeAlias = Event | CallBegan | CallEnded | CallRefused
+TurnEvent: TypeAlias = Event | CallBegan | CallEnded | CallRefused
 
 
-class Audience(Protocol):
+class Observer(Protocol):
     """Who is told what happens."""
 
     def status(self, text: str) -> None:
         """Show what is being done; "" when nothing is."""
         ...
 
-    def happened(self, what: Happening) -> None:
+    def on_event(self, what: TurnEvent) -> None:
         """Take note of what the model said, or of a call that began, ended or was refused."""
         ...
 
 
-class World(Audience, Protocol):
+class World(Observer, Protocol):
     """Time and tasks, and an audience."""
 
     def now(self) -> float:
@@ -246,11 +246,11 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class ChatSettings:
     """The settings of one look at one chat: agent, defaults of its requests, limits and rules."""
 
     agent: str
-    ask: Ask
+    request: Request
     """The request without what the document says and the tools."""
     limits: Limits
     rules: Rules
@@ -261,7 +261,7 @@ class Conduct:
     timeout_s: float = 120.0
 
 
-Resolve: TypeAlias = Callable[[Transcript], Conduct]
+Resolve: TypeAlias = Callable[[Transcript], ChatSettings]
 EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "nothing", "answered"]
 
 

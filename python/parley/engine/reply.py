@@ -25,18 +25,18 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.models.refusals import SHORTEN, TOO_LONG
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy import status
 from parley.policy.approval import call_key, departed, written_key
 
 
-async def ask_model(ports: Ports, ask: Ask) -> End | None:
+async def ask_model(ports: Ports, request: Request) -> End | None:
     """Stream one reply into the document; an End where the turn cannot go on from it."""
-    ports.world.status(_what_for(ask))
-    reply = _Reply(ports, ask)
+    ports.world.status(_what_for(request))
+    reply = _Reply(ports, request)
     await reply.begin()
     try:
-        async with closing(ports.model.stream(ask)) as events:
+        async with closing(ports.model.stream(request)) as events:
             async for event in events:
                 await reply.take(event)
         await reply.end()
@@ -50,9 +50,9 @@ async def ask_model(ports: Ports, ask: Ask) -> End | None:
     return None
 
 
-def _what_for(ask: Ask) -> str:
+def _what_for(request: Request) -> str:
     """What a person is told while the model has said nothing yet."""
-    exchange = ask.transcript.exchanges[ask.at]
+    exchange = request.transcript.exchanges[request.at]
     results = [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
     if not results:
         return status.ANALYZING
@@ -84,16 +84,16 @@ _TROUBLE: Mapping[str, _Trouble] = {
 class _Reply:
     """One reply on its way into the document: prose and thinking as they come, the calls when all is said."""
 
-    def __init__(self, ports: Ports, ask: Ask) -> None:
+    def __init__(self, ports: Ports, request: Request) -> None:
         self.ports = ports
-        self.provider, self.model = thinker(ask.provider, ask.model)
-        self.catalogue = ask.catalogue
+        self.provider, self.model = thinker(request.provider, request.model)
+        self.catalogue = request.catalogue
         self.writer = ReplyWriter()
         self.calls = list[ToolCall]()
         self.said = False
         self.finished: Finished | None = None
         self._block = False
-        self._shows = ask.thinking.show
+        self._shows = request.thinking.show
         self._unshown = ""
 
     async def begin(self) -> None:
@@ -105,7 +105,7 @@ class _Reply:
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
-        self.ports.world.happened(event)
+        self.ports.world.on_event(event)
         match event:
             case TextDelta(text):
                 await self._append(self.writer.text(text))

@@ -43,7 +43,7 @@ Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
 """The model, as somebody who replies; raises ParleyError."""
 
 
-class Asker(Protocol):
+class Elicitor(Protocol):
     """The user, as somebody who fills in forms."""
 
     def ask(
@@ -58,10 +58,10 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class ServerRequests:
     """Who answers: the user, if there is an `asker`; `folder` says what the working directory is."""
 
-    asker: Asker | None
+    asker: Elicitor | None
     folder: Callable[[], Path]
     sample: Sample | None = None
 
@@ -170,7 +170,7 @@ def _text(content: Any) -> str:
     return result_text([block.model_dump(mode="json", by_alias=True) for block in blocks])
 
 
-def _form(asker: Asker, server: str, clock: Clock) -> Callable[..., Any]:
+def _form(asker: Elicitor, server: str, clock: Clock) -> Callable[..., Any]:
     async def elicit(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         from mcp_types import ElicitResult
 

@@ -33,7 +33,7 @@ _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
 """What a server says that is well: wrong parameters, no such method, no such resource."""
 
 
-class Guest:
+class SdkSession:
     """A connected server as the values of this project."""
 
     def __init__(self, client: "Client", settings: ServerSettings, watch: Watch, max_bytes: int) -> None:

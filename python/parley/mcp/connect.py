@@ -14,11 +14,11 @@ from parley.addresses import flaw
 from parley.errors import ServerError
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
-from parley.mcp.callbacks import Answers
-from parley.mcp.client import Guest
+from parley.mcp.callbacks import ServerRequests
+from parley.mcp.client import SdkSession
 from parley.mcp.reaper import Reaper
 from parley.mcp.session import Watch
-from parley.mcp.stderr import Tail
+from parley.mcp.stderr import StderrTail
 from parley.mcp.transport import watched
 from parley.programs import program, search_path, working_folder
 from parley.secrets import SecretError, command_secret
@@ -43,7 +43,7 @@ class Connector:
         self,
         environ: Mapping[str, str],
         reaper: Reaper,
-        answers: Answers,
+        answers: ServerRequests,
         max_bytes: int,
         folder: Callable[[], Path],
     ) -> None:
@@ -55,7 +55,9 @@ class Connector:
         self._max_bytes = max_bytes
 
     @asynccontextmanager
-    async def connect(self, settings: ServerSettings, tail: Tail, watch: Watch) -> AsyncIterator[Guest]:
+    async def connect(
+        self, settings: ServerSettings, tail: StderrTail, watch: Watch
+    ) -> AsyncIterator[SdkSession]:
         """The server, started if it is a local one; it ends with this context."""
         from mcp import Client
         from mcp_types import Implementation, ToolListChangedNotification
@@ -80,11 +82,11 @@ class Connector:
                 tail.detach()
             listener = asyncio.get_running_loop().create_task(_listen(client, watch))
             stack.push_async_callback(_ended, listener)
-            yield Guest(client, settings, watch, self._max_bytes)
+            yield SdkSession(client, settings, watch, self._max_bytes)
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, tail: Tail, watch: Watch
+        self, settings: ServerSettings, tail: StderrTail, watch: Watch
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
@@ -99,7 +101,7 @@ class Connector:
             finally:
                 self._reaper.prune()
 
-    def _stdio(self, settings: ServerSettings, tail: Tail) -> "Transport":
+    def _stdio(self, settings: ServerSettings, tail: StderrTail) -> "Transport":
         from mcp import StdioServerParameters, stdio_client
 
         cwd = self._place(settings)
@@ -137,7 +139,7 @@ def _found(settings: ServerSettings, cwd: Path | None) -> str:
 
 @asynccontextmanager
 async def _http(
-    settings: ServerSettings, tail: Tail, environ: Mapping[str, str]
+    settings: ServerSettings, tail: StderrTail, environ: Mapping[str, str]
 ) -> AsyncIterator["Transport"]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client

@@ -12,7 +12,7 @@ TOO_LONG = "parley: too long a line"
 """No message of any protocol; a server that writes this itself is taken at its word."""
 
 
-class Lines(codecs.IncrementalDecoder):
+class LineDecoder(codecs.IncrementalDecoder):
     """Holds back bytes until their line ends, `most` of them."""
 
     def __init__(self, errors: str = "strict", most: int = MOST_BYTES) -> None:
@@ -53,7 +53,7 @@ def _find(name: str) -> codecs.CodecInfo | None:
     if name.replace("_", "-") != NAME:
         return None
     utf8 = codecs.lookup("utf-8")
-    return codecs.CodecInfo(utf8.encode, utf8.decode, incrementaldecoder=Lines, name=NAME)
+    return codecs.CodecInfo(utf8.encode, utf8.decode, incrementaldecoder=LineDecoder, name=NAME)
 
 
 codecs.register(_find)

@@ -13,11 +13,11 @@ from typing import Any
 
 from parley.clock import Clock
 from parley.errors import ServerError
-from parley.mcp.callbacks import Answers, Asker, Sample
+from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.reaper import Reaper
 from parley.mcp.session import Progress
-from parley.mcp.supervisor import Owner
+from parley.mcp.supervisor import Supervisor
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import MAX_BYTES, Outcome
@@ -28,7 +28,7 @@ _CLOSE_S = 3.0
 _SLACK_S = 5.0
 
 
-class Hub:
+class Servers:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
     `patience_s` is how long a slow server may hold up the catalogue: what comes later is in the next one.
@@ -43,7 +43,7 @@ class Hub:
         environ: Mapping[str, str] | None = None,
         max_bytes: int = MAX_BYTES,
         patience_s: float = PATIENCE_S,
-        asker: Asker | None = None,
+        asker: Elicitor | None = None,
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
     ) -> None:
@@ -52,11 +52,11 @@ class Hub:
         self._connector = Connector(
             os.environ if environ is None else environ,
             self._reaper,
-            Answers(asker, folder, sample),
+            ServerRequests(asker, folder, sample),
             max_bytes,
             folder,
         )
-        self._owners: dict[str, Owner] = {}
+        self._owners: dict[str, Supervisor] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
         self._closed = self._has_sdk = False
@@ -70,7 +70,7 @@ class Hub:
             old = before.get(name)
             kept = old is not None and old.settings == settings
             self._owners[name] = (
-                before.pop(name) if kept else Owner(settings, self._import_sdk, self._connector.connect)
+                before.pop(name) if kept else Supervisor(settings, self._import_sdk, self._connector.connect)
             )
         for owner in before.values():
             if task := owner.stop():
@@ -127,7 +127,7 @@ class Hub:
         what = f"Prompt '{name}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session: session.prompt(name, arguments or {}))
 
-    async def _ready(self) -> list[Owner]:
+    async def _ready(self) -> list[Supervisor]:
         if not self._closed:
             await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
             wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
@@ -162,7 +162,7 @@ class Hub:
         """Begins to start a server anew. Raises ServerError where there is none."""
         self._available(server).restart()
 
-    def _available(self, server: str) -> Owner:
+    def _available(self, server: str) -> Supervisor:
         owner = self._owners.get(server)
         if self._closed or owner is None or not owner.settings.enabled:
             raise ServerError(f"MCP server '{server}' is not available")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from parley.clock import Clock
 from parley.errors import ServerError
-from parley.mcp.stderr import Tail
+from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
@@ -77,4 +77,4 @@ class Watch:
         self.event.set()
 
 
-Connect = Callable[[ServerSettings, Tail, Watch], AbstractAsyncContextManager[Session]]
+Connect = Callable[[ServerSettings, StderrTail, Watch], AbstractAsyncContextManager[Session]]

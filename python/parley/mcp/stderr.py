@@ -17,7 +17,7 @@ _LINE_LENGTH = 1000
 _CHUNKS = 100  # at once; a child may write faster than we read
 
 
-class Tail:
+class StderrTail:
     """A pipe into the last lines: `open` it for each child, `detach` our copy of its end once it runs."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from parley.clock import Clock
 from parley.errors import ParleyError, ServerError
 from parley.mcp.session import Connect, LostError, Progress, Session, Watch
-from parley.mcp.stderr import Tail
+from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State
@@ -27,7 +27,7 @@ _CALM_S = 0.5  # then it is waited: doubled with each further change that comes 
 _CALM_MAX_S = 30.0
 
 
-class Owner:
+class Supervisor:
     """Starts its server when it is needed, and again when it has died."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Owner:
         self._connect = connect
         self._protocol = ""
         self._error = ""
-        self._tail = Tail()
+        self._tail = StderrTail()
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()

@@ -21,7 +21,7 @@ from parley.models.text_tools.json_scan import JsonScan
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Arriving:
+class PartialCall:
     """A call whose pieces are still arriving."""
 
     def __init__(self, id: str = "", name: str = "", arguments: str = "") -> None:  # noqa: A002 - it is one
@@ -61,12 +61,12 @@ class Arriving:
         return self._scan.state == "closed"
 
 
-class ArrivingCalls:
+class CallAccumulator:
     """The calls of one reply in Chat Completions, put together from their pieces."""
 
     def __init__(self) -> None:
-        self.all: list[Arriving] = []
-        self._at: dict[int, Arriving] = {}
+        self.all: list[PartialCall] = []
+        self._at: dict[int, PartialCall] = {}
 
     def feed(self, piece: Mapping[str, Any]) -> None:
         """A piece belongs to the last call of its index, unless it brings another id, or a name anew.
@@ -77,7 +77,7 @@ class ArrivingCalls:
         name, given = text(function, "name"), function.get("arguments")
         call = self._at.get(index)
         if call is None or _is_another(call, call_id, name):
-            call = self._at[index] = Arriving()
+            call = self._at[index] = PartialCall()
             self.all.append(call)
         call.id, call.name = call.id or call_id, call.name or name
         call.add(given if isinstance(given, str) else _as_text(given))
@@ -89,7 +89,7 @@ def _as_text(given: object) -> str:
     return json.dumps(given, ensure_ascii=False) if given else ""
 
 
-def _is_another(call: Arriving, call_id: str, name: str) -> bool:
+def _is_another(call: PartialCall, call_id: str, name: str) -> bool:
     if call_id and call.id:
         return call_id != call.id
     return bool(name and call.name) and (name != call.name or call.seems_whole())
@@ -103,7 +103,7 @@ def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in extra.items() if value is not None}
 
 
-def finished_calls(arriving: Sequence[Arriving], *, cut: bool) -> list[Call]:
+def finished_calls(arriving: Sequence[PartialCall], *, cut: bool) -> list[Call]:
     """The calls of a reply, numbered; of a reply cut at its length, the last only if it is whole.
 
     An id that is missing, given twice or unfit for the file is replaced by one made of the position.

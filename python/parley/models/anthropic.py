@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: an `Ask` as a request body, the events of its stream as Parley's.
+"""Anthropic's Messages API: a `Request` as a request body, the events of its stream as Parley's.
 
 As of API version 2026-10-21. Temperature goes nowhere: that version refuses it even at its default value.
 Knows nothing of clients, keys and hosts.
@@ -10,15 +10,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.chat.history import Asked, Reply, Turn
+from parley.chat.history import ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text, Thinking
 from parley.models import cache, decoder
-from parley.models.accumulate import Arriving
+from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
 from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, text
-from parley.models.request import Ask, tool_fields
+from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking
 from parley.tools.convert import to_anthropic
 
@@ -26,15 +26,15 @@ Body = dict[str, Any]
 Block = dict[str, Any]
 
 
-def request(ask: Ask) -> Body:
+def request_body(request: Request) -> Body:
     """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
-    turns = ask.turns()
-    messages = _messages(turns, ask)
-    mode = claude_thinking(ask.model, ask.thinking, ask.max_tokens)
-    body: Body = {"model": ask.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
-    if ask.system.strip():
-        body["system"] = [{"type": "text", "text": ask.system}]
-    body |= tool_fields(ask, turns, to_anthropic, {"type": "none"})
+    turns = request.turns()
+    messages = _messages(turns, request)
+    mode = claude_thinking(request.model, request.thinking, request.max_tokens)
+    body: Body = {"model": request.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system}]
+    body |= tool_fields(request, turns, to_anthropic, {"type": "none"})
     if mode.config and _may_think(mode.config, messages):
         body["thinking"] = dict(mode.config)
     if mode.effort:
@@ -43,11 +43,11 @@ def request(ask: Ask) -> Body:
     return fit_body(body)
 
 
-def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
+def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
     """Messages of blocks, their roles alternating."""
     ids = wire_ids(turns, STRICT_ID)
     messages = list[Body]()
-    for role, blocks in _sides(turns, ids, ask):
+    for role, blocks in _sides(turns, ids, request):
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         elif blocks:
@@ -55,35 +55,37 @@ def _messages(turns: Sequence[Turn], ask: Ask) -> list[Body]:
     return messages
 
 
-def _sides(turns: Sequence[Turn], ids: Mapping[str, str], ask: Ask) -> Iterator[tuple[str, list[Block]]]:
+def _sides(
+    turns: Sequence[Turn], ids: Mapping[str, str], request: Request
+) -> Iterator[tuple[str, list[Block]]]:
     for turn in turns:
         match turn:
-            case Asked(said):
+            case UserTurn(said):
                 yield "user", [{"type": "text", "text": said}]
-            case Reply():
-                yield "assistant", [*_said(turn, ask), *_called(turn, ids)]
+            case ModelTurn():
+                yield "assistant", [*_said(turn, request), *_called(turn, ids)]
                 yield "user", _results(turn, ids)
 
 
-def _said(reply: Reply, ask: Ask) -> Iterator[Block]:
+def _said(reply: ModelTurn, request: Request) -> Iterator[Block]:
     for part in reply.parts:
         match part:
             case Text(said):
                 yield {"type": "text", "text": said}
-            case Thinking() if ask.goes_back(part, reply):
+            case Thinking() if request.goes_back(part, reply):
                 if part.redacted:
                     yield {"type": "redacted_thinking", "data": part.signature}
                 else:
                     yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
 
-def _called(reply: Reply, ids: Mapping[str, str]) -> Iterator[Block]:
+def _called(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
     for each in reply.calls:
         name, given = wire_name(each.call.name), arguments_object(each.call.arguments)
         yield {"type": "tool_use", "id": ids[each.id], "name": name, "input": given}
 
 
-def _results(reply: Reply, ids: Mapping[str, str]) -> list[Block]:
+def _results(reply: ModelTurn, ids: Mapping[str, str]) -> list[Block]:
     return [
         {"type": "tool_result", "tool_use_id": ids[each.id], "content": each.content}
         | ({} if each.status == "ok" else {"is_error": True})
@@ -91,13 +93,14 @@ def _results(reply: Reply, ids: Mapping[str, str]) -> list[Block]:
     ]
 
 
-def thinking_paused(ask: Ask) -> str:
+def thinking_paused(request: Request) -> str:
     """What the user is told where thinking is left out of an open tool loop; "" where it is not."""
-    mode = claude_thinking(ask.model, ask.thinking, ask.max_tokens)
-    if not mode.config or _may_think(mode.config, _messages(ask.turns(), ask)):
+    mode = claude_thinking(request.model, request.thinking, request.max_tokens)
+    if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
     return (
-        f"{ask.model} goes on with this answer without thinking, since the answer was begun without its own"
+        f"{request.model} goes on with this answer without thinking, "
+        "since the answer was begun without its own"
     )
 
 
@@ -140,7 +143,7 @@ class Decoder(decoder.Decoder):
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
         self._kinds: dict[int, str] = {}
-        self._calls: dict[int, Arriving] = {}
+        self._calls: dict[int, PartialCall] = {}
         self._signature = ""
         self._usage: dict[str, int] = {}
         self._stop: tuple[Reason, str] | None = None
@@ -175,7 +178,7 @@ class Decoder(decoder.Decoder):
                 if data := sound_signature(text(block, "data")):
                     yield ThinkingEnd(data, redacted=True)
             case "tool_use":
-                self._calls[index] = Arriving(text(block, "id"), text(block, "name"))
+                self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
                 if given := mapping(block, "input"):  # whole at once: compatible servers do so
                     self._calls[index].arguments = json.dumps(given, ensure_ascii=False)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.chat.grammar import fit
 from parley.errors import ModelError
-from parley.models.accumulate import Arriving, Pieces, finished_calls
+from parley.models.accumulate import PartialCall, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.text import one_line
 
@@ -90,7 +90,7 @@ class Decoder(ABC):
             yield ThinkingEnd(signed)
         self._is_thinking = False
 
-    def _conclude(self, calls: Sequence[Arriving], reason: Reason, detail: str) -> Iterator[Event]:
+    def _conclude(self, calls: Sequence[PartialCall], reason: Reason, detail: str) -> Iterator[Event]:
         """The calls, then the end; whether there are calls is seen from them, not from what was said."""
         self._is_over = True
         yield from self._end_thinking()

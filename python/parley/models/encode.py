@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from parley.chat.grammar import fit
-from parley.chat.history import Answered, Reply, Turn
+from parley.chat.history import CallOutcome, ModelTurn, Turn
 from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
@@ -36,7 +36,7 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
     """
     ids = dict[str, str]()
     taken = set[str]()
-    for call_id in (each.id for turn in turns if isinstance(turn, Reply) for each in turn.calls):
+    for call_id in (each.id for turn in turns if isinstance(turn, ModelTurn) for each in turn.calls):
         salt, candidate = 0, call_id if fits.fullmatch(call_id) else _hashed(call_id, 0)
         while candidate in taken:
             salt += 1
@@ -82,7 +82,7 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
     return fit(arguments) if found and RAW not in found else json.dumps(found, ensure_ascii=False)
 
 
-def told(each: Answered) -> str:
+def told(each: CallOutcome) -> str:
     """What the model is told of a call where the format has no field for failure."""
     return each.content if each.status == "ok" else f"Error: {each.content}"
 

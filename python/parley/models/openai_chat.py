@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, which every compatible server speaks in its own way.
 
-An `Ask` as a request body, the chunks of its stream as Parley's events. The quirks that are taken account
+A `Request` as a request body, the chunks of its stream as Parley's events. The quirks that are taken account
 of: Gemini's thought signatures and parallel calls, reasoning under several names, `<think>` tags, missing
 ids, nulls. Knows nothing of clients, keys and hosts.
 """
@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.chat.history import Answered, Asked, Reply, Turn
+from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.models import decoder
-from parley.models.accumulate import ArrivingCalls
+from parley.models.accumulate import CallAccumulator
 from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
-from parley.models.request import Ask, tool_fields
+from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.convert import to_openai
@@ -28,41 +28,41 @@ SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_
 """Gemini's own word for a call that it did not make."""
 
 
-def request(ask: Ask) -> Body:
+def request_body(request: Request) -> Body:
     """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
-    turns = ask.turns()
-    body: Body = {"model": ask.model, "messages": _messages(ask, turns), "stream": True}
+    turns = request.turns()
+    body: Body = {"model": request.model, "messages": _messages(request, turns), "stream": True}
     body["stream_options"] = {"include_usage": True}
-    body |= tool_fields(ask, turns, to_openai, "none")
-    if ask.max_tokens is not None:
-        is_new = ask.official or is_reasoning(ask.model)
-        body["max_completion_tokens" if is_new else "max_tokens"] = ask.max_tokens
-    if ask.temperature is not None and not is_reasoning(ask.model):
-        body["temperature"] = ask.temperature
-    if effort := _effort(ask, has_tools="tools" in body):
+    body |= tool_fields(request, turns, to_openai, "none")
+    if request.max_tokens is not None:
+        is_new = request.official or is_reasoning(request.model)
+        body["max_completion_tokens" if is_new else "max_tokens"] = request.max_tokens
+    if request.temperature is not None and not is_reasoning(request.model):
+        body["temperature"] = request.temperature
+    if effort := _effort(request, has_tools="tools" in body):
         body["reasoning_effort"] = effort
     return fit_body(body)
 
 
-def _effort(ask: Ask, *, has_tools: bool) -> str | None:
-    if has_tools and prefers_responses(ask.model):
+def _effort(request: Request, *, has_tools: bool) -> str | None:
+    if has_tools and prefers_responses(request.model):
         return "none"  # with tools these models are served here at no other effort
-    return openai_effort(ask.model, ask.thinking)
+    return openai_effort(request.model, request.thinking)
 
 
-def _messages(ask: Ask, turns: Sequence[Turn]) -> list[Body]:
+def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
     """Messages in which no two of the user or the assistant stand side by side: some servers refuse that."""
     ids = wire_ids(turns, SHORT_ID)
-    current = max((n for n, turn in enumerate(turns) if isinstance(turn, Asked)), default=0)
-    messages = [{"role": "system", "content": ask.system}] if ask.system.strip() else []
+    current = max((n for n, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=0)
+    messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for number_, turn in enumerate(turns):
         match turn:
-            case Asked(said):
+            case UserTurn(said):
                 _add(messages, {"role": "user", "content": said})
-            case Reply():
-                is_signed = ask.provider == "gemini" and number_ > current
-                _add(messages, _said(turn, ids, ask, is_signed=is_signed))
-                messages += [_result(each, ids, ask) for each in turn.calls]
+            case ModelTurn():
+                is_signed = request.provider == "gemini" and number_ > current
+                _add(messages, _said(turn, ids, request, is_signed=is_signed))
+                messages += [_result(each, ids, request) for each in turn.calls]
     return messages
 
 
@@ -74,31 +74,31 @@ def _add(messages: list[Body], message: Body) -> None:
         messages.append(message)
 
 
-def _said(reply: Reply, ids: Mapping[str, str], ask: Ask, *, is_signed: bool) -> Body:
+def _said(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:
     message: Body = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
-        message["tool_calls"] = [_called(each, ids, ask) for each in reply.calls]
+        message["tool_calls"] = [_called(each, ids, request) for each in reply.calls]
         if is_signed and "extra_content" not in message["tool_calls"][0]:
             message["tool_calls"][0]["extra_content"] = SIGNATURE_BY_ANOTHER
     return message
 
 
-def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
-    given = arguments_text(each.call.arguments, exact=ask.official)
+def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
+    given = arguments_text(each.call.arguments, exact=request.official)
     function = {"name": wire_name(each.call.name), "arguments": given}
-    return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, ask)
+    return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, request)
 
 
-def _extra(each: Answered, ask: Ask) -> Body:
+def _extra(each: CallOutcome, request: Request) -> Body:
     """The signature that Gemini put beside a call; to others it is an unknown field."""
-    is_own = bool(each.call.extra) and ask.provider == "gemini" and ask.keep_thinking
+    is_own = bool(each.call.extra) and request.provider == "gemini" and request.keep_thinking
     extra = json.loads(each.call.extra) if is_own else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
 
 
-def _result(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
+def _result(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
     message = {"role": "tool", "tool_call_id": ids[each.id], "content": told(each)}
-    return message if ask.official else message | {"name": wire_name(each.call.name)}
+    return message if request.official else message | {"name": wire_name(each.call.name)}
 
 
 # --- The stream -------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Decoder(decoder.Decoder):
         super().__init__(provider, model)
         self._tags = ThinkTags() if provider != "openai" else None
         self._has_refused = False
-        self._calls = ArrivingCalls()
+        self._calls = CallAccumulator()
         self._usage = Usage()
         self._stop = ""
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, used without its memory: an `Ask` as a request body, the stream as Parley's events.
+"""OpenAI's Responses API, used without its memory: a `Request` as a body, the stream as Parley's events.
 
 Nothing is stored at the provider. What a reasoning model thought comes back encrypted, is kept in the file
 as the signature of a thinking block, and is sent again in the same tool loop. Calls go by their `call_id`.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.chat.history import Answered, Asked, Reply, Turn
+from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
-from parley.models.accumulate import Arriving
+from parley.models.accumulate import PartialCall
 from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
 from parley.models.reasoning import sealed, unsealed
-from parley.models.request import Ask, tool_fields
+from parley.models.request import Request, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.catalogue import Tool
 from parley.tools.convert import to_openai_responses
@@ -27,25 +27,30 @@ Body = dict[str, Any]
 _LEAST_TOKENS = 16
 
 
-def request(ask: Ask) -> Body:
+def request_body(request: Request) -> Body:
     """The body of a streamed request, as the client takes it; the same for the same ask, byte for byte."""
-    turns = ask.turns()
-    body: Body = {"model": ask.model, "input": list(_items(ask, turns)), "stream": True, "store": False}
-    if ask.system.strip():
-        body["instructions"] = ask.system
-    body |= tool_fields(ask, turns, _tool, "none")
-    if ask.max_tokens is not None:
-        body["max_output_tokens"] = max(ask.max_tokens, _LEAST_TOKENS)
-    if is_reasoning(ask.model):
-        body |= _reasoning(ask)
-    elif ask.temperature is not None:
-        body["temperature"] = ask.temperature
+    turns = request.turns()
+    body: Body = {
+        "model": request.model,
+        "input": list(_items(request, turns)),
+        "stream": True,
+        "store": False,
+    }
+    if request.system.strip():
+        body["instructions"] = request.system
+    body |= tool_fields(request, turns, _tool, "none")
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = max(request.max_tokens, _LEAST_TOKENS)
+    if is_reasoning(request.model):
+        body |= _reasoning(request)
+    elif request.temperature is not None:
+        body["temperature"] = request.temperature
     return fit_body(body)
 
 
-def _reasoning(ask: Ask) -> Body:
-    effort = openai_effort(ask.model, ask.thinking)
-    is_shown = ask.thinking.enabled and ask.thinking.show
+def _reasoning(request: Request) -> Body:
+    effort = openai_effort(request.model, request.thinking)
+    is_shown = request.thinking.enabled and request.thinking.show
     wanted = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
     included = {"include": ["reasoning.encrypted_content"]}
     return included | ({"reasoning": wanted} if wanted else {})
@@ -56,42 +61,42 @@ def _tool(name: str, tool: Tool) -> Body:
     return to_openai_responses(name, tool) | {"strict": False}
 
 
-def _items(ask: Ask, turns: Sequence[Turn]) -> Iterator[Body]:
+def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
     ids, sent = wire_ids(turns, SHORT_ID), set[str]()
     for turn in turns:
         match turn:
-            case Asked(said):
+            case UserTurn(said):
                 yield {"role": "user", "content": said}
-            case Reply():
-                yield from _said(turn, ask, sent)
-                yield from (_called(each, ids, ask) for each in turn.calls)
+            case ModelTurn():
+                yield from _said(turn, request, sent)
+                yield from (_called(each, ids, request) for each in turn.calls)
                 yield from (_result(each, ids) for each in turn.calls)
 
 
-def _said(reply: Reply, ask: Ask, sent: set[str]) -> Iterator[Body]:
+def _said(reply: ModelTurn, request: Request, sent: set[str]) -> Iterator[Body]:
     for part in reply.parts:
         match part:
             case Text(said):
-                yield {"role": "assistant", "content": said} | _phase(reply, ask)
-            case Thinking() if ask.goes_back(part, reply):
+                yield {"role": "assistant", "content": said} | _phase(reply, request)
+            case Thinking() if request.goes_back(part, reply):
                 item = unsealed(part)
                 if item and item["id"] not in sent:  # an item may be sent once only
                     sent.add(item["id"])
                     yield item
 
 
-def _phase(reply: Reply, ask: Ask) -> Body:
+def _phase(reply: ModelTurn, request: Request) -> Body:
     """Newer models label what they say, and do worse without; what stands before calls is no final answer."""
-    is_labelled = ask.official and prefers_responses(ask.model)
+    is_labelled = request.official and prefers_responses(request.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
 
-def _called(each: Answered, ids: Mapping[str, str], ask: Ask) -> Body:
-    name, given = wire_name(each.call.name), arguments_text(each.call.arguments, exact=ask.official)
+def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
+    name, given = wire_name(each.call.name), arguments_text(each.call.arguments, exact=request.official)
     return {"type": "function_call", "call_id": ids[each.id], "name": name, "arguments": given}
 
 
-def _result(each: Answered, ids: Mapping[str, str]) -> Body:
+def _result(each: CallOutcome, ids: Mapping[str, str]) -> Body:
     return {"type": "function_call_output", "call_id": ids[each.id], "output": told(each)}
 
 
@@ -108,7 +113,7 @@ class Decoder(decoder.Decoder):
 
     def __init__(self, provider: str, model: str) -> None:
         super().__init__(provider, model)
-        self._calls: dict[int, Arriving] = {}
+        self._calls: dict[int, PartialCall] = {}
         self._streamed: set[int] = set()
         """The items of which some text has come."""
         self._gap = ""
@@ -147,7 +152,7 @@ class Decoder(decoder.Decoder):
             case "reasoning":
                 self._summary = 0
             case "function_call":
-                self._calls[at] = Arriving(text(item, "call_id"), text(item, "name"))
+                self._calls[at] = PartialCall(text(item, "call_id"), text(item, "name"))
 
     def _spoken(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
@@ -177,7 +182,7 @@ class Decoder(decoder.Decoder):
                 self._has_said = self._has_said and not signature
                 yield from self._end_thinking(signature)
             case "function_call":
-                call = self._calls.setdefault(at, Arriving())
+                call = self._calls.setdefault(at, PartialCall())
                 call.id, call.name = call.id or text(item, "call_id"), call.name or text(item, "name")
                 call.arguments = text(item, "arguments") or call.arguments
 

@@ -14,7 +14,7 @@ def portions(piece: str) -> list[str]:
     return [piece[start : start + _MOST] for start in range(0, len(piece), _MOST)]
 
 
-class Waiting:
+class PendingText:
     """What came since a reader last looked."""
 
     def __init__(self) -> None:

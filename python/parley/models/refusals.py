@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from parley.models.request import Api, Ask
+from parley.models.request import Api, Request
 
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"
@@ -30,36 +30,36 @@ def says_too_long(said: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Amended:
+class Amendment:
     """A request as it may be taken after it was refused; `aside` is what the user is to know of it."""
 
-    ask: Ask
+    request: Request
     aside: str = ""
 
 
-def amended(ask: Ask, api: str, status: int | None, said: str) -> Amended | None:
+def amended(request: Request, api: str, status: int | None, said: str) -> Amendment | None:
     """How to ask again what was refused with these words; None where that is not known.
 
     `api` is the format it was asked in, "" where the user chose it. Each way is gone once only, or leads to
     ever smaller requests.
     """
-    if status == 400 and ask.keep_thinking and _ABOUT_THOUGHTS.search(said):
-        return Amended(replace(ask, keep_thinking=False))
-    if status in (400, 413) and says_too_long(said) and (narrow := ask.narrowed()):
-        return Amended(narrow, crowding(narrow))
-    if ask.api is None and (other := _other_api(ask.model, api, status, said)):
-        words = f"{ask.model} is asked through {_NAMES[other]}, as {ask.provider} wants it"
-        return Amended(replace(ask, api=other), words)
+    if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(said):
+        return Amendment(replace(request, keep_thinking=False))
+    if status in (400, 413) and says_too_long(said) and (narrow := request.narrowed()):
+        return Amendment(narrow, crowding(narrow))
+    if request.api is None and (other := _other_api(request.model, api, status, said)):
+        words = f"{request.model} is asked through {_NAMES[other]}, as {request.provider} wants it"
+        return Amendment(replace(request, api=other), words)
     return None
 
 
-def crowding(ask: Ask) -> str:
+def crowding(request: Request) -> str:
     """What the user is told where fewer exchanges than wanted are sent whole; "" where all are."""
-    full = ask.crowded()
+    full = request.crowded()
     if full is None:
         return ""
     exchanges = "exchange" if full == 1 else f"{full} exchanges"
-    return f"this chat is too long for {ask.model}: before the last {exchanges}, only 📝: lines are sent"
+    return f"this chat is too long for {request.model}: before the last {exchanges}, only 📝: lines are sent"
 
 
 _ABOUT_THOUGHTS = re.compile(

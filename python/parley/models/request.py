@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from parley.chat.history import Asked, Reply, Turn, history
+from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.transcript import Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.models.encode import wire_name
@@ -37,7 +37,7 @@ class ThinkingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Request:
     """A request to be: exchange `at` of the transcript, asked of a provider's model.
 
     `tools_on` False forbids calls, and leaves the tools out only when the history holds none.
@@ -74,7 +74,7 @@ class Ask:
         fewer = None if self._fits(wanted) else self._full_exchanges()
         return fewer if fewer and self._turns(fewer) != wanted else None
 
-    def narrowed(self) -> Ask | None:
+    def narrowed(self) -> Request | None:
         """The request made a quarter smaller, where older exchanges can stand back; None where none can."""
         turns = self.turns()
         narrow = replace(self, window=self._tokens(turns) * 3 // 4 + self._answer())
@@ -99,7 +99,7 @@ class Ask:
         tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
         return estimated_tokens(chain([self.system], tools, *map(_texts, turns)))
 
-    def goes_back(self, part: Thinking, reply: Reply) -> bool:
+    def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
         is_own = (part.provider, part.model) == (self.provider, self.model)
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
@@ -107,26 +107,30 @@ class Ask:
 
 def _texts(turn: Turn) -> Iterator[str]:
     match turn:
-        case Asked(said):
+        case UserTurn(said):
             yield said
-        case Reply():
+        case ModelTurn():
             yield turn.text
             for each in turn.calls:
                 yield from (each.call.name, each.call.arguments, each.content)
 
 
 def tool_fields(
-    ask: Ask, turns: Sequence[Turn], shape: Callable[[str, Tool], dict[str, Any]], none: object
+    request: Request, turns: Sequence[Turn], shape: Callable[[str, Tool], dict[str, Any]], none: object
 ) -> dict[str, Any]:
     """The fields `tools`, each in the format's `shape`, and where calls are forbidden `tool_choice` none.
 
     Providers refuse a history with calls and no tools, so where the catalogue has become empty the tools
     that were called are named, and forbidden.
     """
-    called = {wire_name(each.call.name) for turn in turns if isinstance(turn, Reply) for each in turn.calls}
-    if not called and not ask.tools_on:
+    called = {
+        wire_name(each.call.name) for turn in turns if isinstance(turn, ModelTurn) for each in turn.calls
+    }
+    if not called and not request.tools_on:
         return {}
-    tools = ask.catalogue.tools or tuple((name, Tool("", name, description=GONE)) for name in sorted(called))
-    may_call = ask.tools_on and ask.catalogue.tools
+    tools = request.catalogue.tools or tuple(
+        (name, Tool("", name, description=GONE)) for name in sorted(called)
+    )
+    may_call = request.tools_on and request.catalogue.tools
     offered = {"tools": [shape(name, tool) for name, tool in tools]} if tools else {}
     return offered if may_call or not tools else offered | {"tool_choice": none}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from parley.models.pending_text import Waiting
+from parley.models.pending_text import PendingText
 
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 
@@ -25,7 +25,7 @@ class ThinkTags:
 
     def __init__(self) -> None:
         self._held = ""
-        self._waiting = Waiting()
+        self._waiting = PendingText()
         self._closer = ""
         self._thought = False
         self._state: Literal["start", "thinking", "after", "text"] = "start"

@@ -22,16 +22,16 @@ from parley.nvim.editor import Editor
 from parley.nvim.observed import CountedModel, RememberedTools
 from parley.nvim.pages import write_page
 from parley.nvim.reread import reread
-from parley.nvim.sightings import Sightings
+from parley.nvim.sightings import SeenCalls
 from parley.nvim.summary import UNREADABLE
 from parley.nvim.tokens import Tokens
-from parley.nvim.trust import Trusting
+from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
 from parley.nvim.view import Sight, details, found
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
-from parley.runtime.app import Home
-from parley.runtime.tasks import Listeners
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
 from parley.settings import resolve as conduct
 from parley.settings.values import Agent
 from parley.tools.catalogue import Catalogue
@@ -42,7 +42,7 @@ UNSAVED = "save this chat first (:w): a choice is bound to its file"
 class Chat:
     """A chat buffer."""
 
-    def __init__(self, editor: Editor, home: Home, trusting: Trusting, buf: int, name: str) -> None:
+    def __init__(self, editor: Editor, home: App, trusting: TrustDialog, buf: int, name: str) -> None:
         self.editor = editor
         self.home = home
         self.trusting = trusting
@@ -51,7 +51,7 @@ class Chat:
         self.folder = Path.cwd()
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
-        self._sightings = Sightings()
+        self._sightings = SeenCalls()
         self.usage = Tokens()
         self.seen: Seen = UNSEEN
         """The text as it was last looked at."""
@@ -161,18 +161,18 @@ class Chat:
             if call is None:
                 self.editor.message(UNREADABLE, "warn")
                 return
-            seen = await engine.look(self.ports(document, Listeners()), self.resolve)
+            seen = await engine.look(self.ports(document, Callbacks()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
             before = self.home.ledger(self.path).definition(lapse.digest) if lapse else None
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
 
         self._beside(handle, work)
 
-    def with_look(self, handle: int, use: Callable[[engine.Look], None]) -> None:
+    def with_look(self, handle: int, use: Callable[[engine.Observation], None]) -> None:
         """Look at the exchange at a handle and use what is seen."""
 
         async def work(document: BufferDocument) -> None:
-            use(await engine.look(self.ports(document, Listeners()), self.resolve))
+            use(await engine.look(self.ports(document, Callbacks()), self.resolve))
 
         self._beside(handle, work)
 
@@ -281,7 +281,7 @@ class Chat:
         finally:
             document.close()
 
-    def ports(self, document: BufferDocument, audience: engine.Audience) -> engine.Ports:
+    def ports(self, document: BufferDocument, audience: engine.Observer) -> engine.Ports:
         """The world of a turn of this chat."""
         ports = self.home.ports(document, self.path, audience, lambda: self.folder)
         model = CountedModel(ports.model, self.usage)

@@ -12,7 +12,7 @@ from typing import Any
 from parley.nvim.editor import Editor
 
 
-class Questions:
+class Dialogs:
     """The questions to the one user of an editor. Whoever waits for an answer may be cancelled: then the
     question goes from the screen."""
 

@@ -14,7 +14,7 @@ from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.nvim.editor import Editor
 from parley.nvim.reread import reread
-from parley.nvim.stream import STARTS, Pump
+from parley.nvim.stream import STARTS, BufferStream
 from parley.policy.choice import exchange_at
 
 Seen: TypeAlias = tuple[int, Snapshot]
@@ -30,7 +30,7 @@ class BufferDocument:
         self._handle = handle
         self._tick, self._shot = seen
         self._pinned = False
-        self._pump = Pump(editor, handle)
+        self._pump = BufferStream(editor, handle)
 
     async def read(self) -> Snapshot:
         """The document as it is now; its text crosses the border only when it has changed.

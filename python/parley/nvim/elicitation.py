@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from parley.mcp.callbacks import Left
-from parley.nvim.dialogs import Questions
+from parley.nvim.dialogs import Dialogs
 from parley.text import one_line
 from parley.tools.forms import SHOWN, Field, complaint, fields, read
 
@@ -27,10 +27,10 @@ class _DismissedError(Exception):
     """The user wants no more of this form."""
 
 
-class Forms:
+class Elicitation:
     """Implements the asker of the hub; `showing` shows a text as status as long as somebody is asked."""
 
-    def __init__(self, questions: Questions, showing: Showing) -> None:
+    def __init__(self, questions: Dialogs, showing: Showing) -> None:
         self._questions = questions
         self._showing = showing
         self._one_at_a_time = asyncio.Lock()

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from parley.errors import ParleyError
 from parley.nvim.summary import count
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.settings.load import config_path
 from parley.settings.values import Agent
 from parley.storage.ledger import default_path
@@ -25,7 +25,7 @@ Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, li
 PACKAGES = ("pynvim", "anthropic", "openai", "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
-async def report(home: Home) -> list[Line]:
+async def report(home: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
     await home.hub.catalogue()
     return [
@@ -48,7 +48,7 @@ def _packages() -> Iterator[Line]:
             yield "error", f"{name} is not installed", ["Run :ParleyInstall! to make the environment anew"]
 
 
-def _agent(home: Home, agent: Agent) -> Line:
+def _agent(home: App, agent: Agent) -> Line:
     provider = home.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
     base = home.environ.get(provider.base_url_env or "") or provider.base_url
@@ -76,7 +76,7 @@ def _server(status: ServerStatus) -> Line:
     return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
 
 
-def _files(home: Home) -> Iterator[Line]:
+def _files(home: App) -> Iterator[Line]:
     config, ledger = config_path(home.environ), default_path(home.environ)
     yield "info", f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"), []
     if servers := home.settings.mcp.config_file:
@@ -89,7 +89,7 @@ def _files(home: Home) -> Iterator[Line]:
         yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
 
 
-def _project(home: Home) -> Iterator[Line]:
+def _project(home: App) -> Iterator[Line]:
     """The working directory's file of servers, and whether it is trusted."""
     for path in home.untrusted():
         yield "warn", f"{path} is not used: nobody has trusted it", [":ParleyTools shows it, with the key t"]

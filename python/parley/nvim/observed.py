@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from parley import engine
 from parley.chat.transcript import Result
 from parley.models.events import Event
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.nvim.tokens import Tokens
 from parley.tools.catalogue import Catalogue, Tool
 
@@ -22,10 +22,10 @@ class CountedModel:
         self._model = model
         self._tokens = tokens
 
-    def stream(self, ask: Ask) -> AsyncIterator[Event]:
+    def stream(self, request: Request) -> AsyncIterator[Event]:
         """What the model says."""
         self._tokens.next_request()
-        return self._model.stream(ask)
+        return self._model.stream(request)
 
 
 class RememberedTools:
@@ -41,6 +41,6 @@ class RememberedTools:
         self._remember(catalogue)
         return catalogue
 
-    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         """Run one call."""
-        return await self._tools.call(tool, arguments, ask)
+        return await self._tools.call(tool, arguments, request)

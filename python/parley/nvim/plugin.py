@@ -18,21 +18,21 @@ import pynvim
 from parley.chat.transcript import CHOICES
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
-from parley.nvim.dialogs import Questions
+from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
-from parley.nvim.elicitation import Forms
+from parley.nvim.elicitation import Elicitation
 from parley.nvim.health import report
 from parley.nvim.log import log_to
 from parley.nvim.pages import chats_in, log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
 from parley.nvim.summary import shown
-from parley.nvim.trust import Trusting
+from parley.nvim.trust import TrustDialog
 from parley.settings.load import load_settings
 
 if TYPE_CHECKING:
     from parley import engine
-    from parley.runtime.app import Home
+    from parley.runtime.app import App
 
 _log = logging.getLogger("parley")
 
@@ -45,10 +45,10 @@ class Plugin:
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
         """Where the user works, as it was last told; a project's file of servers is there."""
-        self.questions = Questions(self.editor)
-        self.trusting = Trusting(self.editor, self.questions, self._waiting)
+        self.questions = Dialogs(self.editor)
+        self.trusting = TrustDialog(self.editor, self.questions, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.home, self.trusting)
-        self._home: Home | None = None
+        self._home: App | None = None
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
@@ -64,7 +64,7 @@ class Plugin:
             self.editor.message(f"{method} failed: {error!r}", "error")
 
     @property
-    def home(self) -> Home:
+    def home(self) -> App:
         """What outlives a chat."""
         assert self._home is not None, "setup comes first"
         return self._home
@@ -104,13 +104,13 @@ class Plugin:
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
         from parley.models.attempts import PATIENCE
-        from parley.runtime.app import Home
+        from parley.runtime.app import App
 
         log_to(Path(log), os.environ)
         self._in(cwd)
         read, problems = load_settings(os.environ, settings)
-        asker = Forms(self.questions, self._waiting)
-        home = Home(
+        asker = Elicitation(self.questions, self._waiting)
+        home = App(
             read,
             os.environ,
             folder=lambda: self.folder,
@@ -198,9 +198,9 @@ class Plugin:
         self._chat(buf, name).show_details(handle)
 
     def _on_request(self, buf: int, name: str, handle: int, cwd: str) -> None:
-        def show(seen: engine.Look) -> None:
-            ask = seen.next_ask()
-            body = wire_format(self.home.provider(ask.provider), ask).body(ask)
+        def show(seen: engine.Observation) -> None:
+            request = seen.next_request()
+            body = wire_format(self.home.provider(request.provider), request).body(request)
             self.editor.tell("scratch", "request", request_page(body), "json")
 
         from parley.providers.client import wire_format

@@ -12,16 +12,16 @@ from parley.chat.edits import Edit, put_question
 from parley.chat.grammar import fit
 from parley.chat.transcript import is_blank
 from parley.errors import ParleyError
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.nvim.chat import Chat
-from parley.nvim.dialogs import Questions
+from parley.nvim.dialogs import Dialogs
 from parley.text import one_line
 from parley.tools.forms import SHOWN
 from parley.tools.prompts import Prompt
 
 
 async def insert_prompt(
-    hub: Hub, questions: Questions, chat: Chat, handle: int, words: Sequence[str]
+    hub: Servers, questions: Dialogs, chat: Chat, handle: int, words: Sequence[str]
 ) -> None:
     """Put a prompt into the question at a handle; `words` are its name and name=value for its arguments.
 
@@ -51,7 +51,7 @@ def _blanks(lines: Sequence[str]) -> int:
     return next((number for number, line in enumerate(lines) if not is_blank(line)), len(lines))
 
 
-async def _picked(prompts: Sequence[Prompt], questions: Questions) -> Prompt | None:
+async def _picked(prompts: Sequence[Prompt], questions: Dialogs) -> Prompt | None:
     if not prompts:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
     items = [

@@ -19,8 +19,8 @@ from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.nvim.editor import Editor
 from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
-from parley.nvim.trust import Trusting
-from parley.runtime.app import Home
+from parley.nvim.trust import TrustDialog
+from parley.runtime.app import App
 from parley.tools.catalogue import Catalogue
 from parley.tools.mcp_files import PROJECT_FILE
 from parley.tools.selection import switched, takes
@@ -31,7 +31,7 @@ KEY = "tools"
 class ServersPage:
     """The one such page of an editor."""
 
-    def __init__(self, editor: Editor, home: Callable[[], Home], trusting: Trusting) -> None:
+    def __init__(self, editor: Editor, home: Callable[[], App], trusting: TrustDialog) -> None:
         self._editor = editor
         self._home = home
         self._trusting = trusting
@@ -102,7 +102,7 @@ class ServersPage:
         )
 
 
-def _kept(conduct: engine.Conduct, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
+def _kept(conduct: engine.ChatSettings, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
     kept = conduct.tools(catalogue).tools if conduct.tools else ()
     return frozenset((tool.server, tool.name) for _, tool in kept)
 

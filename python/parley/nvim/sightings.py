@@ -12,7 +12,7 @@ from parley.nvim.view import Sight
 from parley.policy.doubts import Sighting
 
 
-class Sightings:
+class SeenCalls:
     """What is drawn in one chat. What is drawn again as it was keeps its number; any other gets a new one."""
 
     def __init__(self) -> None:

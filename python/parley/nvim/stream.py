@@ -24,7 +24,7 @@ STARTS = sorted({PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in M
 """All that a line of structure may start with."""
 
 
-class Pump:
+class BufferStream:
     """The text of one turn on its way to the tip of its answer."""
 
     def __init__(self, editor: Editor, handle: int) -> None:

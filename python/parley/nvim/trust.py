@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from parley.nvim.dialogs import Questions
+from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.pages import project_page
-from parley.runtime.app import Home
+from parley.runtime.app import App
 from parley.storage.trust import programs
 from parley.text import one_line
 from parley.tools.mcp_files import read_servers
@@ -28,11 +28,11 @@ _PAGE = "project-servers"
 _NAMES = 200
 
 
-class Trusting:
+class TrustDialog:
     """One for each process; `showing` shows a text as status while the user is asked."""
 
     def __init__(
-        self, editor: Editor, questions: Questions, showing: Callable[[str], AbstractContextManager[None]]
+        self, editor: Editor, questions: Dialogs, showing: Callable[[str], AbstractContextManager[None]]
     ) -> None:
         self._editor = editor
         self._questions = questions
@@ -40,7 +40,7 @@ class Trusting:
         self._refused = set[tuple[Path, bytes]]()
         self._one_at_a_time = asyncio.Lock()
 
-    async def settle(self, home: Home, *, again: bool = False) -> None:
+    async def settle(self, home: App, *, again: bool = False) -> None:
         """Ask about the working directory's file, if there is one to ask about; `again` after a no, too.
 
         Raises ParleyError if the file has changed while the user looked at it.

@@ -29,7 +29,7 @@ class Chat(Protocol):
     buf: int
     seen: Seen
 
-    def ports(self, document: BufferDocument, audience: engine.Audience) -> engine.Ports:
+    def ports(self, document: BufferDocument, audience: engine.Observer) -> engine.Ports:
         """The world of a turn of this chat."""
 
     def status(self, text: str, handle: int) -> None:
@@ -134,7 +134,7 @@ class Turn:
             self.chat.editor.tell("clear", self.chat.buf)
         self.chat.status(text, self.handle)
 
-    def happened(self, what: engine.Happening) -> None:
+    def on_event(self, what: engine.TurnEvent) -> None:
         """Count tokens, and say what the user is to know."""
         match what:
             case Usage() | RateLimits():

@@ -11,12 +11,12 @@ from dataclasses import replace
 from parley.errors import ModelError
 from parley.models import anthropic
 from parley.models.events import Aside, Event, Finished
-from parley.models.refusals import Amended, amended
-from parley.models.request import Api, Ask
+from parley.models.refusals import Amendment, amended
+from parley.models.request import Api, Request
 from parley.models.thinking import unsupported_thinking
 
 
-class Learned:
+class Capabilities:
     """What is known by now, by provider and model."""
 
     def __init__(self) -> None:
@@ -24,18 +24,20 @@ class Learned:
         self._windows: dict[tuple[str, str], int] = {}
         self._told = set[tuple[str, str]]()
 
-    def settled(self, ask: Ask) -> Ask:
+    def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
-        known = ask.provider, ask.model
-        return replace(ask, api=self._apis.get(known, ask.api), window=self._windows.get(known, ask.window))
+        known = request.provider, request.model
+        return replace(
+            request, api=self._apis.get(known, request.api), window=self._windows.get(known, request.window)
+        )
 
-    def news(self, ask: Ask, api: str) -> Iterator[Aside]:
+    def news(self, request: Request, api: str) -> Iterator[Aside]:
         """What the user is to know before a request in this format, each thing once."""
-        yield from self._once(unsupported_thinking(ask.model, ask.thinking))
+        yield from self._once(unsupported_thinking(request.model, request.thinking))
         if api == "anthropic":
-            question = ask.transcript.exchanges[ask.at].question
+            question = request.transcript.exchanges[request.at].question
             yield from self._once(
-                anthropic.thinking_paused(ask), f"{ask.at} {question.text if question else ''}"
+                anthropic.thinking_paused(request), f"{request.at} {question.text if question else ''}"
             )
 
     def _once(self, told: str, about: str = "") -> Iterator[Aside]:
@@ -43,20 +45,20 @@ class Learned:
             self._told.add((told, about))
             yield Aside(told)
 
-    def amended(self, ask: Ask, api: str, refusal: ModelError) -> Amended | None:
+    def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
         """How a refused request is to be asked, None where that is not known. A chosen `api` is ""."""
-        other = amended(ask, api, refusal.status, refusal.said)
+        other = amended(request, api, refusal.status, refusal.said)
         if other:
-            self._keep(other.ask)
+            self._keep(other.request)
         return other
 
-    def heed(self, event: Event, ask: Ask) -> None:
+    def heed(self, event: Event, request: Request) -> None:
         """The next request is to be smaller than one that left no room for its reply."""
-        if event == Finished("context") and (narrow := ask.narrowed()):
+        if event == Finished("context") and (narrow := request.narrowed()):
             self._keep(narrow)
 
-    def _keep(self, ask: Ask) -> None:
-        if ask.api:
-            self._apis[ask.provider, ask.model] = ask.api
-        if ask.window:
-            self._windows[ask.provider, ask.model] = ask.window
+    def _keep(self, request: Request) -> None:
+        if request.api:
+            self._apis[request.provider, request.model] = request.api
+        if request.window:
+            self._windows[request.provider, request.model] = request.window

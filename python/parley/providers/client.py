@@ -24,13 +24,13 @@ from parley.models import unstreamed as whole
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.redact import Redacting
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
 from parley.models.text_tools.adapter import reading, worded
 from parley.models.thinking import prefers_responses
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of
-from parley.providers.capabilities import Learned
+from parley.providers.capabilities import Capabilities
 from parley.providers.errors import (
     LONGEST_WAIT_S,
     broken_off,
@@ -61,43 +61,43 @@ Tell: TypeAlias = Callable[[str], None]
 class Format:
     """One wire format: what makes a request, what reads its stream or its whole, where it is sent to."""
 
-    request: Callable[[Ask], dict[str, Any]]
+    request_body: Callable[[Request], dict[str, Any]]
     decoder: Callable[[str, str], Decoder]
     whole: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
     path: str
 
-    def body(self, ask: Ask) -> dict[str, Any]:
+    def body(self, request: Request) -> dict[str, Any]:
         """The request's body, with the tools in words where they are to be."""
-        return self.request(worded(ask))
+        return self.request_body(worded(request))
 
-    def reader(self, ask: Ask, secret: str = "") -> Decoder:
+    def reader(self, request: Request, secret: str = "") -> Decoder:
         """What reads the reply to this request, which was sent with a key."""
-        return reading(Redacting(self.decoder(ask.provider, ask.model), secret), ask)
+        return reading(Redacting(self.decoder(request.provider, request.model), secret), request)
 
 
 FORMATS: Mapping[str, Format] = {
-    "anthropic": Format(anthropic.request, anthropic.Decoder, whole.anthropic, "/v1/messages"),
-    "chat": Format(openai_chat.request, openai_chat.Decoder, whole.openai_chat, "/chat/completions"),
+    "anthropic": Format(anthropic.request_body, anthropic.Decoder, whole.anthropic, "/v1/messages"),
+    "chat": Format(openai_chat.request_body, openai_chat.Decoder, whole.openai_chat, "/chat/completions"),
     "responses": Format(
-        openai_responses.request, openai_responses.Decoder, whole.openai_responses, "/responses"
+        openai_responses.request_body, openai_responses.Decoder, whole.openai_responses, "/responses"
     ),
 }
 
 
-def wire_format(provider: Provider, ask: Ask) -> Format:
+def wire_format(provider: Provider, request: Request) -> Format:
     """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
-    return FORMATS[_api(provider, ask)]
+    return FORMATS[_api(provider, request)]
 
 
-def _api(provider: Provider, ask: Ask) -> str:
+def _api(provider: Provider, request: Request) -> str:
     if provider.kind == "anthropic":
         return "anthropic"
     if provider.api != "auto":
         return provider.api
-    return ask.api or ("responses" if provider.official and prefers_responses(ask.model) else "chat")
+    return request.api or ("responses" if provider.official and prefers_responses(request.model) else "chat")
 
 
-class Wire:
+class ProviderClient:
     """The clients: one of each provider, with its connections, for the life of this process."""
 
     def __init__(
@@ -115,14 +115,14 @@ class Wire:
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[Provider, tuple[Any, str]] = {}
-        self._learned = Learned()
+        self._learned = Capabilities()
 
-    def settled(self, ask: Ask) -> Ask:
+    def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
-        return self._learned.settled(ask)
+        return self._learned.settled(request)
 
     async def stream(
-        self, provider: Provider, ask: Ask, tell: Tell, clock: Clock | None = None
+        self, provider: Provider, request: Request, tell: Tell, clock: Clock | None = None
     ) -> AsyncIterator[Event]:
         """What the model says. As long as it said nothing, a passing failure is tried again.
 
@@ -130,22 +130,22 @@ class Wire:
         are told to. What a refusal says of the request is done: it is asked otherwise. The clock stands still
         while a rate limit of the provider is waited for.
         """
-        tries, said, ask = 0, False, self.settled(ask)
-        for told in self._learned.news(ask, _api(provider, ask)):
+        tries, said, request = 0, False, self.settled(request)
+        for told in self._learned.news(request, _api(provider, request)):
             yield told
         while True:
             try:
-                async with closing(self._events(provider, ask)) as events:
+                async with closing(self._events(provider, request)) as events:
                     async for event in events:
                         said = said or not isinstance(event, RateLimits)
-                        self._learned.heed(event, ask)
+                        self._learned.heed(event, request)
                         yield event
             except ModelError as error:
                 if said:
                     raise
-                api = _api(provider, ask) if provider.api == "auto" else ""
-                if other := self._learned.amended(ask, api, error):
-                    ask = other.ask
+                api = _api(provider, request) if provider.api == "auto" else ""
+                if other := self._learned.amended(request, api, error):
+                    request = other.request
                     if other.aside:
                         yield Aside(other.aside)
                     continue
@@ -154,9 +154,9 @@ class Wire:
             else:
                 return
 
-    async def once(self, provider: Provider, ask: Ask) -> AsyncIterator[Event]:
+    async def once(self, provider: Provider, request: Request) -> AsyncIterator[Event]:
         """What the model says, in one piece; asked for once, since such a reply can be done without."""
-        async with closing(self._events(provider, self.settled(ask), streamed=False)) as events:
+        async with closing(self._events(provider, self.settled(request), streamed=False)) as events:
             async for event in events:
                 yield event
 
@@ -171,11 +171,13 @@ class Wire:
         with clock.standing_still() if error.status == _RATE_LIMITED else nullcontext():
             await self._sleep(wait)
 
-    async def _events(self, provider: Provider, ask: Ask, *, streamed: bool = True) -> AsyncIterator[Event]:
-        form = wire_format(provider, ask)
-        body = form.body(ask) if streamed else whole.unstreamed(form.body(ask))
+    async def _events(
+        self, provider: Provider, request: Request, *, streamed: bool = True
+    ) -> AsyncIterator[Event]:
+        form = wire_format(provider, request)
+        body = form.body(request) if streamed else whole.unstreamed(form.body(request))
         client, secret, sdk = await self._client(provider)
-        decoder, is_empty, kind, httpx2 = form.reader(ask, secret), True, "", import_module("httpx2")
+        decoder, is_empty, kind, httpx2 = form.reader(request, secret), True, "", import_module("httpx2")
         try:
             async with _sent(client, sdk, form.path, body, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")
@@ -191,7 +193,7 @@ class Wire:
             for event in decoder.end():
                 yield event
         except sdk.APIError as error:
-            raise failure(provider, ask.model, error, secret) from error
+            raise failure(provider, request.model, error, secret) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
             raise broken_off(provider, error, secret) from error
         except ModelError as error:

@@ -13,9 +13,9 @@ from parley.chat.grammar import fit
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.errors import ServerError
 from parley.models.events import Finished, TextDelta
-from parley.models.request import Ask, ThinkingSettings
+from parley.models.request import Request, ThinkingSettings
 from parley.policy.rate import RateWindow
-from parley.providers.client import Wire
+from parley.providers.client import ProviderClient
 from parley.settings.values import Agent, Provider
 from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
@@ -23,7 +23,9 @@ from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 class Sampler:
     """One for each process; `agent` is who is asked, with its provider."""
 
-    def __init__(self, wire: Wire, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]) -> None:
+    def __init__(
+        self, wire: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]
+    ) -> None:
         self._wire = wire
         self._rate = rate
         self._agent = agent
@@ -32,7 +34,7 @@ class Sampler:
         """The reply. Raises ServerError for what cannot be asked, ModelError as the provider fails."""
         agent, provider = self._agent()
         transcript = conversation(request.messages)
-        ask = Ask(
+        model_request = Request(
             transcript=transcript,
             at=len(transcript.exchanges) - 1,
             provider=provider.name,
@@ -49,7 +51,7 @@ class Sampler:
             await asyncio.sleep(seconds)
         self._rate.take(now())
         pieces, cut = list[str](), False
-        async for event in self._wire.stream(provider, ask, lambda _: None):
+        async for event in self._wire.stream(provider, model_request, lambda _: None):
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
             elif isinstance(event, Finished):

@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING
 from parley import engine
 from parley.chat.transcript import Transcript
 from parley.clock import Clock
-from parley.mcp.callbacks import Asker
-from parley.mcp.servers import Hub
+from parley.mcp.callbacks import Elicitor
+from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.text_tools.template import load_templates
 from parley.policy.rate import RateWindow
-from parley.providers.client import Wire, warm
+from parley.providers.client import ProviderClient, warm
 from parley.providers.sampling import Sampler
 from parley.runtime.audit import RecordedWorld
-from parley.runtime.text_tool_caller import Prompting
+from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.turn_ports import TurnPorts
 from parley.settings import resolve as conduct
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
-from parley.storage.trust import Project
+from parley.storage.trust import ProjectTrust
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
 
 
-class Home:
+class App:
     """One for each process, closed at its end."""
 
     def __init__(
@@ -47,20 +47,20 @@ class Home:
         *,
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
-        asker: Asker | None = None,
+        asker: Elicitor | None = None,
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         patience: int | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
         `may_read` asks about a file outside of the working directory that a question refers to.
-        `patience` is `Prompting`'s: only where what is shown can be taken back.
+        `patience` is `TextToolCaller`'s: only where what is shown can be taken back.
         """
         self.settings = self._own = settings
         self.environ = environ
-        self.wire = Wire(environ, self._demo_url)
+        self.wire = ProviderClient(environ, self._demo_url)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
-        self.hub = Hub(
+        self.hub = Servers(
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
@@ -73,11 +73,11 @@ class Home:
         self._trust = trust
         self._has_told_no_key = False
         self._may_read = may_read
-        self._project = Project(folder, self._trust_file)
+        self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
         wanted = settings.prompt_tools
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
-        self._prompting = Prompting(attempts, wanted.records, patience)
+        self._prompting = TextToolCaller(attempts, wanted.records, patience)
         self._templates, _ = load_templates(wanted.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
 
@@ -158,10 +158,10 @@ class Home:
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
         """What makes the settings of a look at a chat; with a `fixed` agent, whatever its text asks for."""
 
-        def resolve(transcript: Transcript) -> engine.Conduct:
+        def resolve(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
             found = conduct.conduct(transcript, self.settings, agent, self._templates)
-            return replace(found, ask=self.wire.settled(self._prompting.settled(found.ask)))
+            return replace(found, request=self.wire.settled(self._prompting.settled(found.request)))
 
         return resolve
 
@@ -181,7 +181,7 @@ class Home:
         self,
         document: engine.Document,
         chat: str,
-        audience: engine.Audience,
+        audience: engine.Observer,
         folder: Callable[[], Path] = Path.cwd,
     ) -> engine.Ports:
         """The world of a turn in the chat whose file has this path; `folder` is where its user works."""

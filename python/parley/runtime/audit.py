@@ -12,18 +12,18 @@ from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Result, ToolCall
 from parley.clock import Clock
-from parley.engine import Audience, CallBegan, CallEnded, Happening
+from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
 from parley.models.events import Event, Finished, Usage
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy.approval import LedgerView
 from parley.runtime.tasks import together
 
 T = TypeVar("T")
 
 
-class Notes(Protocol):
+class AuditLog(Protocol):
     """Where records go."""
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
@@ -42,7 +42,7 @@ class Notes(Protocol):
 class RecordedWorld:
     """The engine's world for one turn, on the turn's clock; its calls are noted."""
 
-    def __init__(self, audience: Audience, notes: Notes, clock: Clock) -> None:
+    def __init__(self, audience: Observer, notes: AuditLog, clock: Clock) -> None:
         self._audience = audience
         self._notes = notes
         self._clock = clock
@@ -64,7 +64,7 @@ class RecordedWorld:
             self._audience.status(text)
         self.doing = text
 
-    def happened(self, what: Happening) -> None:
+    def on_event(self, what: TurnEvent) -> None:
         """Note a call when it has its result."""
         match what:
             case CallBegan(proposal, tool):
@@ -73,7 +73,7 @@ class RecordedWorld:
                 self._note_call(proposal.call, result)
             case _:
                 pass
-        self._audience.happened(what)
+        self._audience.on_event(what)
 
     def _note_call(self, call: ToolCall, result: Result) -> None:
         began = self._began.pop(call.id, None) or _Began(call.name)
@@ -96,10 +96,10 @@ class RecordedWorld:
 
 
 async def recorded(
-    events: AsyncIterator[Event], ask: Ask, notes: Notes, purpose: str = ""
+    events: AsyncIterator[Event], request: Request, notes: AuditLog, purpose: str = ""
 ) -> AsyncIterator[Event]:
     """The events of a request, noted when it is over, however it ends, and what it was for."""
-    began, usage, outcome = _Began(ask.provider), Usage(), "cut"
+    began, usage, outcome = _Began(request.provider), Usage(), "cut"
     try:
         async with closing(events) as said:
             async for event in said:
@@ -118,7 +118,12 @@ async def recorded(
         outcome = str(error)
         raise
     finally:
-        facts = {"provider": began.what, "model": ask.model, "outcome": outcome, "seconds": began.seconds()}
+        facts = {
+            "provider": began.what,
+            "model": request.model,
+            "outcome": outcome,
+            "seconds": began.seconds(),
+        }
         facts |= {"tokens": asdict(usage)} | ({"for": purpose} if purpose else {})
         notes.note("request", facts, began.at)
 

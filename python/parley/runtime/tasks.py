@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from parley.clock import Clock
-from parley.engine import Happening
+from parley.engine import TurnEvent
 
 T = TypeVar("T")
 
@@ -40,13 +40,13 @@ async def together(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Listeners:
+class Callbacks:
     """Implements the engine's audience: what happens is told to two functions."""
 
     def __init__(
         self,
         status: Callable[[str], None] = lambda _: None,
-        happened: Callable[[Happening], None] = lambda _: None,
+        on_event: Callable[[TurnEvent], None] = lambda _: None,
     ) -> None:
         self.status = status
-        self.happened = happened
+        self.on_event = on_event

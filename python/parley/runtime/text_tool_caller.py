@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 from parley.errors import ModelError
 from parley.models.attempts import Attempts, Shown
 from parley.models.events import Aside, Call, Event, TextDelta
-from parley.models.request import Ask
-from parley.models.text_tools.adapter import PromptAsk, TryFailed
+from parley.models.request import Request
+from parley.models.text_tools.adapter import TextToolRequest, TryFailed
 from parley.paths import private_file
 
-Send: TypeAlias = Callable[[Ask], AsyncIterator[Event]]
+Send: TypeAlias = Callable[[Request], AsyncIterator[Event]]
 Tell: TypeAlias = Callable[[str], None]
 
 _REFUSALS = (
@@ -34,7 +34,7 @@ _REFUSALS = (
 """How servers say that a model, or the server as it was started, has no tools."""
 
 
-class Prompting:
+class TextToolCaller:
     """Asks models for replies with tool calls, whatever they know of tools. One for a process.
 
     `records` is a file that gets a line of JSON for each reply that was corrected after failures. `patience`
@@ -58,41 +58,45 @@ class Prompting:
         self._luck = luck
         self._without_tools = set[tuple[str, str]]()
 
-    def settled(self, ask: Ask) -> Ask:
+    def settled(self, request: Request) -> Request:
         """The request in the mode that is known to be the one for its model."""
-        if not isinstance(ask, PromptAsk) or ask.mode != "auto":
-            return ask
-        has_none = (ask.provider, ask.model) in self._without_tools or not ask.template.native
-        return replace(ask, mode="json") if has_none else ask
+        if not isinstance(request, TextToolRequest) or request.mode != "auto":
+            return request
+        has_none = (request.provider, request.model) in self._without_tools or not request.template.native
+        return replace(request, mode="json") if has_none else request
 
-    def stream(self, send: Send, ask: Ask, tell: Tell) -> AsyncIterator[Event]:
+    def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
         """What the model says, by way of `send`. Raises ModelError, also where all tries failed."""
-        ask = self.settled(ask)
-        if not isinstance(ask, PromptAsk):
-            return send(ask)
-        return self._native_first(send, ask, tell) if ask.mode == "auto" else self._tries(send, ask, tell)
+        request = self.settled(request)
+        if not isinstance(request, TextToolRequest):
+            return send(request)
+        return (
+            self._native_first(send, request, tell)
+            if request.mode == "auto"
+            else self._tries(send, request, tell)
+        )
 
-    async def _native_first(self, send: Send, ask: PromptAsk, tell: Tell) -> AsyncIterator[Event]:
+    async def _native_first(self, send: Send, request: TextToolRequest, tell: Tell) -> AsyncIterator[Event]:
         try:
-            async for event in send(ask):
+            async for event in send(request):
                 yield event
         except ModelError as error:
             if not _refuses_tools(error):
                 raise
         else:
             return
-        self._without_tools.add((ask.provider, ask.model))
-        yield Aside(f"{ask.model} has no tools of its own: they are described to it in words")
-        async for event in self._tries(send, replace(ask, mode="json"), tell):
+        self._without_tools.add((request.provider, request.model))
+        yield Aside(f"{request.model} has no tools of its own: they are described to it in words")
+        async for event in self._tries(send, replace(request, mode="json"), tell):
             yield event
 
-    async def _tries(self, send: Send, ask: PromptAsk, tell: Tell) -> AsyncIterator[Event]:
+    async def _tries(self, send: Send, request: TextToolRequest, tell: Tell) -> AsyncIterator[Event]:
         attempts, failed, shown = self._attempts, list[TryFailed](), Shown(self._patience)
         while True:
             said, shown = list[Event](), Shown(self._patience, shown.spent)
-            warmth = attempts.temperature(ask.temperature)
+            warmth = attempts.temperature(request.temperature)
             try:
-                async for event in send(replace(ask, errors=attempts.errors, temperature=warmth)):
+                async for event in send(replace(request, errors=attempts.errors, temperature=warmth)):
                     said.append(event)
                     for each in shown.feed(event):
                         yield each
@@ -102,25 +106,25 @@ class Prompting:
                 attempts = attempts.after(str(failure))
                 failed.append(failure)
                 if attempts.is_exhausted:
-                    raise _gave_up(ask, attempts) from failure
+                    raise _gave_up(request, attempts) from failure
             except ModelError:
                 for each in shown.rest():
                     yield each
                 raise
             else:
-                self._record(ask, failed, said)
+                self._record(request, failed, said)
                 return
             tell(f"The tool call failed, retry {len(failed)} of {attempts.max_retries}...")
             await self._sleep(attempts.delay_s(self._luck()))
 
-    def _record(self, ask: PromptAsk, failed: list[TryFailed], said: list[Event]) -> None:
+    def _record(self, request: TextToolRequest, failed: list[TryFailed], said: list[Event]) -> None:
         if not (self._records and failed):
             return
         calls = [event.call for event in said if isinstance(event, Call)]
         line: dict[str, Any] = {
-            "provider": ask.provider,
-            "model": ask.model,
-            "mode": ask.mode,
+            "provider": request.provider,
+            "model": request.model,
+            "mode": request.mode,
             "failed": [{"error": str(each), "said": each.said} for each in failed],
             "corrected": {
                 "said": "".join(event.text for event in said if isinstance(event, TextDelta)),
@@ -137,11 +141,11 @@ def _refuses_tools(error: ModelError) -> bool:
     return error.status is not None and any(phrase in said for phrase in _REFUSALS)
 
 
-def _gave_up(ask: PromptAsk, attempts: Attempts) -> ModelError:
+def _gave_up(request: TextToolRequest, attempts: Attempts) -> ModelError:
     count = len(attempts.errors)
     times = "1 attempt" if count == 1 else f"{count} attempts"
     return ModelError(
-        f"{ask.model} made no valid tool call in {times}; the last error: {attempts.errors[-1]}. What to do: "
-        "ask again, choose a larger model with :ParleyAgent, or set tool_mode to off",
+        f"{request.model} made no valid tool call in {times}; the last error: {attempts.errors[-1]}. "
+        "What to do: ask again, choose a larger model with :ParleyAgent, or set tool_mode to off",
         reason=f"no valid tool call in {times}",
     )

@@ -10,16 +10,16 @@ from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.clock import Clock
 from parley.engine.ports import closing
 from parley.errors import ParleyError
-from parley.mcp.servers import Hub
+from parley.mcp.servers import Servers
 from parley.models.events import Aside, Event, TextDelta
 from parley.models.refusals import crowding
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.policy import status
 from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow
-from parley.providers.client import Wire
-from parley.runtime.audit import Notes, RecordedWorld, recorded
-from parley.runtime.text_tool_caller import Prompting
+from parley.providers.client import ProviderClient
+from parley.runtime.audit import AuditLog, RecordedWorld, recorded
+from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.totals import FOR_STATUS
 from parley.settings.values import Provider, Settings
 from parley.text import one_line
@@ -41,15 +41,15 @@ class TurnPorts:
 
     def __init__(
         self,
-        wire: Wire,
-        hub: Hub,
+        wire: ProviderClient,
+        hub: Servers,
         provider: Callable[[str], Provider],
         world: RecordedWorld,
         clock: Clock,
-        notes: Notes,
+        notes: AuditLog,
         rate: RateWindow,
         settings: Settings,
-        prompting: Prompting,
+        prompting: TextToolCaller,
     ) -> None:
         self._wire = wire
         self._hub = hub
@@ -63,25 +63,25 @@ class TurnPorts:
         self._next_progress = 0.0
         self._has_told_crowding = False
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
         """What the model says, in as many requests as that takes."""
-        async with closing(self._prompting.stream(self._send, ask, self._world.status)) as events:
+        async with closing(self._prompting.stream(self._send, request, self._world.status)) as events:
             async for event in events:
-                for told in self._crowding(ask):
+                for told in self._crowding(request):
                     yield told
                 yield event
 
-    def _crowding(self, ask: Ask) -> Iterator[Aside]:
+    def _crowding(self, request: Request) -> Iterator[Aside]:
         """Once a turn, what of a long chat was not sent whole; found out while the model is at work."""
         has_told, self._has_told_crowding = self._has_told_crowding, True
-        if not has_told and (told := crowding(ask)):
+        if not has_told and (told := crowding(request)):
             yield Aside(told)
 
-    async def _send(self, ask: Ask) -> AsyncIterator[Event]:
+    async def _send(self, request: Request) -> AsyncIterator[Event]:
         """The reply to one request, once the rate limit allows it."""
         await self._wait_for_rate()
-        events = self._wire.stream(self._provider(ask.provider), ask, self._world.status, self._clock)
-        async with closing(recorded(events, ask, self._notes)) as said:
+        events = self._wire.stream(self._provider(request.provider), request, self._world.status, self._clock)
+        async with closing(recorded(events, request, self._notes)) as said:
             async for event in said:
                 yield event
 
@@ -98,16 +98,16 @@ class TurnPorts:
         """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
         catalogue = await self._hub.catalogue()
         for each in (*self._hub.news(), *self._notes.news()):
-            self._world.happened(Aside(each))
+            self._world.on_event(Aside(each))
         return catalogue
 
-    async def call(self, tool: Tool, arguments: str, ask: Ask) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         """Run one call; beside it, a model may find the words for what it does."""
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
             return Result("error", invalid_arguments(str(error)))
-        words = asyncio.ensure_future(self._describe(tool, arguments, ask))
+        words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
             outcome = await self._hub.call(tool, decoded, progress=self._show_progress, clock=self._clock)
         finally:
@@ -124,7 +124,7 @@ class TurnPorts:
         said = one_line(message, _PROGRESS_SHOWN) if message else ""
         self._world.status(f"{said} ({part})" if said else f"Progress: {part}")
 
-    async def _describe(self, tool: Tool, arguments: str, asked: Ask) -> None:
+    async def _describe(self, tool: Tool, arguments: str, asked: Request) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.
 
         Nobody is asked for what is over before it can be read, and only a provider's own host: a local model
@@ -135,12 +135,12 @@ class TurnPorts:
         if not (self._status.llm and asked.official and self._rate.left(loop.time()) >= _ENOUGH_LEFT):
             return
         self._rate.take(loop.time())
-        ask = _sentence_ask(asked, status.sentence_prompt(tool.name, arguments), self._status.model)
+        request = _sentence_request(asked, status.sentence_prompt(tool.name, arguments), self._status.model)
         said = list[str]()
         try:
             async with asyncio.timeout(status.SENTENCE_SECONDS):
-                events = self._wire.once(self._provider(ask.provider), ask)
-                async for event in recorded(events, ask, self._notes, FOR_STATUS):
+                events = self._wire.once(self._provider(request.provider), request)
+                async for event in recorded(events, request, self._notes, FOR_STATUS):
                     if isinstance(event, TextDelta):
                         said.append(event.text)
         except (ParleyError, TimeoutError):
@@ -149,9 +149,9 @@ class TurnPorts:
             self._world.status(text)
 
 
-def _sentence_ask(asked: Ask, prompt: str, model: str | None) -> Ask:
+def _sentence_request(asked: Request, prompt: str, model: str | None) -> Request:
     """A request of its own, with nothing of the chat but the call."""
-    return Ask(
+    return Request(
         Transcript((Exchange(Question((Text(prompt),))),)),
         0,
         asked.provider,

@@ -11,9 +11,9 @@ from typing import Any
 
 from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.transcript import Transcript
-from parley.engine import Conduct
-from parley.models.request import Ask, ThinkingSettings
-from parley.models.text_tools.adapter import MAX_TOKENS, PromptAsk
+from parley.engine import ChatSettings
+from parley.models.request import Request, ThinkingSettings
+from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
@@ -72,15 +72,15 @@ def wanted_agent(transcript: Transcript) -> str:
 
 def conduct(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
-) -> Conduct:
+) -> ChatSettings:
     """The settings of a turn of this chat with this agent; without `templates`, those built in."""
     wanted = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or Provider(agent.provider)
     safety, loop = settings.safety, settings.loop
     limits = _call_limits(settings.max_tool_calls, wanted)
-    return Conduct(
+    return ChatSettings(
         agent=agent.name,
-        ask=_with_tools(
+        request=_with_tools(
             _ask(transcript, settings, agent, provider, wanted),
             settings,
             tool_mode(settings, agent, wanted),
@@ -104,14 +104,14 @@ def conduct(
 
 def _ask(
     transcript: Transcript, settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter
-) -> Ask:
+) -> Request:
     keys = wanted.keys
     most = settings.safety.max_tokens_per_request
     max_tokens = keys.get("max_tokens", agent.max_tokens)
     system = keys.get(
         "system_prompt", settings.system_prompt if agent.system_prompt is None else agent.system_prompt
     )
-    return Ask(
+    return Request(
         transcript=transcript,
         at=0,
         provider=provider.name,
@@ -132,17 +132,17 @@ def tool_mode(settings: Settings, agent: Agent, wanted: FrontMatter) -> ToolMode
     return "off" if configured == "off" else asked
 
 
-def _with_tools(ask: Ask, settings: Settings, mode: ToolMode, templates: Templates) -> Ask:
+def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates: Templates) -> Request:
     """The request with what it needs where tools have to be, or may have to be, described in words.
 
     With tools off that may be the calls of the history: a provider without tools knows no calls either.
     """
     if mode == "native":
-        return ask
-    return PromptAsk.of(
-        ask,
+        return request
+    return TextToolRequest.of(
+        request,
         mode="auto" if mode == "off" else mode,
-        template=template_for(ask.model, templates),
+        template=template_for(request.model, templates),
         filter=settings.xml.filter,
         most_tokens=settings.safety.max_tokens_per_request or MAX_TOKENS,
     )

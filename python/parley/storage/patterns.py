@@ -24,7 +24,7 @@ _SIGNS = "*?["
 
 
 @dataclass(slots=True)
-class Looks:
+class SearchBudget:
     """How many names may still be looked at, and till when; what ended the search, what nobody may read."""
 
     left: int
@@ -52,7 +52,7 @@ def is_hidden(name: str) -> bool:
     return any(part.startswith(".") and part != "." for part in name.split("/"))
 
 
-def files(folder: Path, pattern: str, looks: Looks) -> Iterator[str]:
+def files(folder: Path, pattern: str, looks: SearchBudget) -> Iterator[str]:
     """The paths below `folder`, a real one, of all files that match; nearest first, then by name.
 
     As in a shell, `*` stays within a name and `**` stands for folders of any depth, none included. Raises
@@ -79,7 +79,7 @@ def files(folder: Path, pattern: str, looks: Looks) -> Iterator[str]:
         level = deeper
 
 
-def _entries(place: Path, looks: Looks) -> Iterator[os.DirEntry[str]]:
+def _entries(place: Path, looks: SearchBudget) -> Iterator[os.DirEntry[str]]:
     entries = list[os.DirEntry[str]]()
     try:
         with os.scandir(place) as names:

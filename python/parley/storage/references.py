@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.grammar import fit
-from parley.chat.references import Brought, Reference, Resource
+from parley.chat.references import Reference, ReferenceText, Resource
 from parley.errors import ParleyError, ServerError
-from parley.storage.patterns import Looks, files, is_hidden, is_pattern
+from parley.storage.patterns import SearchBudget, files, is_hidden, is_pattern
 from parley.text import one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
@@ -69,7 +69,7 @@ class FileReferences:
         self._bounds = bounds or Bounds()
         self._now = now
 
-    async def bring(self, references: Sequence[Reference]) -> Sequence[Brought]:
+    async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """The texts of a question's references in order; a line that says why where there is none."""
         room, most = _Room(self._bounds, self._now), self._bounds.references
         brought = [each for one in references[:most] for each in await self._bring(one, room)]
@@ -78,7 +78,7 @@ class FileReferences:
             brought.append(_missing(_name(more[0]), why))
         return brought
 
-    async def _bring(self, reference: Reference, room: _Room) -> Sequence[Brought]:
+    async def _bring(self, reference: Reference, room: _Room) -> Sequence[ReferenceText]:
         if isinstance(reference, Resource):
             return [await self._read(reference, room)]
         try:
@@ -86,7 +86,7 @@ class FileReferences:
         except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
             return [_missing(reference.name, "cannot be read")]
 
-    async def _bring_files(self, name: str, room: _Room) -> Sequence[Brought]:
+    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText]:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(_all, folder, name, room)
@@ -96,14 +96,14 @@ class FileReferences:
             return [await asyncio.to_thread(_one, outside, name, room)]
         return [await asyncio.to_thread(_inside, folder, name, room)]
 
-    async def _read(self, reference: Resource, room: _Room) -> Brought:
+    async def _read(self, reference: Resource, room: _Room) -> ReferenceText:
         name = _name(reference)
         try:
             text = fit(await self._resource(reference.server, reference.uri))
             room.take(len(text.encode()))
         except (ServerError, _LeftOutError) as error:
             return _missing(name, one_line(str(error)))
-        return Brought(visible(name), text)
+        return ReferenceText(visible(name), text)
 
 
 class _LeftOutError(ParleyError):
@@ -120,7 +120,7 @@ class _Room:
     def __init__(self, bounds: Bounds, now: Callable[[], float]) -> None:
         until = now() + bounds.seconds
         self.bounds = bounds
-        self.looks = Looks(bounds.names, lambda: now() > until)
+        self.looks = SearchBudget(bounds.names, lambda: now() > until)
         self._texts, self._bytes, self._opened = bounds.texts, bounds.all_bytes, bounds.opened
 
     def open(self) -> bool:
@@ -169,7 +169,7 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _inside(folder: Path, name: str, room: _Room) -> Brought:
+def _inside(folder: Path, name: str, room: _Room) -> ReferenceText:
     path = _place(folder, name)
     if path is None:
         return _missing(name, "no such file")
@@ -180,16 +180,16 @@ def _inside(folder: Path, name: str, room: _Room) -> Brought:
     return _one(path, name, room)
 
 
-def _one(path: Path, name: str, room: _Room) -> Brought:
+def _one(path: Path, name: str, room: _Room) -> ReferenceText:
     try:
-        return Brought(visible(name), _text(path, name, room))
+        return ReferenceText(visible(name), _text(path, name, room))
     except _LeftOutError as error:
         return _missing(name, str(error))
 
 
-def _all(folder: Path, pattern: str, room: _Room) -> Sequence[Brought]:
+def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
     """The texts that a pattern means, and a line on what it means beside them."""
-    brought, left = list[Brought](), Counter[str]()
+    brought, left = list[ReferenceText](), Counter[str]()
     if is_hidden("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
     try:
@@ -201,7 +201,7 @@ def _all(folder: Path, pattern: str, room: _Room) -> Sequence[Brought]:
                 left[_MORE] += 1
             else:
                 try:
-                    brought.append(Brought(visible(name), _text(path, name, room)))
+                    brought.append(ReferenceText(visible(name), _text(path, name, room)))
                 except _LeftOutError as error:
                     left[error.kind] += 1
     except ValueError:
@@ -283,5 +283,5 @@ def _too_large(size: int, about: str = "") -> _LeftOutError:
     return _LeftOutError(f"too large ({about}{size_text(size)}): not read", "too large")
 
 
-def _missing(name: str, why: str) -> Brought:
-    return Brought(visible(name), visible(why), "missing")
+def _missing(name: str, why: str) -> ReferenceText:
+    return ReferenceText(visible(name), visible(why), "missing")

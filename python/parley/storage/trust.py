@@ -20,7 +20,7 @@ from parley.tools.servers import ServerSettings
 MOST_BYTES = 1_000_000
 
 
-class Project:
+class ProjectTrust:
     """The file in the working directory; `ledger` opens what trust is recorded in, when there is a file."""
 
     def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from parley.demo.checks.shapes import NAME, Body, Rule, twice
-from parley.demo.checks.turns import Placed, Turn, placed_blocks, turns
+from parley.demo.checks.turns import BlockAt, Turn, placed_blocks, turns
 
 _SIDES: Mapping[str, str] = {
     "tool_use": "assistant",
@@ -87,7 +87,7 @@ def _failures_say(body: Body) -> Iterator[str]:
             yield f"{placed.place}.tool_result: content cannot be empty if `is_error` is true"
 
 
-def _unexpected(placed: Placed) -> str:
+def _unexpected(placed: BlockAt) -> str:
     return (
         f"{placed.place}: unexpected `tool_use_id` found in `tool_result` blocks: "
         f"{placed.block['tool_use_id']}. Each `tool_result` block must have a corresponding `tool_use` block "

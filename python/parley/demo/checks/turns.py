@@ -13,7 +13,7 @@ Block = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class BlockAt:
     """A block with the place of it, `messages.1.content.0`."""
 
     message: int
@@ -31,9 +31,9 @@ class Turn:
 
     message: int
     role: str
-    blocks: tuple[Placed, ...]
+    blocks: tuple[BlockAt, ...]
 
-    def of(self, *kinds: str) -> tuple[Placed, ...]:
+    def of(self, *kinds: str) -> tuple[BlockAt, ...]:
         return tuple(placed for placed in self.blocks if placed.kind in kinds)
 
     @property
@@ -41,13 +41,13 @@ class Turn:
         return [str(placed.block["id"]) for placed in self.of("tool_use")]
 
 
-def placed_blocks(body: Body) -> Iterator[Placed]:
+def placed_blocks(body: Body) -> Iterator[BlockAt]:
     """Every block of every message; string content is one text block."""
     for index, message in enumerate(body["messages"]):
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for at, block in enumerate(blocks):
-            yield Placed(index, f"messages.{index}.content.{at}", block)
+            yield BlockAt(index, f"messages.{index}.content.{at}", block)
 
 
 def turns(body: Body) -> list[Turn]:

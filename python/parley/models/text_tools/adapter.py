@@ -1,6 +1,6 @@
 """Tools for a model without any: a request that describes them in words, a reply read from its text.
 
-Wraps any provider's format. The request is an `Ask` without tools, its history in the mode's own syntax; the
+Wraps any provider's format. The `Request` has no tools, and its history is in the syntax of the mode; the
 decoder around the provider's own finds the calls in the text. So a chat may change its mode at any point.
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from parley.chat.history import Answered, Asked, Reply, Turn
+from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text
 from parley.errors import ParleyError
 from parley.models import decoder
-from parley.models.accumulate import Arriving
+from parley.models.accumulate import PartialCall
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.request import Ask
+from parley.models.request import Request
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.prompt import TOOLS_OFF, Syntax, corrections, results, tool_prompt, written
 from parley.models.text_tools.template import Template, builtin_templates
@@ -49,8 +49,8 @@ class TryFailed(ParleyError):  # noqa: N818 - one try of several
 
 
 @dataclass(frozen=True, slots=True)
-class PromptAsk(Ask):
-    """An `Ask` whose tools may have to be described in words: in `auto` only if the provider has none.
+class TextToolRequest(Request):
+    """A `Request` whose tools may have to be described in words: in `auto` only if the provider has none.
 
     `filter` says how many calls a reply in XML may have; `errors` are those of the tries before.
     """
@@ -72,13 +72,13 @@ class PromptAsk(Ask):
         return bool(self.tools_on and self.catalogue.tools)
 
     @classmethod
-    def of(cls, ask: Ask, **further: Any) -> PromptAsk:
+    def of(cls, request: Request, **further: Any) -> TextToolRequest:
         """The same request, with what its tools need."""
-        return cls(**{name: getattr(ask, name) for name in Ask.__dataclass_fields__}, **further)
+        return cls(**{name: getattr(request, name) for name in Request.__dataclass_fields__}, **further)
 
 
 @dataclass(frozen=True, slots=True)
-class _Worded(Ask):
+class _Worded(Request):
     """A request whose turns are made already."""
 
     said: tuple[Turn, ...] = ()
@@ -87,44 +87,46 @@ class _Worded(Ask):
         return self.said
 
 
-def worded(ask: Ask) -> Ask:
+def worded(request: Request) -> Request:
     """The request as a provider without tools takes it; one that uses the provider's own is left as it is."""
-    if not isinstance(ask, PromptAsk) or ask.syntax is None:
-        return ask
-    turns = ask.turns()
-    fields: dict[str, Any] = {name: getattr(ask, name) for name in Ask.__dataclass_fields__}
+    if not isinstance(request, TextToolRequest) or request.syntax is None:
+        return request
+    turns = request.turns()
+    fields: dict[str, Any] = {name: getattr(request, name) for name in Request.__dataclass_fields__}
     fields |= {"catalogue": Catalogue(), "tools_on": False}
-    fields["system"] = "\n\n".join(filter(None, (ask.system, _about_tools(ask, ask.syntax, turns))))
-    fields["max_tokens"] = min(ask.max_tokens or ask.most_tokens, ask.most_tokens)
-    return _Worded(**fields, said=tuple(_turns(ask, ask.syntax, turns)))
+    fields["system"] = "\n\n".join(
+        filter(None, (request.system, _about_tools(request, request.syntax, turns)))
+    )
+    fields["max_tokens"] = min(request.max_tokens or request.most_tokens, request.most_tokens)
+    return _Worded(**fields, said=tuple(_turns(request, request.syntax, turns)))
 
 
-def _about_tools(ask: PromptAsk, syntax: Syntax, turns: Sequence[Turn]) -> str:
-    if ask.offers_tools:
-        return tool_prompt(syntax, ask.template, ask.catalogue)
-    has_called = any(isinstance(turn, Reply) and turn.calls for turn in turns)
+def _about_tools(request: TextToolRequest, syntax: Syntax, turns: Sequence[Turn]) -> str:
+    if request.offers_tools:
+        return tool_prompt(syntax, request.template, request.catalogue)
+    has_called = any(isinstance(turn, ModelTurn) and turn.calls for turn in turns)
     return TOOLS_OFF if has_called else ""
 
 
-def _turns(ask: PromptAsk, syntax: Syntax, turns: Sequence[Turn]) -> Iterator[Turn]:
+def _turns(request: TextToolRequest, syntax: Syntax, turns: Sequence[Turn]) -> Iterator[Turn]:
     """The turns without calls: each call in words, and the user telling what it returned."""
-    is_one_by_one = syntax == "xml" and ask.filter == "single"
+    is_one_by_one = syntax == "xml" and request.filter == "single"
     for turn in turns:
-        if isinstance(turn, Reply) and turn.calls:
+        if isinstance(turn, ModelTurn) and turn.calls:
             batches = [[each] for each in turn.calls] if is_one_by_one else [list(turn.calls)]
             yield from _batch(replace(turn, calls=()), syntax, batches[0])
             for batch in batches[1:]:
-                yield from _batch(Reply((), (), turn.open), syntax, batch)
+                yield from _batch(ModelTurn((), (), turn.open), syntax, batch)
         else:
             yield turn
-    if ask.errors and ask.offers_tools:
-        yield Asked(corrections(syntax, ask.errors))
+    if request.errors and request.offers_tools:
+        yield UserTurn(corrections(syntax, request.errors))
 
 
-def _batch(reply: Reply, syntax: Syntax, calls: Sequence[Answered]) -> Iterator[Turn]:
+def _batch(reply: ModelTurn, syntax: Syntax, calls: Sequence[CallOutcome]) -> Iterator[Turn]:
     text = "\n".join(written(syntax, each.call.name, each.call.arguments) for each in calls)
     yield replace(reply, parts=(*reply.parts, Text(text)))
-    yield Asked(results(calls))
+    yield UserTurn(results(calls))
 
 
 # --- The stream -------------------------------------------------------------------------------------------
@@ -133,28 +135,28 @@ _WHOLE = ("complete", "tool_calls", "pause")
 """Ends of a reply that is not cut."""
 
 
-def reading(inner: decoder.Decoder, ask: Ask) -> decoder.Decoder:
+def reading(inner: decoder.Decoder, request: Request) -> decoder.Decoder:
     """The decoder for a request's reply: the provider's own, or one around it that finds calls in text."""
-    if not isinstance(ask, PromptAsk) or ask.syntax is None or not ask.offers_tools:
+    if not isinstance(request, TextToolRequest) or request.syntax is None or not request.offers_tools:
         return inner
-    return PromptedDecoder(inner, ask)
+    return TextToolDecoder(inner, request)
 
 
-class PromptedDecoder(decoder.Decoder):
+class TextToolDecoder(decoder.Decoder):
     """Takes the calls out of the text of the events that a provider's decoder gives.
 
     Raises TryFailed where the model tried to call and failed. When a reply has had all the calls it may
     have, it is finished, and `wants_no_more`.
     """
 
-    def __init__(self, inner: decoder.Decoder, ask: PromptAsk) -> None:
+    def __init__(self, inner: decoder.Decoder, request: TextToolRequest) -> None:
         super().__init__(inner.provider, inner.model)
         self._inner = inner
-        self._catalogue = ask.catalogue
-        self._is_strict = ask.syntax == "json"
-        self._reader = _reader(ask)
+        self._catalogue = request.catalogue
+        self._is_strict = request.syntax == "json"
+        self._reader = _reader(request)
         self._said = list[str]()
-        self._made = list[Arriving]()
+        self._made = list[PartialCall]()
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         return self._heard(self._inner.feed(raw))
@@ -168,7 +170,7 @@ class PromptedDecoder(decoder.Decoder):
                 case TextDelta(text):
                     yield from self._read(text)
                 case Call(call):
-                    self._made.append(Arriving(call.id, call.name, call.arguments))
+                    self._made.append(PartialCall(call.id, call.name, call.arguments))
                 case Finished(reason, detail):
                     yield from self._events(self._reader.end(cut=reason not in _WHOLE))
                     yield from self._conclude(self._made, reason, detail)
@@ -197,7 +199,7 @@ class PromptedDecoder(decoder.Decoder):
                     yield ThinkingEnd()
                 case Found(name, arguments):
                     self._check(item)
-                    self._made.append(Arriving("", name, arguments))
+                    self._made.append(PartialCall("", name, arguments))
                 case Failed(error):
                     raise TryFailed(error, "".join(self._said))
 
@@ -207,7 +209,7 @@ class PromptedDecoder(decoder.Decoder):
             raise TryFailed(error, "".join(self._said))
 
 
-def _reader(ask: PromptAsk) -> Reader:
-    if ask.syntax == "xml":
-        return XmlParser(ask.catalogue, single=ask.filter == "single")
-    return JsonExtractor([*ask.catalogue.names(), *(tool.name for _, tool in ask.catalogue.tools)])
+def _reader(request: TextToolRequest) -> Reader:
+    if request.syntax == "xml":
+        return XmlParser(request.catalogue, single=request.filter == "single")
+    return JsonExtractor([*request.catalogue.names(), *(tool.name for _, tool in request.catalogue.tools)])

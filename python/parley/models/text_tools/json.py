@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from parley.models.pending_text import Waiting, portions
+from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.json_calls import INVALID, NAMES, calls_in, is_attempt
 from parley.models.text_tools.json_scan import QUOTES, JsonScan
 from parley.models.text_tools.text_calls import Failed, Item, Prose, joined
@@ -65,7 +65,7 @@ class JsonExtractor:
         self._known = known
         self._items = list[Item]()
         self._held = ""
-        self._waiting = Waiting()
+        self._waiting = PendingText()
         self._scan: JsonScan | None = None
         self._json_at = self._scanned = 0
         self._wrap_end = ""

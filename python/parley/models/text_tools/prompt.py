@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from parley.chat.history import Answered
+from parley.chat.history import CallOutcome
 from parley.models.encode import arguments_text, told, wire_name
 from parley.models.text_tools.template import Template
 from parley.models.text_tools.xml_values import written as written_xml
@@ -61,7 +61,7 @@ def written(syntax: Syntax, name: str, arguments: str) -> str:
     return f'{{"tool": "{wire_name(name)}", "params": {arguments_text(arguments, exact=False)}}}'
 
 
-def results(answered: Sequence[Answered]) -> str:
+def results(answered: Sequence[CallOutcome]) -> str:
     """What the calls returned, as a message: each quoted, so that no result can pass for another."""
     return "\n\n".join([RESULTS, *map(_result, range(1, len(answered) + 1), answered)])
 
@@ -78,7 +78,7 @@ def corrections(syntax: Syntax, errors: Sequence[str]) -> str:
     )
 
 
-def _result(number: int, each: Answered) -> str:
+def _result(number: int, each: CallOutcome) -> str:
     content = told(each)
     longest = max(map(len, re.findall("`+", content)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable
 
-from parley.models.pending_text import Waiting, portions
+from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.text_calls import (
     Failed,
     Found,
@@ -63,7 +63,7 @@ class XmlParser:
         self._single = single
         self._items = list[Item]()
         self._held = ""
-        self._waiting = Waiting()
+        self._waiting = PendingText()
         self._step: Callable[[bool], bool] = self._prose
         self._stopped: ToolLimitReached | None = None
         self._block = list[str]()
