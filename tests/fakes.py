@@ -130,7 +130,7 @@ class Turns:
         self.document = TextDocument(text, 10**6 if anchor is None else anchor)
         self.model, self.tools, self.world = model, tools, FakeWorld()
         self.ledger = ledger or open_ledger().chat("chat.md")
-        self.ports = Ports(self.document, model, tools, self.ledger, self.world)
+        self.ports = Ports(self.document, model, tools, self.ledger, self.world, self.world)
 
         def resolve(transcript: Transcript) -> ChatSettings:
             return ChatSettings(

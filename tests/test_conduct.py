@@ -1,4 +1,4 @@
-"""How a chat is conducted: the file chooses and narrows, and never widens what the settings allow."""
+"""The settings of a chat: the file chooses and narrows, and never widens what the settings allow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.models.request import ThinkingSettings
 from parley.policy.rules import Pattern, Rules
-from parley.settings.resolve import MOCK_SERVER, agent_of, conduct
+from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
 from parley.settings.values import Agent, Approval, CallLimits, Mcp, Safety, Settings
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
@@ -26,7 +26,7 @@ TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("
 
 def look(front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT) -> ChatSettings:
     text = f"---\n{front_matter}\n---\n💬: q\n" if front_matter else "💬: q\n"
-    return conduct(parse(text), using or Settings(), agent)
+    return chat_settings(parse(text), using or Settings(), agent)
 
 
 def offered(made: ChatSettings) -> list[str]:

@@ -53,6 +53,6 @@ async def test_a_bug_is_no_silence() -> None:
         def broken(_: object) -> ChatSettings:
             raise ZeroDivisionError
 
-        session.home.resolve = lambda _: broken
+        session.app.resolve = lambda _: broken
         with pytest.raises(ZeroDivisionError):
             await session.process_message("hi")

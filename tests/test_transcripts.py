@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from chats import TOOLS
+from formats import CLAUDE, OPENAI, RESPONSES
 from parley.chat.reader import parse
 from parley.chat.transcript import Broken, Proposal, Transcript
 from parley.chat.writer import render
@@ -34,7 +35,6 @@ from parley.policy.plan import (
     Stop,
     next_step,
 )
-from wires import CLAUDE, OPENAI, RESPONSES
 
 CASES = sorted((Path(__file__).parent / "transcripts").glob("*.md"))
 MESSAGES = {CLAUDE: "messages", OPENAI: "messages", RESPONSES: "input"}

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Clock:
+class PausableClock:
     """A clock, and the limits that are measured on it."""
 
     def __init__(self) -> None:
         self._limits: dict[asyncio.Timeout, float] = {}
-        self._followers: list[Clock] = []
+        self._followers: list[PausableClock] = []
         self._waits = 0
         self._since = 0.0
         self._stood = 0.0
@@ -43,7 +43,7 @@ class Clock:
                     self._over.set()
 
     @contextmanager
-    def followed_by(self, other: Clock) -> Iterator[None]:
+    def followed_by(self, other: PausableClock) -> Iterator[None]:
         """While this lasts, the other clock stands still whenever this one begins to."""
         self._followers.append(other)
         try:

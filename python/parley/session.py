@@ -51,7 +51,7 @@ class Session:
         transcript: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.home = App(settings or Settings(), environ, LedgerFile(None))
+        self.app = App(settings or Settings(), environ, LedgerFile(None))
         self._agent = agent
         self._approve = approve or (lambda _: "yn")
         self._document = TextDocument(transcript, 0)
@@ -96,9 +96,9 @@ class Session:
             queue.put_nowait(None)
 
     async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
-        audience = Callbacks(on_event=lambda what: _tell(queue, what))
-        ports = self.home.ports(self._document, "", audience)
-        resolve = self.home.resolve(self._agent)
+        observer = Callbacks(on_event=lambda what: _tell(queue, what))
+        ports = self.app.ports(self._document, "", observer)
+        resolve = self.app.resolve(self._agent)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)
         return end
@@ -131,7 +131,7 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.home.close()
+        await self.app.close()
 
 
 def _without_blank_edges(text: str) -> str:

@@ -30,4 +30,4 @@ async def world() -> AsyncIterator[World]:
             for hasty, idle_s in ((False, 20.0), (True, IDLE_S))
         }
         yield World(server, wires, waits)
-        await asyncio.gather(*(wire.close() for wire in wires.values()))
+        await asyncio.gather(*(client.close() for client in wires.values()))

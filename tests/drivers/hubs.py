@@ -29,9 +29,9 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 @asynccontextmanager
 async def hub_of(
-    *servers: ServerSettings, patience_s: float = 10.0, asker: Elicitor | None = None
+    *servers: ServerSettings, patience_s: float = 10.0, elicitor: Elicitor | None = None
 ) -> AsyncIterator[Servers]:
-    hub = Servers({server.name: server for server in servers}, patience_s=patience_s, asker=asker)
+    hub = Servers({server.name: server for server in servers}, patience_s=patience_s, elicitor=elicitor)
     try:
         yield hub
     finally:

@@ -114,7 +114,7 @@ async def test_a_stream_of_nothing_but_comments_ends(world: World) -> None:
 async def test_a_reply_in_one_piece_is_bounded(world: World, kind: str) -> None:
     world.plan(Response([bomb(100 * MB, start=b"{")], 200, {**JSON, **GZIP}))
     with pytest.raises(ModelError, match="answered with application/json") as caught, Peak() as peak:
-        async for _ in world.wire.once(world.provider(kind), Request(QUESTION, 0, "faulty", "m")):
+        async for _ in world.client.once(world.provider(kind), Request(QUESTION, 0, "faulty", "m")):
             pass
     assert "more than 16777216 bytes" in str(caught.value.__cause__)
     assert peak.mb < 60
@@ -148,14 +148,16 @@ async def test_a_head_without_end_is_read_to_a_bound(world: World, kind: str, he
 async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(world: World) -> None:
     async with RawServer() as server:
         server.plan(without_end(piece=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10))
-        wire = ProviderClient(
-            {"FAULTY_KEY": KEY}, world.wire._builtin_url, idle_s=0.03, sleep=world.wire._sleep
+        client = ProviderClient(
+            {"FAULTY_KEY": KEY}, world.client._builtin_url, idle_s=0.03, sleep=world.client._sleep
         )
         with pytest.raises(ModelError) as caught:
             await anext(
-                wire.stream(world.provider("chat", base_url=server.url), Request(QUESTION, 0, "", "m"), print)
+                client.stream(
+                    world.provider("chat", base_url=server.url), Request(QUESTION, 0, "", "m"), print
+                )
             )
-        await wire.close()
+        await client.close()
     check_told(caught.value, "faulty did not answer in time")
 
 

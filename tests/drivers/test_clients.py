@@ -47,11 +47,11 @@ async def heads(world: World, provider: Provider, environ: dict[str, str]) -> st
     """The heads of the requests that a client made now sends."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     world.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
-    wire = ProviderClient(environ, world.wire._builtin_url)
+    client = ProviderClient(environ, world.client._builtin_url)
     try:
-        events = [e async for e in wire.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+        events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
     finally:
-        await wire.close()
+        await client.close()
     assert TextDelta("Whole") in events
     return "\n".join(world.server.heads).lower()
 
@@ -71,10 +71,10 @@ async def test_another_host_gets_nothing_of_the_environment_but_its_key(
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World, kind: str) -> None:
     world.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
-    wire = ProviderClient({"FAULTY_KEY": KEY}, world.wire._builtin_url)
+    client = ProviderClient({"FAULTY_KEY": KEY}, world.client._builtin_url)
     provider = world.provider(kind)
-    events = [e async for e in wire.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
-    await wire.close()
+    events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+    await client.close()
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
 
 

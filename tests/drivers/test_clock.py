@@ -14,7 +14,7 @@ from jumping import run
 from ledgers import open_ledger
 from parley.chat import references
 from parley.chat.reader import parse
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.mcp.session import Progress, Watch
 from parley.mcp.stderr import StderrTail
 from parley.mcp.supervisor import Supervisor
@@ -22,10 +22,10 @@ from parley.models.events import Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.runtime.app import App
-from parley.runtime.audit import RecordedWorld
+from parley.runtime.audit import AuditedObserver
+from parley.runtime.model_port import ModelPort
 from parley.runtime.tasks import Callbacks, together
 from parley.runtime.text_tool_caller import TextToolCaller
-from parley.runtime.turn_ports import TurnPorts
 from parley.settings.values import Provider, Settings
 from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool
@@ -38,7 +38,7 @@ DAY = 86_400.0
 
 def test_time_stands_still_while_somebody_is_waited_for() -> None:
     async def work() -> list[float]:
-        clock, seen = Clock(), list[float]()
+        clock, seen = PausableClock(), list[float]()
         for seconds in (3, 4):
             await asyncio.sleep(seconds)
             with clock.standing_still(), clock.standing_still():
@@ -53,7 +53,7 @@ def test_time_stands_still_while_somebody_is_waited_for() -> None:
 @pytest.mark.parametrize("begun", ["before", "while it stands still"])
 def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
     async def work() -> float:
-        clock, loop = Clock(), asyncio.get_running_loop()
+        clock, loop = PausableClock(), asyncio.get_running_loop()
 
         async def user() -> None:
             await asyncio.sleep(6 if begun == "before" else 0)
@@ -73,7 +73,7 @@ def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
 
 def test_calls_that_run_together_may_take_as_long_as_the_user_needs_and_no_longer() -> None:
     async def work() -> tuple[list[str], list[str]]:
-        clock, done, cut = Clock(), list[str](), list[str]()
+        clock, done, cut = PausableClock(), list[str](), list[str]()
 
         async def asks() -> str:
             with clock.standing_still():
@@ -142,15 +142,15 @@ async def questioner(_: ServerSettings, __: StderrTail, watch: Watch) -> AsyncIt
 )
 def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float, outcome: Outcome) -> None:
     async def work() -> tuple[list[Outcome], float]:
-        turn = Clock()
-        owner = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
+        turn = PausableClock()
+        supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
 
         async def call() -> Outcome:
-            return await owner.call(ASKS, {"then": then}, None, turn)
+            return await supervisor.call(ASKS, {"then": then}, None, turn)
 
         found = [outcome async for outcome in together([call], 12, turn)]
         elapsed = turn.now()
-        if ending := owner.stop():
+        if ending := supervisor.stop():
             await ending
         return found, elapsed
 
@@ -167,12 +167,12 @@ def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) 
         return True
 
     async def work() -> tuple[list[str], float]:
-        home = App(Settings(), {}, open_ledger(), may_read=think)
+        app = App(Settings(), {}, open_ledger(), may_read=think)
         inside = tmp_path / "inside"
-        ports = home.ports(TextDocument("", 0), "chat.md", Callbacks(), lambda: inside)
+        ports = app.ports(TextDocument("", 0), "chat.md", Callbacks(), lambda: inside)
         brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])
-        await home.close()
-        return [each.text for each in brought], ports.world.now()
+        await app.close()
+        return [each.text for each in brought], ports.clock.now()
 
     (tmp_path / "note.txt").write_text("outside", encoding="utf-8")
     (tmp_path / "inside").mkdir()
@@ -191,9 +191,9 @@ def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() 
     said = list[str]()
 
     async def work() -> tuple[list[float], float]:
-        clock, loop, sent = Clock(), asyncio.get_running_loop(), list[float]()
+        clock, loop, sent = PausableClock(), asyncio.get_running_loop(), list[float]()
         rate = RateWindow(Settings().safety.rate_limit_per_minute)
-        chats = [turn_ports(clock, rate, said.append) for _ in range(2)]
+        chats = [model_port(clock, rate, said.append) for _ in range(2)]
         for number in range(31):
             async for _ in chats[number % 2].stream(Request(parse("💬: q\n"), 0, "p", "m")):
                 pass
@@ -207,8 +207,8 @@ def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() 
     assert said == [f"Rate limit reached, waiting {left}s..." for left in range(30, 0, -1)] + [""]
 
 
-def turn_ports(clock: Clock, rate: RateWindow, status: Callable[[str], None]) -> TurnPorts:
-    notes = open_ledger().chat("chat.md")
-    world = RecordedWorld(Callbacks(status), notes, clock)
+def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], None]) -> ModelPort:
+    audit = open_ledger().chat("chat.md")
+    observer = AuditedObserver(Callbacks(status), audit)
     talker: Any = Talker()
-    return TurnPorts(talker, talker, Provider, world, clock, notes, rate, Settings(), TextToolCaller())
+    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller())

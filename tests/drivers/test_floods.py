@@ -35,9 +35,9 @@ async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) ->
 async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> None:
     async with hub_of(flooding("a list with each change")) as hub:
         await tool_of(hub, "echo")
-        owner = hub._owners["flood"]
-        await until(lambda: "listed 7" in only(hub).stderr and owner._watch.restless)
-        assert owner.state == "ready"
+        supervisor = hub._supervisors["flood"]
+        await until(lambda: "listed 7" in only(hub).stderr and supervisor._watch.restless)
+        assert supervisor.state == "ready"
         assert (await hub.catalogue()).names() == ("echo",)  # nobody waits for the next list
 
 
@@ -88,7 +88,7 @@ class Crowd:
 
 async def test_of_forms_without_measure_few_are_asked() -> None:
     crowd = Crowd()
-    async with hub_of(flooding("forms"), asker=crowd) as hub:
+    async with hub_of(flooding("forms"), elicitor=crowd) as hub:
         outcome = await hub.call(await tool_of(hub, "echo"), {})
     assert crowd.most <= 5
     assert crowd.asked <= 20

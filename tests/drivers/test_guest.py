@@ -124,7 +124,7 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
 
 async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
     form = Form({"colour": "red"})
-    async with hub_of(fake("--more"), asker=form) as hub:
+    async with hub_of(fake("--more"), elicitor=form) as hub:
         ask = await tool_of(hub, "ask")
         assert json.loads((await hub.call(ask, {})).text) == {
             "action": "accept",
@@ -163,7 +163,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
     form = Form({"colour": "red"})
     form.thought.clear()
     other = fake("--more", name="other", timeout_s=0.3)
-    async with hub_of(fake("--more", timeout_s=0.3), other, asker=form) as hub:
+    async with hub_of(fake("--more", timeout_s=0.3), other, elicitor=form) as hub:
         ask, hang = await tool_of(hub, "fake__ask"), await tool_of(hub, "other__hang")
         asking = asyncio.create_task(hub.call(ask, {}))
         await form.thinks.wait()
@@ -176,10 +176,10 @@ async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> 
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
     home = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
-        reply = json.loads((await home.hub.call(await tool_of(home.hub, "may__sample"), {})).text)
+        reply = json.loads((await home.servers.call(await tool_of(home.servers, "may__sample"), {})).text)
         assert reply["content"] == {"text": "so be it", "type": "text"}
         assert reply["stopReason"] == "endTurn"
-        reply = json.loads((await home.hub.call(await tool_of(home.hub, "not__sample"), {})).text)
+        reply = json.loads((await home.servers.call(await tool_of(home.servers, "not__sample"), {})).text)
         assert reply["message"].endswith("not supported")
     finally:
         await home.close()
@@ -220,7 +220,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
-        hub = Servers({"web": server}, asker=form, folder=lambda: tmp_path)
+        hub = Servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
         assert await hub.call(await tool_of(hub, "paint"), {}) == Outcome("ok", "painted blue")
         assert form.asked == [("web", "Which colour?", ["colour"])]
         assert (await hub.call(await tool_of(hub, "look"), {})).text.rstrip("/") == tmp_path.as_uri()

@@ -30,9 +30,9 @@ async def no_demo() -> str:
 async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
     async with await server.start(pace=0) as demo:
         base = demo.url if form == "anthropic" else f"{demo.url}/v1"
-        wire = ProviderClient({}, no_demo)
-        events = [e async for e in wire.once(replace(PROVIDERS[form], base_url=base), ASK)]
-        await wire.close()
+        client = ProviderClient({}, no_demo)
+        events = [e async for e in client.once(replace(PROVIDERS[form], base_url=base), ASK)]
+        await client.close()
         ((_, body),) = demo.requests
     assert body["stream"] is False
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "a short reply"
@@ -41,9 +41,9 @@ async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
 
 
 async def test_what_fails_is_not_tried_again() -> None:
-    wire = ProviderClient({}, no_demo)
+    client = ProviderClient({}, no_demo)
     nowhere = Provider("here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key"))
     with pytest.raises(ModelError):
-        async for _ in wire.once(nowhere, ASK):
+        async for _ in client.once(nowhere, ASK):
             pass
-    await wire.close()
+    await client.close()

@@ -43,7 +43,7 @@ async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterat
 
 
 def names(home: App) -> list[str]:
-    return [status.name for status in home.hub.status()]
+    return [status.name for status in home.servers.status()]
 
 
 async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_process(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_pr
         home.trust(path)
         assert home.untrusted() == []
         assert names(home) == ["fake", "mock"]
-        assert (await home.hub.catalogue()).get("echo")
+        assert (await home.servers.catalogue()).get("echo")
     async with home_in(tmp_path) as home:
         assert (home.untrusted(), home.problems(), names(home)) == ([], (), ["fake", "mock"])
         assert home.settings.mcp.servers["fake"].cwd == str(tmp_path)
@@ -65,7 +65,7 @@ async def test_another_content_is_not_trusted_and_what_runs_of_it_ends(tmp_path:
     path = write(tmp_path, fake=ENTRY)
     async with home_in(tmp_path) as home:
         home.trust(path)
-        await home.hub.catalogue()
+        await home.servers.catalogue()
         path.write_bytes(path.read_bytes() + b"\n")
         assert home.untrusted() == [path]
         assert names(home) == ["mock"]
@@ -111,12 +111,12 @@ async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None
 async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path: Path) -> None:
     own = ServerSettings("own", sys.executable, (FAKE,))
     async with home_in(tmp_path, Settings(mcp=Mcp({"own": own}))) as home:
-        await home.hub.catalogue()
-        before = home.hub.status()[0]
+        await home.servers.catalogue()
+        before = home.servers.status()[0]
         home.trust(write(tmp_path, fake=ENTRY))
-        assert home.hub.status()[1] == before
-        home.hub.use({"own": replace(own, timeout_s=5)})
-        assert [status.state for status in home.hub.status()] == ["stopped"]
+        assert home.servers.status()[1] == before
+        home.servers.use({"own": replace(own, timeout_s=5)})
+        assert [status.state for status in home.servers.status()] == ["stopped"]
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])

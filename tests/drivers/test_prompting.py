@@ -84,8 +84,8 @@ def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
     plain = chat.resolve
 
     def resolve(transcript: Transcript) -> ChatSettings:
-        conduct = plain(transcript)
-        return replace(conduct, request=TextToolRequest.of(conduct.request, mode=mode, **further))
+        settings = plain(transcript)
+        return replace(settings, request=TextToolRequest.of(settings.request, mode=mode, **further))
 
     chat.resolve = resolve
     return chat

@@ -38,12 +38,12 @@ def far(world: World, kind: str) -> Provider:
 async def text(world: World, provider: Provider, kind: str) -> list[Event]:
     """What a provider's model says, asked by a client that is made now."""
     world.server.plan(Response(SAYS[kind]("Whole")))
-    wire = ProviderClient({"FAULTY_KEY": "k"}, world.wire._builtin_url)
+    client = ProviderClient({"FAULTY_KEY": "k"}, world.client._builtin_url)
     try:
         request = Request(QUESTION, 0, "faulty", "m")
-        return [e async for e in wire.stream(provider, request, print) if isinstance(e, TextDelta)]
+        return [e async for e in client.stream(provider, request, print) if isinstance(e, TextDelta)]
     finally:
-        await wire.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

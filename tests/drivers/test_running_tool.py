@@ -13,17 +13,16 @@ from jumping import run
 from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Result
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.errors import ModelError
 from parley.mcp.session import Progress
 from parley.models.events import Event, Finished, TextDelta, Usage
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.policy.status import sentence_prompt
-from parley.runtime.audit import RecordedWorld
+from parley.runtime.audit import AuditedObserver
 from parley.runtime.tasks import Callbacks
-from parley.runtime.text_tool_caller import TextToolCaller
-from parley.runtime.turn_ports import TurnPorts
+from parley.runtime.tools_port import ToolsPort
 from parley.settings.values import Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
@@ -69,15 +68,15 @@ def ports(
     talker: Any,
     server: Any,
     tell: Callable[[str], None],
-    notes: ChatLedger,
+    audit: ChatLedger,
     settings: Settings,
     used: int,
-) -> TurnPorts:
-    clock, rate = Clock(), RateWindow(30)
+) -> ToolsPort:
+    clock, rate = PausableClock(), RateWindow(30)
     for _ in range(used):
         rate.take(0.0)
-    world = RecordedWorld(Callbacks(tell), notes, clock)
-    return TurnPorts(talker, server, Provider, world, clock, notes, rate, settings, TextToolCaller())
+    observer = AuditedObserver(Callbacks(tell), audit)
+    return ToolsPort(server, talker, Provider, observer, clock, audit, rate, settings.status)
 
 
 def statuses(
@@ -87,14 +86,14 @@ def statuses(
     request: Request = ASK,
     wanted: Status | None = None,
     used: int = 0,
-    notes: ChatLedger | None = None,
+    audit: ChatLedger | None = None,
 ) -> list[str]:
     """What is shown while a tool runs; that takes as long as the tool, whatever the model does."""
     said = list[str]()
     settings = Settings(status=wanted or Status())
 
     async def work() -> None:
-        kept = notes or open_ledger().chat("chat.md")
+        kept = audit or open_ledger().chat("chat.md")
         turn = ports(talker, Server(seconds), said.append, kept, settings, used)
         assert await turn.call(SEARCH, ARGUMENTS, request) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
@@ -115,9 +114,9 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
     said = list[str]()
 
     async def work() -> None:
-        notes = open_ledger().chat("chat.md")
+        audit = open_ledger().chat("chat.md")
         quiet = Settings(status=Status(llm=False))
-        turn = ports(Talker(), Working(), said.append, notes, quiet, 0)
+        turn = ports(Talker(), Working(), said.append, audit, quiet, 0)
         await turn.call(SEARCH, ARGUMENTS, ASK)
 
     run(work())
@@ -186,9 +185,9 @@ def test_nobody_is_asked_with_less_than_a_fifth_of_the_requests_left() -> None:
 
 
 def test_the_request_is_on_record_as_one_for_the_status() -> None:
-    notes = open_ledger().chat("chat.md")
-    statuses(Talker(SENTENCE), notes=notes)
-    statuses(Talker(SENTENCE, after=9), 1.0, notes=notes)
-    done, given_up = [facts for _, kind, facts in notes.history() if kind == "request"]
+    audit = open_ledger().chat("chat.md")
+    statuses(Talker(SENTENCE), audit=audit)
+    statuses(Talker(SENTENCE, after=9), 1.0, audit=audit)
+    done, given_up = [facts for _, kind, facts in audit.history() if kind == "request"]
     assert (done["for"], done["outcome"], done["tokens"]["output"]) == ("status", "complete", 6)
     assert (given_up["for"], given_up["outcome"]) == ("status", "cut")

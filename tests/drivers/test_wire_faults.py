@@ -232,7 +232,7 @@ async def test_a_base_url_that_is_none_is_told_at_once(world: World, kind: str, 
 async def test_who_stops_listening_ends_the_connection(world: World, kind: str) -> None:
     world.server.plan(Response([*begun(kind, "after"), "silence"]))
     provider = world.provider(kind)
-    async with closing(world.wire.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
+    async with closing(world.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
         async for each in events:
             if isinstance(each, TextDelta):
                 break
@@ -244,11 +244,11 @@ async def test_who_stops_listening_ends_the_connection(world: World, kind: str) 
 
 @pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
 async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) -> None:
-    wire = ProviderClient({"FAULTY_KEY": key}, world.wire._builtin_url)
+    client = ProviderClient({"FAULTY_KEY": key}, world.client._builtin_url)
     with pytest.raises(
         ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
     ) as caught:
-        await anext(aiter(wire.stream(world.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
+        await anext(aiter(client.stream(world.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
     assert "\n" not in str(caught.value)
     assert not key.strip() or key.split()[0] not in str(caught.value)
 
@@ -351,7 +351,7 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     said = SAYS[kind](block, after)[: BEGUN[kind] + 1]
     world.server.plan(Response([*said, "silence"]))
     request = TextToolRequest(QUESTION, 0, "faulty", "m", catalogue=TOOLS, mode="xml")
-    heard = [each async for each in world.wire.stream(world.provider(kind), request, print)]
+    heard = [each async for each in world.client.stream(world.provider(kind), request, print)]
     assert [each.call.arguments for each in heard if isinstance(each, Call)] == ['{"query": "x"}']
     assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."
     assert heard[-1] == Finished("tool_calls")

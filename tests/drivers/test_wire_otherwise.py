@@ -33,11 +33,11 @@ def refused(status: int, message: str) -> Response:
 
 def fresh(world: World) -> ProviderClient:
     """Clients that have learned nothing yet."""
-    return ProviderClient({"FAULTY_KEY": "k"}, world.wire._builtin_url)
+    return ProviderClient({"FAULTY_KEY": "k"}, world.client._builtin_url)
 
 
-async def said(wire: ProviderClient, provider: Provider, request: Request) -> list[Event]:
-    events = [each async for each in wire.stream(provider, request, print)]
+async def said(client: ProviderClient, provider: Provider, request: Request) -> list[Event]:
+    events = [each async for each in client.stream(provider, request, print)]
     return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
 
 
@@ -51,34 +51,34 @@ async def said(wire: ProviderClient, provider: Provider, request: Request) -> li
 async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_and_told_once(
     world: World, model: str, first: str, second: str, kind: str, name: str
 ) -> None:
-    wire, provider = fresh(world), world.provider("chat", api="auto", official=True)
+    client, provider = fresh(world), world.provider("chat", api="auto", official=True)
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
     world.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model)
     told = Aside(f"{model} is asked through {name}, as faulty wants it")
-    assert await said(wire, provider, request) == [told, TextDelta("Whole")]
+    assert await said(client, provider, request) == [told, TextDelta("Whole")]
     assert world.server.paths == [first, second]
-    assert await said(wire, provider, request) == [TextDelta("Whole")]
+    assert await said(client, provider, request) == [TextDelta("Whole")]
     assert world.server.paths == [first, second, second]
-    assert wire.settled(request).api == kind
-    await wire.close()
+    assert client.settled(request).api == kind
+    await client.close()
 
 
 async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(world: World) -> None:
-    wire, provider = fresh(world), world.provider("anthropic")
+    client, provider = fresh(world), world.provider("anthropic")
     told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
     request = Request(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
     world.server.plan(
         refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
     )
     words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
-    assert await said(wire, provider, request) == [Aside(words), TextDelta("A")]
+    assert await said(client, provider, request) == [Aside(words), TextDelta("A")]
     first, second = world.server.requests
     assert "[Previous messages omitted]" not in str(first)
     assert str(second).count("[Previous messages omitted]") == 2
-    assert len(wire.settled(request).turns()) == len(request.turns())
-    assert wire.settled(request).turns() != request.turns()
-    await wire.close()
+    assert len(client.settled(request).turns()) == len(request.turns())
+    assert client.settled(request).turns() != request.turns()
+    await client.close()
 
 
 def no_room(text: str) -> list[bytes]:
@@ -109,7 +109,7 @@ async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
     }
     world.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
     limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
-    found = await said(world.wire, world.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
+    found = await said(world.client, world.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
     assert found == [limits, TextDelta("Whole")]
 
 
@@ -126,18 +126,18 @@ async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
 async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_once(
     world: World, kind: str, model: str, thinking: dict[str, Any], told: bool
 ) -> None:
-    wire = fresh(world)
+    client = fresh(world)
     world.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
     words = f"{model} cannot be told how much to think: the setting thinking is left out"
-    assert await said(wire, world.provider(kind), request) == [
+    assert await said(client, world.provider(kind), request) == [
         *([Aside(words)] if told else []),
         TextDelta("Whole"),
     ]
-    assert await said(wire, world.provider(kind), request) == [TextDelta("Whole")]
+    assert await said(client, world.provider(kind), request) == [TextDelta("Whole")]
     assert ("thinking" in world.server.requests[0]) == (model == "claude-sonnet-5-5")
     assert "reasoning_effort" not in world.server.requests[0]
-    await wire.close()
+    await client.close()
 
 
 async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(world: World) -> None:

@@ -35,7 +35,7 @@ class World:
     is_hasty: bool = False
 
     @property
-    def wire(self) -> ProviderClient:
+    def client(self) -> ProviderClient:
         return self.wires[self.is_hasty]
 
     def plan(self, *script: Response) -> None:
@@ -54,7 +54,7 @@ class World:
         self.told.clear()
         self.waits.clear()
         request = Request(QUESTION, 0, provider.name, "some-model", **more)
-        return [each async for each in self.wire.stream(provider, request, self.told.append)]
+        return [each async for each in self.client.stream(provider, request, self.told.append)]
 
     async def fail(self, provider: Provider) -> ModelError:
         """How the model fails."""
@@ -104,4 +104,4 @@ class Provided:
         self.world, self.provider, self.turns = world, provider, turns
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        return self.world.wire.stream(self.provider, request, self.turns.world.status)
+        return self.world.client.stream(self.provider, request, self.turns.world.status)

@@ -53,37 +53,37 @@ class Desk:
         """A process that works on chats, and ends."""
         ledger = open_ledger(self.folder / "ledger.db")
         environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
-        home = App(settings or self.settings(), environ, ledger)
+        app = App(settings or self.settings(), environ, ledger)
         try:
-            yield Sitting(home)
+            yield Sitting(app)
         finally:
-            await home.close()
+            await app.close()
 
 
 class Sitting:
     """One process: what a person does with a file in it."""
 
-    def __init__(self, home: App) -> None:
-        self.home = home
+    def __init__(self, app: App) -> None:
+        self.app = app
         self.model: engine.Model | None = None
         """Speaks instead of the demo model, where there is one."""
 
     def ports(self, path: Path) -> engine.Ports:
-        ports = self.home.ports(FileDocument(path), str(path), Callbacks())
+        ports = self.app.ports(FileDocument(path), str(path), Callbacks())
         return replace(ports, model=self.model) if self.model else ports
 
     async def respond(self, path: Path) -> engine.End:
         """`:ParleyRespond` on the last exchange."""
-        return await engine.run_turn(self.ports(path), self.home.resolve(None))
+        return await engine.run_turn(self.ports(path), self.app.resolve(None))
 
     async def say_yes(self, path: Path, key: Choice = "ya") -> None:
         """A yes on the first call of the file, and nothing after it."""
         at = proposals(path)[0].span.start
-        await engine.choose(self.ports(path), self.home.resolve(None), at, key, "key")
+        await engine.choose(self.ports(path), self.app.resolve(None), at, key, "key")
 
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
         """A key on the n-th call that waits, and what follows."""
-        ports, resolve = self.ports(path), self.home.resolve(None)
+        ports, resolve = self.ports(path), self.app.resolve(None)
         seen = await engine.look(ports, resolve)
         line = waiting(seen.snapshot.answer)[number].span.start
         await engine.choose(ports, resolve, line, key, "key")

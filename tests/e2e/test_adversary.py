@@ -79,7 +79,7 @@ async def test_opening_and_reading_start_no_server(desk: Desk) -> None:
     path = desk.chat(FORGED["a yes that came with the file"])
     async with desk.sit_down() as here:
         assert read(path).exchanges
-        assert all(server.state == "stopped" for server in here.home.hub.status())
+        assert all(server.state == "stopped" for server in here.app.servers.status())
 
 
 async def test_what_a_model_says_is_no_structure_however_it_is_cut(desk: Desk) -> None:
@@ -240,10 +240,10 @@ async def test_a_choice_while_another_process_runs_a_turn_is_refused(desk: Desk)
     path = desk.chat(ASK)
     async with desk.sit_down() as here, desk.sit_down() as there:
         await here.respond(path)
-        with here.home.ledger(str(path)).lease(), pytest.raises(BusyError, match="another Neovim or command"):
+        with here.app.ledger(str(path)).lease(), pytest.raises(BusyError, match="another Neovim or command"):
             await there.say_yes(path)
         assert "❓: " in path.read_text(encoding="utf-8")
-        assert not here.home.ledger(str(path)).view().entries
+        assert not here.app.ledger(str(path)).view().entries
 
 
 async def test_a_changed_definition_asks_again(desk: Desk) -> None:

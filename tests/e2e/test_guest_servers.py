@@ -40,12 +40,12 @@ class SdkSession:
     result: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    home: Path = NPM
+    app: Path = NPM
 
     def settings(self, folder: Path) -> ServerSettings:
         args = tuple(each.replace("~", str(folder)) for each in self.args)
         env = {name: value.replace("~", str(folder)) for name, value in self.env.items()}
-        return ServerSettings("guest", str(self.home / f"mcp-server-{self.server}"), args, env)
+        return ServerSettings("guest", str(self.app / f"mcp-server-{self.server}"), args, env)
 
 
 THOUGHT = {"thought": "so", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
@@ -58,8 +58,8 @@ LOCAL = [
         "memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}
     ),
     SdkSession("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
-    SdkSession("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), home=PYPI),
-    SdkSession("git", "git_status", {"repo_path": "~"}, "note.txt", home=PYPI),
+    SdkSession("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), app=PYPI),
+    SdkSession("git", "git_status", {"repo_path": "~"}, "note.txt", app=PYPI),
 ]
 
 
@@ -83,7 +83,7 @@ async def ready(hub: Servers) -> None:
 
 async def played(sitting: Sitting, path: Path) -> str:
     """The result of the one call that a chat asks for, after a yes."""
-    await ready(sitting.home.hub)
+    await ready(sitting.app.servers)
     assert (await sitting.respond(path)).kind == "waiting"
     assert len(proposals(path)) == 1
     assert (await sitting.choose(path, "ya")).kind == "complete"
@@ -133,7 +133,7 @@ async def test_a_server_over_http_is_called_from_a_chat(desk: Desk) -> None:
 async def test_a_resource_is_brought_into_the_question(desk: Desk) -> None:
     path = desk.chat("💬: say: @@guest:demo://resource/static/document/features.md@@\n")
     async with desk.sit_down(settings(LOCAL[0].settings(desk.folder))) as sitting:
-        await ready(sitting.home.hub)
+        await ready(sitting.app.servers)
         assert (await sitting.respond(path)).kind == "complete"
     question = read(path).exchanges[0].question
     assert question is not None
@@ -157,7 +157,7 @@ class Red:
 
 
 async def test_a_form_is_filled_in(desk: Desk) -> None:
-    hub = Servers({"guest": LOCAL[0].settings(desk.folder)}, asker=Red())
+    hub = Servers({"guest": LOCAL[0].settings(desk.folder)}, elicitor=Red())
     await ready(hub)
 
     def asking() -> list[Any]:

@@ -142,12 +142,12 @@ async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted
             answer = Response(SAYS[SHAPES[name].says]("It is $911."))
             server.plan(Response([event(each) for each in SHAPES[name].calls()]), answer)
         urls = {name: server.url for name, server in servers.items()}
-        home = App(settings(urls), os.environ, open_ledger())
-        stack.push_async_callback(home.close)
+        app = App(settings(urls), os.environ, open_ledger())
+        stack.push_async_callback(app.close)
         for name in names:
-            assert await go_on(home, path, name) == engine.End("waiting"), (name, path.read_text())
-            assert await decide(home, path, name) == SHAPES[name].count
-        assert await go_on(home, path, names[0]) == engine.End("complete")
+            assert await go_on(app, path, name) == engine.End("waiting"), (name, path.read_text())
+            assert await decide(app, path, name) == SHAPES[name].count
+        assert await go_on(app, path, names[0]) == engine.End("complete")
     transcript = parse(path.read_text(encoding="utf-8"))
     assert not transcript.problems
     made = transcript.exchanges[0].answers[0]
@@ -157,18 +157,18 @@ async def test_a_tool_loop_goes_from_model_to_model_and_each_request_is_accepted
     check_own_thinking_goes_back(names[0], servers[names[0]].requests[1])
 
 
-def ports(home: App, path: Path) -> engine.Ports:
-    return home.ports(FileDocument(path, 0), str(path), Callbacks())
+def ports(app: App, path: Path) -> engine.Ports:
+    return app.ports(FileDocument(path, 0), str(path), Callbacks())
 
 
-async def go_on(home: App, path: Path, agent: str) -> engine.End:
+async def go_on(app: App, path: Path, agent: str) -> engine.End:
     """`:ParleyRespond` with this agent, on the file as it is."""
-    return await engine.run_turn(ports(home, path), home.resolve(agent))
+    return await engine.run_turn(ports(app, path), app.resolve(agent))
 
 
-async def decide(home: App, path: Path, agent: str) -> int:
+async def decide(app: App, path: Path, agent: str) -> int:
     """A yes to all that waits; how much that was."""
-    there, resolve = ports(home, path), home.resolve(agent)
+    there, resolve = ports(app, path), app.resolve(agent)
     calls = waiting((await engine.look(there, resolve)).snapshot.answer)
     await engine.choose(there, resolve, calls[0].span.start, "ya", "key")
     return len(calls)

@@ -206,13 +206,13 @@ async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
     environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}
-    home = App(settings, environ, open_ledger())
+    app = App(settings, environ, open_ledger())
     document = TextDocument(f"---\n{front}\n---\n{CHAT}" if front else CHAT, 10**6)
     server.plan(Response(SAYS["chat"]("Fine.")))
     try:
-        await engine.run_turn(home.ports(document, "", Callbacks()), home.resolve(None))
+        await engine.run_turn(app.ports(document, "", Callbacks()), app.resolve(None))
     finally:
-        await home.close()
+        await app.close()
     return Sent(
         server.heads[0] if server.heads else "",
         server.requests[0] if server.requests else None,

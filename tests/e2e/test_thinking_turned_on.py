@@ -68,10 +68,10 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             providers={"anthropic": Provider("anthropic", "anthropic", server.url)},
             status=Status(llm=False),
         )
-        home = App(settings, os.environ, LedgerFile(None))
+        app = App(settings, os.environ, LedgerFile(None))
         try:
-            ports = home.ports(FileDocument(path, 0), str(path), Callbacks(on_event=hear))
-            resolve = home.resolve("Claude")
+            ports = app.ports(FileDocument(path, 0), str(path), Callbacks(on_event=hear))
+            resolve = app.resolve("Claude")
             said = Response(SAYS["anthropic"]("Found."))
             server.plan(Response([event(each) for each in calls()]), said)
             assert await engine.run_turn(ports, resolve) == engine.End("waiting")
@@ -80,10 +80,10 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
             text = path.read_text(encoding="utf-8").rstrip()
             path.write_text(f"{text} and now?\n", encoding="utf-8")
-            ports = home.ports(FileDocument(path, text.count("\n")), str(path), Callbacks(on_event=hear))
+            ports = app.ports(FileDocument(path, text.count("\n")), str(path), Callbacks(on_event=hear))
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
         finally:
-            await home.close()
+            await app.close()
     *in_loop, after = server.requests
     kinds = [(request.get("thinking") or {}).get("type") for request in in_loop]
     assert kinds == ([None] if model in MANUAL else ["adaptive"]) * 2, json.dumps(in_loop)

@@ -847,16 +847,16 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
 
     usage = Usage(1, 2)
     model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(DONE)])
-    home = App(Settings(), {}, open_ledger())
-    ports = replace(home.ports(document, "chat.md", FakeWorld()), model=model)
+    app = App(Settings(), {}, open_ledger())
+    ports = replace(app.ports(document, "chat.md", FakeWorld()), model=model)
     rules = Rules(auto=(Pattern("mock/*"),))
     settings_ = replace(Settings(), approval=replace(Settings().approval, auto=rules.auto))
-    home.settings = settings_
+    app.settings = settings_
     try:
-        assert await run_turn(ports, home.resolve(None)) == End("complete")
+        assert await run_turn(ports, app.resolve(None)) == End("complete")
         assert "GOOGL" in document.text
     finally:
-        await home.close()
+        await app.close()
     fresh = App(settings_, {}, open_ledger())
     try:
         reopened = TextDocument(texts[0], 10**6)

@@ -118,17 +118,17 @@ async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[Prov
     async def no_url() -> str:
         raise AssertionError("nothing here is built in")
 
-    wire = ProviderClient({"FAULTY_KEY": KEY}, no_url, idle_s=5.0, sleep=no_wait)
+    client = ProviderClient({"FAULTY_KEY": KEY}, no_url, idle_s=5.0, sleep=no_wait)
     async with RawServer() as server:
         server.plan(pieces)
 
         def provider(kind: str) -> tuple[ProviderClient, Provider]:
             family: Any = "anthropic" if kind == "anthropic" else "openai"
             api: Any = "auto" if family == kind else kind
-            return wire, Provider("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
+            return client, Provider("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
 
         yield provider
-        await wire.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -142,9 +142,9 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
 
     async def ask() -> None:
         async with asked(pieces) as provider:
-            wire, at = provider(kind)
+            client, at = provider(kind)
             request = Request(QUESTION, 0, at.name, "some-model")
-            events = wire.once(at, request) if whole else wire.stream(at, request, lambda _: None)
+            events = client.once(at, request) if whole else client.stream(at, request, lambda _: None)
             try:
                 async for event in events:
                     assert len(repr(event)) < 10_000

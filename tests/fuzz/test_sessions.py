@@ -90,7 +90,7 @@ async def shell_yes(home: Path, path: Path) -> bool:
     """Whether the yes was only answered by a warning."""
     env = environ(home, PARLEY_DEMO_PACE="0")
     here = Sitting(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
-    ports, resolve = here.ports(path), here.home.resolve(None)
+    ports, resolve = here.ports(path), here.app.resolve(None)
     try:
         if (await engine.run_turn(ports, resolve)).kind != "waiting":
             return False
@@ -103,7 +103,7 @@ async def shell_yes(home: Path, path: Path) -> bool:
     else:
         return SAYS in made.message
     finally:
-        await here.home.close()
+        await here.app.close()
 
 
 DEEDS: dict[str, Callable[[Session], None]] = {

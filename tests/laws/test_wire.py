@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
 from examples import examples
+from formats import FORMATS, Said, WireFormat, cases, own, with_answers
 from parley.chat.history import (
     DECLINED,
     GO_ON,
@@ -47,7 +48,6 @@ from parley.chat.transcript import (
 from parley.chat.writer import render
 from parley.models import anthropic, openai_chat
 from parley.tools.catalogue import Catalogue
-from wires import WIRES, ProviderClient, Said, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 
@@ -60,9 +60,9 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:
-            for wire in WIRES:
-                note(wire.name)
-                law(wire, **values)
+            for form in FORMATS:
+                note(form.name)
+                law(form, **values)
 
         test.__name__ = law.__name__
         return loaded(given(case=cases(), **drawn)(test))
@@ -70,8 +70,8 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
     return decorate
 
 
-def said(wire: ProviderClient, case: Case, **further: Any) -> list[Said]:
-    return list(wire.said(wire.body(wire.ask(*case, **further))))
+def said(form: WireFormat, case: Case, **further: Any) -> list[Said]:
+    return list(form.said(form.body(form.ask(*case, **further))))
 
 
 def proposals(case: Case) -> list[Proposal]:
@@ -82,15 +82,15 @@ def proposals(case: Case) -> list[Proposal]:
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
 def test_providers_take_what_is_sent(
-    wire: ProviderClient, case: Case, keep: bool, on: bool, full: int | None
+    form: WireFormat, case: Case, keep: bool, on: bool, full: int | None
 ) -> None:
-    request = wire.ask(own(case[0], wire), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
-    assert wire.check(wire.body(request)) == []
+    request = form.ask(own(case[0], form), case[1], keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    assert form.check(form.body(request)) == []
 
 
 @for_every_wire()
-def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: ProviderClient, case: Case) -> None:
-    spoken = said(wire, case)
+def test_law_1_every_call_is_answered_once_in_order_right_after_it(form: WireFormat, case: Case) -> None:
+    spoken = said(form, case)
     runs = [(kind, [each[1] for each in run]) for kind, run in groupby(spoken, key=lambda each: each[0])]
     for at, (kind, ids) in enumerate(runs):
         if kind == "call":
@@ -100,9 +100,9 @@ def test_law_1_every_call_is_answered_once_in_order_right_after_it(wire: Provide
 
 
 @for_every_wire()
-def test_law_1_a_call_without_result_gets_its_stand_in(wire: ProviderClient, case: Case) -> None:
+def test_law_1_a_call_without_result_gets_its_stand_in(form: WireFormat, case: Case) -> None:
     wanted = [_outcome(proposal) for proposal in proposals(case)]
-    results = [each[2] for each in said(wire, case) if each[0] == "result"]
+    results = [each[2] for each in said(form, case) if each[0] == "result"]
     assert [text.removeprefix("Error: ") for text in wanted] == [t.removeprefix("Error: ") for t in results]
 
 
@@ -137,13 +137,13 @@ def _secretly(transcript: Transcript) -> Transcript:
 
 
 @for_every_wire()
-def test_law_2_what_is_no_turn_is_never_sent(wire: ProviderClient, case: Case) -> None:
+def test_law_2_what_is_no_turn_is_never_sent(form: WireFormat, case: Case) -> None:
     transcript, at = case
-    assert "SECRET" not in json.dumps(wire.body(wire.ask(_secretly(transcript), at)))
+    assert "SECRET" not in json.dumps(form.body(form.ask(_secretly(transcript), at)))
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Case) -> None:
+def test_law_2_choices_are_seen_in_stand_ins_only(form: WireFormat, case: Case) -> None:
     def chosen(answer: Answer) -> Answer:
         return replace(
             answer,
@@ -154,28 +154,28 @@ def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Ca
         )
 
     transcript, at = case
-    assert said(wire, case) == said(wire, (with_answers(transcript, chosen), at))
+    assert said(form, case) == said(form, (with_answers(transcript, chosen), at))
 
 
 @for_every_wire()
 def test_law_2_the_user_or_a_tool_speaks_first_and_last_and_nothing_is_empty(
-    wire: ProviderClient, case: Case
+    form: WireFormat, case: Case
 ) -> None:
-    spoken = said(wire, case)
+    spoken = said(form, case)
     assert spoken[0][0] == "user"
     assert spoken[-1][0] in ("user", "result")
     assert all(each[1].strip() for each in spoken if each[0] in ("user", "assistant"))
 
 
 @for_every_wire()
-def test_law_2_texts_come_in_the_order_of_the_file(wire: ProviderClient, case: Case) -> None:
+def test_law_2_texts_come_in_the_order_of_the_file(form: WireFormat, case: Case) -> None:
     transcript, at = case
     wanted = ""
     for exchange in transcript.exchanges[: at + 1]:
         wanted += exchange.question.text if exchange.question else ""
         texts = (s.text for a in exchange.answers for s in a.segments if isinstance(s, Text))
         wanted += "".join(texts)
-    sent = "".join(each[1] for each in said(wire, case) if each[0] in ("user", "assistant"))
+    sent = "".join(each[1] for each in said(form, case) if each[0] in ("user", "assistant"))
     assert _letters(sent.replace(NO_QUESTION, "").removesuffix(GO_ON)) == _letters(wanted)
 
 
@@ -184,16 +184,16 @@ def _letters(text: str) -> str:
 
 
 @for_every_wire()
-def test_law_3_failed_and_refused_results_say_so(wire: ProviderClient, case: Case) -> None:
+def test_law_3_failed_and_refused_results_say_so(form: WireFormat, case: Case) -> None:
     wanted = ["ok" if p.result and p.result.status == "ok" else "failed" for p in proposals(case)]
-    found = [each[3] for each in said(wire, case) if each[0] == "result"]
+    found = [each[3] for each in said(form, case) if each[0] == "result"]
     assert found == wanted or any(p.result and p.result.body.startswith("Error: ") for p in proposals(case))
 
 
 @given(case=cases())
 @loaded
 def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
-    for message in anthropic.request_body(WIRES[0].ask(*case))["messages"]:
+    for message in anthropic.request_body(FORMATS[0].ask(*case))["messages"]:
         kinds = [block["type"] for block in message["content"]]
         first = "tool_result" if message["role"] == "user" else None
         order = [kind for kind, _ in groupby(kinds, key=lambda k: k in ("tool_use", first))]
@@ -201,23 +201,21 @@ def test_law_3_anthropic_has_calls_last_and_results_first(case: Case) -> None:
 
 
 @for_every_wire()
-def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(
-    wire: ProviderClient, case: Case
-) -> None:
-    if wire.adapter is not openai_chat:
+def test_law_3_chat_calls_are_sent_without_index_as_they_were_streamed(form: WireFormat, case: Case) -> None:
+    if form.adapter is not openai_chat:
         return
-    messages = wire.body(wire.ask(*case))["messages"]
+    messages = form.body(form.ask(*case))["messages"]
     calls = [call for message in messages for call in message.get("tool_calls", [])]
     assert not any("index" in call for call in calls)
     for call, proposal in zip(calls, proposals(case), strict=True):
         given_, sent = proposal.call.arguments, call["function"]["arguments"]
-        if given_.strip() and not re.search("[\0\ud800-\udfff]", given_) and wire.official:
+        if given_.strip() and not re.search("[\0\ud800-\udfff]", given_) and form.official:
             assert sent == given_
-        elif not wire.official:
+        elif not form.official:
             assert isinstance(json.loads(sent), dict)
 
 
-def _goes_back(case: Case, wire: ProviderClient) -> list[str]:
+def _goes_back(case: Case, form: WireFormat) -> list[str]:
     """The signatures of the thinking in an answer whose tool loop is open."""
     transcript, at = case
     answers = transcript.exchanges[at].answers
@@ -225,7 +223,7 @@ def _goes_back(case: Case, wire: ProviderClient) -> list[str]:
     if not heard or not heard[-1].proposals:
         return []
     thoughts = [s for r in heard for s in r.segments if isinstance(s, Thinking)]
-    mine = [t for t in thoughts if (t.provider, t.model) == (wire.provider, wire.model)]
+    mine = [t for t in thoughts if (t.provider, t.model) == (form.provider, form.model)]
     return [t.signature for t in mine if t.signature]
 
 
@@ -234,44 +232,42 @@ def _has_text(segments: tuple[Segment, ...]) -> bool:
 
 
 @for_every_wire()
-def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
-    wire: ProviderClient, case: Case
-) -> None:
-    signed = own(case[0], wire), case[1]
-    wanted = _goes_back(signed, wire)
-    if wire.name == "responses":
+def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(form: WireFormat, case: Case) -> None:
+    signed = own(case[0], form), case[1]
+    wanted = _goes_back(signed, form)
+    if form.name == "responses":
         wanted = [json.loads(signature)["encrypted_content"] for signature in wanted]
-    elif not wire.name.startswith("anthropic"):
+    elif not form.name.startswith("anthropic"):
         wanted = []
-    assert [each[1] for each in said(wire, signed) if each[0] == "thinking"] == wanted
-    assert not [each for each in said(wire, signed, keep_thinking=False) if each[0] == "thinking"]
+    assert [each[1] for each in said(form, signed) if each[0] == "thinking"] == wanted
+    assert not [each for each in said(form, signed, keep_thinking=False) if each[0] == "thinking"]
 
 
 @for_every_wire()
-def test_law_5_ids_are_unique_and_fit(wire: ProviderClient, case: Case) -> None:
-    ids = [each[1] for each in said(wire, case) if each[0] == "call"]
-    fits = "[A-Za-z0-9_-]{1,64}" if wire.name.startswith("anthropic") else "[A-Za-z0-9_.:-]{1,64}"
+def test_law_5_ids_are_unique_and_fit(form: WireFormat, case: Case) -> None:
+    ids = [each[1] for each in said(form, case) if each[0] == "call"]
+    fits = "[A-Za-z0-9_-]{1,64}" if form.name.startswith("anthropic") else "[A-Za-z0-9_.:-]{1,64}"
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch(fits, each) for each in ids)
 
 
 @for_every_wire(later=st.integers(0, 2))
-def test_law_5_what_comes_later_changes_no_earlier_id(wire: ProviderClient, case: Case, later: int) -> None:
+def test_law_5_what_comes_later_changes_no_earlier_id(form: WireFormat, case: Case, later: int) -> None:
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
-    ids = [each[1] for each in said(wire, case) if each[0] == "call"]
-    all_ids = [each[1] for each in said(wire, (longer, len(longer.exchanges) - 1)) if each[0] == "call"]
+    ids = [each[1] for each in said(form, case) if each[0] == "call"]
+    all_ids = [each[1] for each in said(form, (longer, len(longer.exchanges) - 1)) if each[0] == "call"]
     assert all_ids[: len(ids)] == ids
 
 
 @for_every_wire(is_empty=st.booleans())
 def test_law_6_with_tools_off_the_same_tools_are_forbidden(
-    wire: ProviderClient, case: Case, is_empty: bool
+    form: WireFormat, case: Case, is_empty: bool
 ) -> None:
     further: dict[str, Any] = {"catalogue": Catalogue()} if is_empty else {}
-    off = wire.body(wire.ask(*case, tools_on=False, **further))
-    on = wire.body(wire.ask(*case, **further))
+    off = form.body(form.ask(*case, tools_on=False, **further))
+    on = form.body(form.ask(*case, **further))
     if proposals(case):
         assert off["tools"] == on["tools"] != []
         assert off["tool_choice"] in ("none", {"type": "none"})
@@ -281,10 +277,10 @@ def test_law_6_with_tools_off_the_same_tools_are_forbidden(
 
 
 @for_every_wire()
-def test_law_7_a_reopened_file_makes_the_same_request(wire: ProviderClient, case: Case) -> None:
+def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Case) -> None:
     transcript, at = case
     reopened = parse(render(transcript))
-    one, other = (wire.adapter.request_body(wire.ask(each, at)) for each in (transcript, reopened))
+    one, other = (form.adapter.request_body(form.ask(each, at)) for each in (transcript, reopened))
     assert json.dumps(one, ensure_ascii=False).encode() == json.dumps(other, ensure_ascii=False).encode()
 
 

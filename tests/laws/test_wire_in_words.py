@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
 from examples import examples
+from formats import FORMATS, Said, WireFormat, cases, own, with_answers
 from parley.chat.history import DECLINED, NO_REASON, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
@@ -20,7 +21,6 @@ from parley.models.encode import wire_name
 from parley.models.text_tools.adapter import TextToolRequest, worded
 from parley.models.text_tools.prompt import RESULTS
 from spoken_corpus import read
-from wires import WIRES, ProviderClient, Said, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 Body = dict[str, Any]
@@ -35,9 +35,9 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
 
     def decorate(law: Callable[..., None]) -> Callable[[], None]:
         def test(**values: Any) -> None:
-            for wire in WIRES:
-                note(wire.name)
-                law(wire, **values)
+            for form in FORMATS:
+                note(form.name)
+                law(form, **values)
 
         test.__name__ = law.__name__
         return loaded(given(case=cases(), mode=modes, **drawn)(test))
@@ -45,13 +45,13 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
     return decorate
 
 
-def body(wire: ProviderClient, case: Case, mode: Any, **further: Any) -> Body:
-    request = TextToolRequest.of(wire.ask(*case, **further), mode=mode)
-    return wire.body(worded(request))
+def body(form: WireFormat, case: Case, mode: Any, **further: Any) -> Body:
+    request = TextToolRequest.of(form.ask(*case, **further), mode=mode)
+    return form.body(worded(request))
 
 
-def said(wire: ProviderClient, case: Case, mode: Any, **further: Any) -> list[Said]:
-    return list(wire.said(body(wire, case, mode, **further)))
+def said(form: WireFormat, case: Case, mode: Any, **further: Any) -> list[Said]:
+    return list(form.said(body(form, case, mode, **further)))
 
 
 def proposals(case: Case) -> list[Proposal]:
@@ -82,26 +82,24 @@ def results_in(text: str) -> list[tuple[str, str, str]]:
 
 @for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
 def test_providers_take_what_is_sent(
-    wire: ProviderClient, case: Case, mode: str, keep: bool, on: bool, full: int | None
+    form: WireFormat, case: Case, mode: str, keep: bool, on: bool, full: int | None
 ) -> None:
-    case = own(case[0], wire), case[1]
-    sent = body(wire, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full)
-    assert wire.check(sent) == []
+    case = own(case[0], form), case[1]
+    sent = body(form, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    assert form.check(sent) == []
 
 
 @for_every_wire(on=st.booleans())
-def test_nothing_of_a_provider_s_own_tools_is_used(
-    wire: ProviderClient, case: Case, mode: str, on: bool
-) -> None:
-    assert not {"tools", "tool_choice"} & set(body(wire, case, mode, tools_on=on))
-    assert not [each for each in said(wire, case, mode) if each[0] in ("call", "result")]
+def test_nothing_of_a_provider_s_own_tools_is_used(form: WireFormat, case: Case, mode: str, on: bool) -> None:
+    assert not {"tools", "tool_choice"} & set(body(form, case, mode, tools_on=on))
+    assert not [each for each in said(form, case, mode) if each[0] in ("call", "result")]
 
 
 @for_every_wire()
 def test_law_1_every_call_is_there_and_answered_once_in_order_right_after_it(
-    wire: ProviderClient, case: Case, mode: str
+    form: WireFormat, case: Case, mode: str
 ) -> None:
-    spoken = _conversation(said(wire, case, mode))
+    spoken = _conversation(said(form, case, mode))
     waiting, called, answered = list[str](), list[str](), list[str]()
     for role, text in spoken:
         if role == "assistant":
@@ -129,9 +127,9 @@ def _conversation(spoken: list[Said]) -> list[tuple[str, str]]:
 
 @for_every_wire()
 def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
-    wire: ProviderClient, case: Case, mode: str
+    form: WireFormat, case: Case, mode: str
 ) -> None:
-    users = "\n\n".join(text for role, text in _conversation(said(wire, case, mode)) if role == "user")
+    users = "\n\n".join(text for role, text in _conversation(said(form, case, mode)) if role == "user")
     at = 0
     for proposal in proposals(case):
         is_ok, content = _outcome(proposal)
@@ -152,7 +150,7 @@ def _outcome(proposal: Proposal) -> tuple[bool, str]:
 
 
 @for_every_wire()
-def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Case, mode: str) -> None:
+def test_law_2_choices_are_seen_in_stand_ins_only(form: WireFormat, case: Case, mode: str) -> None:
     def chosen(answer: Answer) -> Answer:
         segments = (
             replace(s, choice=CHOICES[0]) if isinstance(s, Proposal) and s.result else s
@@ -161,39 +159,39 @@ def test_law_2_choices_are_seen_in_stand_ins_only(wire: ProviderClient, case: Ca
         return replace(answer, segments=tuple(segments))
 
     transcript, at = case
-    assert body(wire, case, mode) == body(wire, (with_answers(transcript, chosen), at), mode)
+    assert body(form, case, mode) == body(form, (with_answers(transcript, chosen), at), mode)
 
 
 @for_every_wire(on=st.booleans())
 def test_law_2_the_user_speaks_first_and_last_and_nothing_is_empty(
-    wire: ProviderClient, case: Case, mode: str, on: bool
+    form: WireFormat, case: Case, mode: str, on: bool
 ) -> None:
-    spoken = said(wire, case, mode, tools_on=on)
+    spoken = said(form, case, mode, tools_on=on)
     assert (spoken[0][0], spoken[-1][0]) == ("user", "user")
     assert all(each[1].strip() for each in spoken if each[0] in ("user", "assistant"))
 
 
 @for_every_wire()
 def test_law_4_thinking_goes_back_in_the_open_loop_to_its_maker_only(
-    wire: ProviderClient, case: Case, mode: str
+    form: WireFormat, case: Case, mode: str
 ) -> None:
-    signed = own(case[0], wire), case[1]
-    found = [each[1] for each in said(wire, signed, mode) if each[0] == "thinking"]
-    native = [each[1] for each in wire.said(wire.body(wire.ask(*signed))) if each[0] == "thinking"]
+    signed = own(case[0], form), case[1]
+    found = [each[1] for each in said(form, signed, mode) if each[0] == "thinking"]
+    native = [each[1] for each in form.said(form.body(form.ask(*signed))) if each[0] == "thinking"]
     assert found == native
-    assert not [each for each in said(wire, signed, mode, keep_thinking=False) if each[0] == "thinking"]
+    assert not [each for each in said(form, signed, mode, keep_thinking=False) if each[0] == "thinking"]
 
 
 @for_every_wire(later=st.integers(0, 2))
 def test_law_5_what_comes_later_changes_nothing_earlier(
-    wire: ProviderClient, case: Case, mode: str, later: int
+    form: WireFormat, case: Case, mode: str, later: int
 ) -> None:
     """No ids are sent; what is sent of the earlier part of a file stays as it was, for the caches' sake."""
     transcript, at = case
     repeated = tuple(e for e in transcript.exchanges[later:] if e.question is not None and e.question.text)
     longer = replace(transcript, exchanges=(*transcript.exchanges[: at + 1], *repeated))
     short, long = (
-        said(wire, each_case, mode, keep_thinking=False)
+        said(form, each_case, mode, keep_thinking=False)
         for each_case in (case, (longer, len(longer.exchanges) - 1))
     )
     assert _letters(long).startswith(_letters(short))
@@ -204,16 +202,16 @@ def _letters(spoken: list[Said]) -> str:
 
 
 @for_every_wire()
-def test_law_7_a_reopened_file_makes_the_same_request(wire: ProviderClient, case: Case, mode: str) -> None:
+def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Case, mode: str) -> None:
     transcript, at = case
-    one, other = (body(wire, (each, at), mode) for each in (transcript, parse(render(transcript))))
+    one, other = (body(form, (each, at), mode) for each in (transcript, parse(render(transcript))))
     assert json.dumps(one, ensure_ascii=False) == json.dumps(other, ensure_ascii=False)
 
 
 @for_every_wire()
-def test_what_the_texts_of_the_file_say_is_sent(wire: ProviderClient, case: Case, mode: str) -> None:
+def test_what_the_texts_of_the_file_say_is_sent(form: WireFormat, case: Case, mode: str) -> None:
     transcript, at = case
-    sent = "".join("".join(text.split()) for _, text, *_ in said(wire, case, mode))
+    sent = "".join("".join(text.split()) for _, text, *_ in said(form, case, mode))
     place = 0
     for exchange in transcript.exchanges[: at + 1]:
         for answer in exchange.answers:

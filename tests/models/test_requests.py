@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from formats import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, WireFormat
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.encode import arguments_object, arguments_text, wire_name
 from parley.models.request import Request, ThinkingSettings
 from parley.tools.catalogue import Catalogue, Tool
-from wires import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, ProviderClient
 
 TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
 
@@ -103,7 +103,7 @@ def test_the_finished_original_is_sent_to_responses() -> None:
 
 
 @pytest.mark.parametrize("wire", [CLAUDE, OPENAI, RESPONSES], ids=str)
-def test_the_waiting_original_is_sent_with_stand_ins(wire: ProviderClient) -> None:
+def test_the_waiting_original_is_sent_with_stand_ins(wire: WireFormat) -> None:
     body = wire.body(wire.ask(original("original_waiting"), 0))
     refused = "The user did not approve this call."
     results = [(each[2], each[3]) for each in wire.said(body) if each[0] == "result"]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from formats import FORMATS
 from nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
 from nvim.harness import Child, child
 from parley.chat.reader import parse
-from wires import WIRES
 
 POINTS = 5
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(2, 20))]
@@ -141,7 +141,7 @@ def assert_sendable(chat: Chat) -> None:
     assert text.count("\U0001f916:") == 1
     transcript = parse(f"{text.rstrip()} and now?\n")
     assert len(transcript.exchanges) == 2
-    for wire in WIRES:
+    for wire in FORMATS:
         assert wire.check(wire.body(wire.ask(transcript, 1))) == [], wire.name
 
 

@@ -27,7 +27,7 @@ async def approve(home: Path, chat: Chat) -> None:
         await here.respond(chat.path)
         await here.say_yes(chat.path)
     finally:
-        await here.home.close()
+        await here.app.close()
     assert "❓:[ya]" in chat.path.read_text(encoding="utf-8")
 
 

@@ -45,12 +45,12 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.storage.ledger import LedgerFile, default_path
 
     trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
-    home = App(settings(), os.environ, LedgerFile(None), trust=trust)
+    app = App(settings(), os.environ, LedgerFile(None), trust=trust)
     text = read(arguments.file)
-    agent = _agent_for(home.settings, arguments)
+    agent = _agent_for(app.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)
-    ports = home.ports(document, arguments.file, Callbacks())
-    resolve = home.resolve(agent)
+    ports = app.ports(document, arguments.file, Callbacks())
+    resolve = app.resolve(agent)
     try:
         if not arguments.tools:
             ports = replace(ports, tools=_NoTools())
@@ -58,10 +58,10 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
         request = seen.next_request()
         chosen = arguments.provider or ""
         name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)
-        form = FORMATS[name] if name else wire_format(home.provider(request.provider), request)
+        form = FORMATS[name] if name else wire_format(app.provider(request.provider), request)
         return form.body(request)
     finally:
-        await home.close()
+        await app.close()
 
 
 class _NoTools:

@@ -57,28 +57,28 @@ async def _respond(arguments: argparse.Namespace) -> int:
     from parley.storage.chat_file import FileDocument
     from parley.storage.ledger import LedgerFile, default_path
 
-    home = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
-    if arguments.agent and arguments.agent not in home.agents():
-        raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(home.agents())}")
-    warn_of_project(home)
+    app = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
+    if arguments.agent and arguments.agent not in app.agents():
+        raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(app.agents())}")
+    warn_of_project(app)
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), shown=told.text)
     transcript = (await document.read()).transcript
     if broken := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {broken}")
-    if unknown := home.unknown(transcript, arguments.agent):
+    if unknown := app.unknown(transcript, arguments.agent):
         raise ParleyError(f"{arguments.file}: {unknown} (--agent NAME)")
-    if wanted := home.unconfirmed(transcript, arguments.file, arguments.agent):
+    if wanted := app.unconfirmed(transcript, arguments.file, arguments.agent):
         raise ParleyError(
             f"{arguments.file} was not made here and asks for {wanted}: if that is what you want, "
-            f"say --agent {home.agent_name(transcript, None)}"
+            f"say --agent {app.agent_name(transcript, None)}"
         )
-    if hint := home.no_key(transcript, arguments.agent):
+    if hint := app.no_key(transcript, arguments.agent):
         complain(hint)
-    if arguments.agent == home.agent_name(transcript, None):
-        home.confirm(transcript, arguments.file)
-    ports = home.ports(document, arguments.file, Callbacks(told.status, told.on_event))
-    resolve = home.resolve(arguments.agent)
+    if arguments.agent == app.agent_name(transcript, None):
+        app.confirm(transcript, arguments.file)
+    ports = app.ports(document, arguments.file, Callbacks(told.status, told.on_event))
+    resolve = app.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
         if end.kind == "waiting":
@@ -90,7 +90,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         complain(f"stopped: what was said so far is in {arguments.file}")
         raise
     finally:
-        await home.close()
+        await app.close()
     told.end(end)
     return _EXITS[end.kind]
 

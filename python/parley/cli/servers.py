@@ -39,13 +39,13 @@ def tools(arguments: argparse.Namespace) -> int:
 async def _tools(arguments: argparse.Namespace) -> int:
     from parley.runtime.app import App
 
-    home = App(settings(), os.environ)
-    warn_of_project(home)
+    app = App(settings(), os.environ)
+    warn_of_project(app)
     try:
-        await home.hub.catalogue()
-        status = home.hub.status()
+        await app.servers.catalogue()
+        status = app.servers.status()
     finally:
-        await home.close()
+        await app.close()
     if arguments.json:
         say_json(plain(status))
         return COMPLETE

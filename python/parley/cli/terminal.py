@@ -82,12 +82,12 @@ def settings() -> Settings:
     return loaded
 
 
-def warn_of_project(home: App) -> None:
+def warn_of_project(app: App) -> None:
     """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
-    for path in home.untrusted():
+    for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
         complain(f"the servers in {path} are not used yet: read the file, then run: {trust}")
-    for problem in home.problems():
+    for problem in app.problems():
         complain(problem)
 
 

@@ -12,6 +12,7 @@ from parley.engine.ports import (
     CallRefused,
     Change,
     ChatSettings,
+    Clock,
     Document,
     End,
     EndKind,
@@ -23,7 +24,6 @@ from parley.engine.ports import (
     Snapshot,
     Tools,
     TurnEvent,
-    World,
 )
 from parley.models.events import Aside
 
@@ -37,6 +37,7 @@ __all__ = [
     "Change",
     "ChatSettings",
     "ChoiceMade",
+    "Clock",
     "Document",
     "End",
     "EndKind",
@@ -49,7 +50,6 @@ __all__ = [
     "Snapshot",
     "Tools",
     "TurnEvent",
-    "World",
     "choose",
     "look",
     "regenerate",

@@ -43,7 +43,7 @@ async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> No
     ports.ledger.disown((proposal.call.id, proposal.call.arguments) for proposal, _ in results)
     await settle(ports, results)
     for proposal, result in results:
-        ports.world.on_event(CallRefused(proposal, result))
+        ports.observer.on_event(CallRefused(proposal, result))
 
 
 async def cut_off(ports: Ports, why: str) -> None:
@@ -59,7 +59,7 @@ async def cut_off(ports: Ports, why: str) -> None:
     cut = [p for p in calls if sent[p.call.id, p.call.arguments] > 0]
     await settle(ports, [(proposal, result) for proposal in cut])
     for proposal in cut:
-        ports.world.on_event(CallEnded(proposal, result))
+        ports.observer.on_event(CallEnded(proposal, result))
 
 
 async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None:
@@ -98,19 +98,19 @@ async def run_tools(
         tool = observation.catalogue.get(proposal.call.name)
         if tool is None or not ports.ledger.start(call_key(proposal, tool)):
             return proposal, None
-        ports.world.on_event(CallBegan(proposal, tool))
+        ports.observer.on_event(CallBegan(proposal, tool))
         return proposal, await ports.tools.call(tool, proposal.call.arguments, observation.settings.request)
 
-    ports.world.status(status.using(proposal.call.name for proposal in proposals))
+    ports.observer.status(status.using(proposal.call.name for proposal in proposals))
     batches = [list(proposals)] if observation.settings.parallel else [[p] for p in proposals]
     for batch in batches:
-        limit, ended = observation.settings.timeout_s - (ports.world.now() - started), 0
-        async with closing(ports.world.together([partial(run, p) for p in batch], limit)) as outcomes:
+        limit, ended = observation.settings.timeout_s - (ports.clock.now() - started), 0
+        async with closing(ports.clock.together([partial(run, p) for p in batch], limit)) as outcomes:
             async for proposal, result in outcomes:
                 ended += 1
                 if result is not None:
                     await settle(ports, [(proposal, result)])
-                    ports.world.on_event(CallEnded(proposal, result))
+                    ports.observer.on_event(CallEnded(proposal, result))
         if ended < len(batch):
             return False
     return True

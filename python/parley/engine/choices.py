@@ -87,7 +87,7 @@ async def _choose(
     if found.proposals:
         await ports.document.change(change)
     for proposal in () if key in YES else proposals:
-        ports.world.on_event(CallRefused(proposal, declined))
+        ports.observer.on_event(CallRefused(proposal, declined))
     return ChoiceMade(bool(found.proposals), found.message)
 
 

@@ -29,11 +29,11 @@ async def run_turn(ports: Ports, resolve: Resolve) -> End:
         with ports.ledger.lease():
             return await _run(ports, resolve)
     finally:
-        ports.world.status("")
+        ports.observer.status("")
 
 
 async def _run(ports: Ports, resolve: Resolve) -> End:
-    started, moved = ports.world.now(), False
+    started, moved = ports.clock.now(), False
     while True:
         observation = await look(ports, resolve)
         step = next_step(observation.situation)
@@ -92,7 +92,7 @@ async def _start_answer(ports: Ports, observation: Observation) -> None:
 
 
 def _in_time(ports: Ports, settings: ChatSettings, started: float) -> plan.Stop | None:
-    late = ports.world.now() - started > settings.timeout_s
+    late = ports.clock.now() - started > settings.timeout_s
     return plan.Stop(_too_long(settings)) if late else None
 
 

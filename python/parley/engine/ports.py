@@ -1,4 +1,4 @@
-"""What the loop needs of the world: a port each, implemented for Neovim, files and tests."""
+"""Ports of the loop: what it needs of the world, implemented for Neovim, files and tests."""
 
 from __future__ import annotations
 
@@ -221,8 +221,8 @@ class Observer(Protocol):
         ...
 
 
-class World(Observer, Protocol):
-    """Time and tasks, and an audience."""
+class Clock(Protocol):
+    """The time of a turn, and work that is done within some of it."""
 
     def now(self) -> float:
         """Seconds on a clock that never goes back."""
@@ -235,13 +235,14 @@ class World(Observer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world of one turn."""
+    """All ports of one turn."""
 
     document: Document
     model: Model
     tools: Tools
     ledger: Ledger
-    world: World
+    clock: Clock
+    observer: Observer
     references: References = field(default_factory=NoReferences)
 
 

@@ -32,7 +32,7 @@ from parley.policy.approval import call_key, departed, written_key
 
 async def ask_model(ports: Ports, request: Request) -> End | None:
     """Stream one reply into the document; an End where the turn cannot go on from it."""
-    ports.world.status(_what_for(request))
+    ports.observer.status(_what_for(request))
     reply = _Reply(ports, request)
     await reply.begin()
     try:
@@ -105,7 +105,7 @@ class _Reply:
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
-        self.ports.world.on_event(event)
+        self.ports.observer.on_event(event)
         match event:
             case TextDelta(text):
                 await self._append(self.writer.text(text))
@@ -115,7 +115,7 @@ class _Reply:
             case ThinkingEnd(signature, redacted):
                 await self._end_thinking(signature, redacted)
             case Call(call):
-                self.ports.world.status(status.SELECTING)
+                self.ports.observer.status(status.SELECTING)
                 self.calls.append(call)
             case Finished():
                 self.finished = event
@@ -127,7 +127,7 @@ class _Reply:
     async def _append(self, text: str) -> None:
         if text:
             if not self.said:
-                self.ports.world.status(status.FORMULATING)
+                self.ports.observer.status(status.FORMULATING)
             self.said = True
             await self.ports.document.append(text)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.errors import ParleyError
 from parley.policy.rate import RateWindow
 from parley.text import visible
@@ -59,17 +59,17 @@ class Elicitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerRequests:
-    """Who answers: the user, if there is an `asker`; `folder` says what the working directory is."""
+    """Who answers: the user, if there is an `elicitor`; `folder` says what the working directory is."""
 
-    asker: Elicitor | None
+    elicitor: Elicitor | None
     folder: Callable[[], Path]
     sample: Sample | None = None
 
-    def callbacks(self, settings: ServerSettings, clock: Clock) -> dict[str, Any]:
+    def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
         """What the SDK's client is to call; what is left out is not offered to the server."""
         found: dict[str, Any] = {}
-        if self.asker is not None:
-            found["elicitation_callback"] = _through(_Door(5, 20), _form(self.asker, settings.name, clock))
+        if self.elicitor is not None:
+            found["elicitation_callback"] = _through(_Door(5, 20), _form(self.elicitor, settings.name, clock))
         if settings.sampling and self.sample is not None:
             found["sampling_callback"] = _through(_Door(20, 0), _sampled(self.sample, clock))
         if self._may_know_folder(settings):
@@ -141,7 +141,7 @@ def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[...
     return reply
 
 
-def _sampled(sample: Sample, clock: Clock) -> Callable[..., Any]:
+def _sampled(sample: Sample, clock: PausableClock) -> Callable[..., Any]:
     async def reply(
         _: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
@@ -170,7 +170,7 @@ def _text(content: Any) -> str:
     return result_text([block.model_dump(mode="json", by_alias=True) for block in blocks])
 
 
-def _form(asker: Elicitor, server: str, clock: Clock) -> Callable[..., Any]:
+def _form(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:
     async def elicit(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         from mcp_types import ElicitResult
 
@@ -178,7 +178,7 @@ def _form(asker: Elicitor, server: str, clock: Clock) -> Callable[..., Any]:
             return ElicitResult(action="decline")
         schema = params.requested_schema
         with clock.standing_still():
-            content = await clock.while_wanted(asker.ask(server, visible(params.message), schema))
+            content = await clock.while_wanted(elicitor.ask(server, visible(params.message), schema))
         if content is None or isinstance(content, str):
             return ElicitResult(action=content or "cancel")
         if check_arguments(json.dumps(content), schema):

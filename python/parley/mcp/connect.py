@@ -43,7 +43,7 @@ class Connector:
         self,
         environ: Mapping[str, str],
         reaper: Reaper,
-        answers: ServerRequests,
+        requests: ServerRequests,
         max_bytes: int,
         folder: Callable[[], Path],
     ) -> None:
@@ -51,12 +51,12 @@ class Connector:
         self._environ = environ
         self._folder = folder
         self._reaper = reaper
-        self._answers = answers
+        self._requests = requests
         self._max_bytes = max_bytes
 
     @asynccontextmanager
     async def connect(
-        self, settings: ServerSettings, tail: StderrTail, watch: Watch
+        self, settings: ServerSettings, stderr: StderrTail, watch: Watch
     ) -> AsyncIterator[SdkSession]:
         """The server, started if it is a local one; it ends with this context."""
         from mcp import Client
@@ -66,42 +66,44 @@ class Connector:
             if isinstance(message, ToolListChangedNotification):
                 watch.tools_changed()
             elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
-                tail.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)")
+                stderr.lines.append(
+                    f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)"
+                )
                 watch.connection_lost()
 
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(self._server(filled, tail, watch))
+            server = await stack.enter_async_context(self._server(filled, stderr, watch))
             me = Implementation(name="parley", version=_version())
-            answers = self._answers.callbacks(filled, watch.clock)
+            requests = self._requests.callbacks(filled, watch.clock)
             try:
                 client = await stack.enter_async_context(
-                    Client(server, message_handler=hear, client_info=me, **answers)
+                    Client(server, message_handler=hear, client_info=me, **requests)
                 )
             finally:
-                tail.detach()
+                stderr.detach()
             listener = asyncio.get_running_loop().create_task(_listen(client, watch))
             stack.push_async_callback(_ended, listener)
             yield SdkSession(client, settings, watch, self._max_bytes)
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, tail: StderrTail, watch: Watch
+        self, settings: ServerSettings, stderr: StderrTail, watch: Watch
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
 
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
-            async with _http(settings, tail, self._environ) as transport:
+            async with _http(settings, stderr, self._environ) as transport:
                 yield transport
         else:
             try:
-                yield watched(self._stdio(settings, tail), watch.connection_lost)
+                yield watched(self._stdio(settings, stderr), watch.connection_lost)
             finally:
                 self._reaper.prune()
 
-    def _stdio(self, settings: ServerSettings, tail: StderrTail) -> "Transport":
+    def _stdio(self, settings: ServerSettings, stderr: StderrTail) -> "Transport":
         from mcp import StdioServerParameters, stdio_client
 
         cwd = self._place(settings)
@@ -114,7 +116,7 @@ class Connector:
             encoding=lines.NAME,
             encoding_error_handler="replace",
         )
-        return stdio_client(parameters, errlog=tail.open())
+        return stdio_client(parameters, errlog=stderr.open())
 
     def _place(self, settings: ServerSettings) -> Path | None:
         """The folder that is set; None for Parley's own, so that no project says what a server is."""
@@ -139,7 +141,7 @@ def _found(settings: ServerSettings, cwd: Path | None) -> str:
 
 @asynccontextmanager
 async def _http(
-    settings: ServerSettings, tail: StderrTail, environ: Mapping[str, str]
+    settings: ServerSettings, stderr: StderrTail, environ: Mapping[str, str]
 ) -> AsyncIterator["Transport"]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -151,7 +153,7 @@ async def _http(
 
     async def note(response: httpx2.Response) -> None:
         if response.is_error:  # the SDK does not say which status it was
-            tail.lines.append(
+            stderr.lines.append(
                 f"{response.request.method}: HTTP {response.status_code} {response.reason_phrase}"
             )
 
@@ -159,7 +161,7 @@ async def _http(
         options = client_options(settings.url or "")
     except ProxyError as error:
         raise ServerError(f"mcp.servers.{settings.name}.url: {error}") from error
-    tail.lines.clear()
+    stderr.lines.clear()
     client = httpx2.AsyncClient(
         **options,
         headers={**bodies.HEADERS, **settings.headers, **await _token(settings, environ)},

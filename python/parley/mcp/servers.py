@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
@@ -32,8 +32,8 @@ class Servers:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
     `patience_s` is how long a slow server may hold up the catalogue: what comes later is in the next one.
-    `asker` is who fills in forms of servers, `sample` who replies to those that may have the model talk, None
-    if nobody does; `folder` says where the user works.
+    `elicitor` is who fills in forms of servers, `sample` who replies to those that may have the model talk,
+    None if nobody does; `folder` says where the user works.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Servers:
         environ: Mapping[str, str] | None = None,
         max_bytes: int = MAX_BYTES,
         patience_s: float = PATIENCE_S,
-        asker: Elicitor | None = None,
+        elicitor: Elicitor | None = None,
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
     ) -> None:
@@ -52,11 +52,11 @@ class Servers:
         self._connector = Connector(
             os.environ if environ is None else environ,
             self._reaper,
-            ServerRequests(asker, folder, sample),
+            ServerRequests(elicitor, folder, sample),
             max_bytes,
             folder,
         )
-        self._owners: dict[str, Supervisor] = {}
+        self._supervisors: dict[str, Supervisor] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
         self._closed = self._has_sdk = False
@@ -65,29 +65,31 @@ class Servers:
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
         """From now on these are the servers; one that is set as it was goes on as it is, others end."""
-        before, self._owners = self._owners, {}
+        before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
             kept = old is not None and old.settings == settings
-            self._owners[name] = (
+            self._supervisors[name] = (
                 before.pop(name) if kept else Supervisor(settings, self._import_sdk, self._connector.connect)
             )
-        for owner in before.values():
-            if task := owner.stop():
+        for supervisor in before.values():
+            if task := supervisor.stop():
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
 
     async def catalogue(self) -> Catalogue:
         """The tools of all enabled servers; those that fail contribute nothing, `status` says why."""
-        tools = [tool for owner in await self._ready() for tool in owner.tools]
+        tools = [tool for supervisor in await self._ready() for tool in supervisor.tools]
         if Catalogue.of(tools) != self._catalogue:
             self._catalogue = Catalogue.of(tools)
         return self._catalogue
 
     def known(self) -> Catalogue | None:
         """The tools of those servers that run now, without starting any; None where none does."""
-        running = [owner for owner in self._owners.values() if owner.state == "ready"]
-        return Catalogue.of([tool for owner in running for tool in owner.tools]) if running else None
+        running = [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
+        return (
+            Catalogue.of([tool for supervisor in running for tool in supervisor.tools]) if running else None
+        )
 
     async def call(
         self,
@@ -95,7 +97,7 @@ class Servers:
         arguments: dict[str, Any],
         *,
         progress: Progress | None = None,
-        clock: Clock | None = None,
+        clock: PausableClock | None = None,
     ) -> Outcome:
         """The result of a call, an error for whatever goes wrong; cancelling it cancels it at the server.
 
@@ -103,10 +105,10 @@ class Servers:
         still while the server has the user asked.
         """
         try:
-            owner = self._available(tool.server)
+            supervisor = self._available(tool.server)
         except ServerError as error:
             return Outcome("error", str(error))
-        return await owner.call(tool, arguments, progress, clock or Clock())
+        return await supervisor.call(tool, arguments, progress, clock or PausableClock())
 
     async def read_resource(self, server: str, uri: str) -> str:
         """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""
@@ -116,8 +118,8 @@ class Servers:
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
         lists = (
-            owner.ask(f"MCP server '{owner.settings.name}'", lambda session: session.prompts())
-            for owner in await self._ready()
+            supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session: session.prompts())
+            for supervisor in await self._ready()
         )
         found = await asyncio.gather(*lists, return_exceptions=True)
         return tuple(prompt for prompts in found if isinstance(prompts, tuple) for prompt in prompts)
@@ -130,17 +132,19 @@ class Servers:
     async def _ready(self) -> list[Supervisor]:
         if not self._closed:
             await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
-            wanted = [owner for owner in self._owners.values() if owner.settings.enabled]
-            await asyncio.gather(*(owner.listed(self._patience_s) for owner in wanted))
-        return [owner for owner in self._owners.values() if owner.state == "ready"]
+            wanted = [supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled]
+            await asyncio.gather(*(supervisor.listed(self._patience_s) for supervisor in wanted))
+        return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
 
     async def settling(self) -> AsyncIterator[None]:
         """Starts what is not started; comes up each time that a server is ready or has failed."""
         if self._closed:
             return
         await self._import_sdk()
-        owners = [owner for owner in self._owners.values() if owner.settings.enabled]
-        waits = [owner.listed(owner.settings.start_timeout_s + _SLACK_S) for owner in owners]
+        supervisors = [supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled]
+        waits = [
+            supervisor.listed(supervisor.settings.start_timeout_s + _SLACK_S) for supervisor in supervisors
+        ]
         for each in asyncio.as_completed(waits):
             await each
             yield
@@ -163,19 +167,21 @@ class Servers:
         self._available(server).restart()
 
     def _available(self, server: str) -> Supervisor:
-        owner = self._owners.get(server)
-        if self._closed or owner is None or not owner.settings.enabled:
+        supervisor = self._supervisors.get(server)
+        if self._closed or supervisor is None or not supervisor.settings.enabled:
             raise ServerError(f"MCP server '{server}' is not available")
-        return owner
+        return supervisor
 
     def status(self) -> tuple[ServerStatus, ...]:
         """How each server is, in the order of the settings."""
-        return tuple(owner.status() for owner in self._owners.values())
+        return tuple(supervisor.status() for supervisor in self._supervisors.values())
 
     async def close(self) -> None:
         """Ends all servers; nothing is left running, and it takes two seconds at the worst."""
         self._closed = True
-        ending = self._ending | {task for owner in self._owners.values() if (task := owner.stop())}
+        ending = self._ending | {
+            task for supervisor in self._supervisors.values() if (task := supervisor.stop())
+        }
         await self._reaper.close()
         if ending:
             _, late = await asyncio.wait(ending, timeout=_CLOSE_S)

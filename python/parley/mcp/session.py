@@ -1,6 +1,6 @@
-"""What the owner of an MCP server and the connection to it have to do with each other.
+"""The border between the supervisor of an MCP server and the connection to it.
 
-A `Session` answers what the owner asks; through a `Watch` it reports what happens while nobody asks.
+A `Session` answers what the supervisor asks; through a `Watch` it reports what happens while nobody asks.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.errors import ServerError
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
@@ -51,7 +51,7 @@ class Watch:
 
     def __init__(self, settled: asyncio.Event) -> None:
         self.event = asyncio.Event()
-        self.clock = Clock()
+        self.clock = PausableClock()
         self._settled = settled
         self.changed = False
         self.restless = False

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.errors import ParleyError, ServerError
 from parley.mcp.session import Connect, LostError, Progress, Session, Watch
 from parley.mcp.stderr import StderrTail
@@ -40,7 +40,7 @@ class Supervisor:
         self._connect = connect
         self._protocol = ""
         self._error = ""
-        self._tail = StderrTail()
+        self._stderr = StderrTail()
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
@@ -58,7 +58,7 @@ class Supervisor:
             protocol=self._protocol,
             tools=self.tools,
             error=self._error or (self._session.left_out if self._session else ""),
-            stderr=tuple(self._tail.lines),
+            stderr=tuple(self._stderr.lines),
         )
 
     async def listed(self, patience_s: float) -> None:
@@ -78,7 +78,7 @@ class Supervisor:
                 await self._settled.wait()
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], progress: Progress | None, clock: Clock
+        self, tool: Tool, arguments: dict[str, Any], progress: Progress | None, clock: PausableClock
     ) -> Outcome:
         """The result of `tool`, which must still be what it was when the call was approved.
 
@@ -156,7 +156,7 @@ class Supervisor:
             error = ""
         except Exception as failure:  # noqa: BLE001 - the boundary of this task
             error = self._told(failure)
-        self._tail.close()
+        self._stderr.close()
         self._end(watch, error)
 
     async def _hold(self, watch: Watch) -> None:
@@ -165,7 +165,7 @@ class Supervisor:
         )
         try:
             async with AsyncExitStack() as stack:
-                session = await stack.enter_async_context(self._connect(self.settings, self._tail, watch))
+                session = await stack.enter_async_context(self._connect(self.settings, self._stderr, watch))
                 self.tools = await session.tools()
                 timer.cancel()
                 self._ready(session)
@@ -215,7 +215,7 @@ class Supervisor:
 
     def _give_up(self, watch: Watch, task: asyncio.Task[Any] | None) -> None:
         seconds = self.settings.start_timeout_s
-        self._tail.drain()
+        self._stderr.drain()
         self._fail(
             f"MCP server '{self.settings.name}' was not ready within {seconds:g} s{self._last_words()}"
         )
@@ -241,7 +241,7 @@ class Supervisor:
 
     async def _end_calls(self) -> None:
         self._session = None
-        self._tail.drain()
+        self._stderr.drain()
         calls = list(self._calls)
         for call in calls:
             call.cancel()
@@ -273,11 +273,11 @@ class Supervisor:
         return "has changed its definition since" if digest else "is no longer offered"
 
     def _ended(self) -> str:
-        self._tail.drain()
+        self._stderr.drain()
         return f"MCP server '{self.settings.name}' ended during the call{self._last_words()}"
 
     def _told(self, failure: Exception) -> str:
-        self._tail.drain()
+        self._stderr.drain()
         cause = _cause(failure)
         if isinstance(cause, LostError):
             return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
@@ -287,7 +287,7 @@ class Supervisor:
         return f"MCP server '{self.settings.name}': {told}{self._last_words()}"
 
     def _last_words(self) -> str:
-        return f"; its last words: {self._tail.lines[-1]}" if self._tail.lines else ""
+        return f"; its last words: {self._stderr.lines[-1]}" if self._stderr.lines else ""
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -32,7 +32,7 @@ from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings import resolve as conduct
+from parley.settings.resolve import wanted_agent
 from parley.settings.values import Agent
 from parley.tools.catalogue import Catalogue
 
@@ -42,16 +42,16 @@ UNSAVED = "save this chat first (:w): a choice is bound to its file"
 class Chat:
     """A chat buffer."""
 
-    def __init__(self, editor: Editor, home: App, trusting: TrustDialog, buf: int, name: str) -> None:
+    def __init__(self, editor: Editor, app: App, trust: TrustDialog, buf: int, name: str) -> None:
         self.editor = editor
-        self.home = home
-        self.trusting = trusting
+        self.app = app
+        self.trust = trust
         self.buf = buf
         self.name = name
         self.folder = Path.cwd()
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
-        self._sightings = SeenCalls()
+        self._seen_calls = SeenCalls()
         self.usage = Tokens()
         self.seen: Seen = UNSEEN
         """The text as it was last looked at."""
@@ -72,16 +72,16 @@ class Chat:
     @property
     def agent(self) -> Agent:
         """Whom this chat talks to, by its text as it was last looked at."""
-        return self.home.agent(self.seen[1].transcript, self.chosen)
+        return self.app.agent(self.seen[1].transcript, self.chosen)
 
     @property
     def resolve(self) -> engine.Resolve:
         """The settings of a look at this chat."""
-        return self.home.resolve(self.chosen)
+        return self.app.resolve(self.chosen)
 
     def _resolve_for(self, shot: engine.Snapshot) -> engine.Resolve:
         """The settings of a turn: whoever was agreed to at its start is asked till its end."""
-        return self.home.resolve(self.chosen, self.home.agent(shot.transcript, self.chosen))
+        return self.app.resolve(self.chosen, self.app.agent(shot.transcript, self.chosen))
 
     # --- What the user asks for ---
 
@@ -91,12 +91,12 @@ class Chat:
         async def work(turn: Turn) -> engine.End:
             if not (await turn.document.read()).transcript.exchanges:
                 return engine.End("nothing", engine.NOTHING_ASKED)
-            await self.trusting.settle(self.home)
+            await self.trust.settle(self.app)
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
-            self.editor.message(self.home.no_key(shot.transcript, self.chosen))
+            self.editor.message(self.app.no_key(shot.transcript, self.chosen))
             if regenerate:
-                await engine.regenerate(turn.ports, self.home.agent_name(shot.transcript, self.chosen))
+                await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
             return await engine.run_turn(turn.ports, self._resolve_for(shot))
 
         self._start(handle, work)
@@ -105,27 +105,27 @@ class Chat:
         """Why the agent that the file asks for is not asked, None where it is; "" where the user is asked."""
         if broken := trouble(shot.transcript):
             return broken
-        if unknown := self.home.unknown(shot.transcript, self.chosen):
+        if unknown := self.app.unknown(shot.transcript, self.chosen):
             return f"{unknown} (:ParleyAgent)"
         self._note_loaded(shot.transcript)
-        is_typed = conduct.wanted_agent(shot.transcript) not in self._came
-        if wanted := self.home.unconfirmed(shot.transcript, self.path, self.chosen, is_typed=is_typed):
+        is_typed = wanted_agent(shot.transcript) not in self._came
+        if wanted := self.app.unconfirmed(shot.transcript, self.path, self.chosen, is_typed=is_typed):
             self._to_confirm = wanted
             return ""
         return None
 
     def _note_loaded(self, transcript: Transcript) -> None:
-        self._came |= {conduct.wanted_agent(transcript)} if self.is_loaded_anew else set()
+        self._came |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
     def choose(self, handle: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]) -> None:
         """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
-        shown = self._sightings.of(seen)
+        shown = self._seen_calls.of(seen)
 
         async def work(turn: Turn) -> engine.End:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
-            await self.trusting.settle(self.home)
+            await self.trust.settle(self.app)
             line = await self._line_of_choice(turn, rule)
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
@@ -163,7 +163,7 @@ class Chat:
                 return
             seen = await engine.look(self.ports(document, Callbacks()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
-            before = self.home.ledger(self.path).definition(lapse.digest) if lapse else None
+            before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
 
         self._beside(handle, work)
@@ -206,19 +206,19 @@ class Chat:
     async def draw(self) -> Sight:
         """Draw what is found in the text that was last looked at."""
         tick, shot = self.seen
-        self.editor.tell("agent", self.buf, self.home.agent_name(shot.transcript, self.chosen))
-        known = self.catalogue or self.home.hub.known()
-        ledger = self.home.ledger(self.path)
+        self.editor.tell("agent", self.buf, self.app.agent_name(shot.transcript, self.chosen))
+        known = self.catalogue or self.app.servers.known()
+        ledger = self.app.ledger(self.path)
         sight = Sight(shot.transcript, known, ledger.view(open_keys(shot.transcript)))
         for each in ledger.news():
             self.editor.message(each, "warn")
-        drawn = {**found(sight), "sightings": self._sightings.draw(sight)}
+        drawn = {**found(sight), "sightings": self._seen_calls.draw(sight)}
         await self.editor.ask("draw", self.buf, tick, drawn)
         return sight
 
     def number(self, sight: Sight, call: Proposal) -> int:
         """The number under which a call is drawn."""
-        return self._sightings.number(sight.sighting(call))
+        return self._seen_calls.number(sight.sighting(call))
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done; "" when nothing is."""
@@ -281,9 +281,9 @@ class Chat:
         finally:
             document.close()
 
-    def ports(self, document: BufferDocument, audience: engine.Observer) -> engine.Ports:
-        """The world of a turn of this chat."""
-        ports = self.home.ports(document, self.path, audience, lambda: self.folder)
+    def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
+        """The ports of a turn of this chat."""
+        ports = self.app.ports(document, self.path, observer, lambda: self.folder)
         model = CountedModel(ports.model, self.usage)
         return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
 
@@ -302,6 +302,6 @@ class Chat:
 
     def _revoke_undone(self, transcript: Transcript) -> None:
         """A yes whose mark is not in the file any more is taken back."""
-        ledger = self.home.ledger(self.path)
+        ledger = self.app.ledger(self.path)
         if undone := unclaimed(transcript, ledger.view()):
             ledger.revoke(undone)

@@ -30,7 +30,7 @@ class BufferDocument:
         self._handle = handle
         self._tick, self._shot = seen
         self._pinned = False
-        self._pump = BufferStream(editor, handle)
+        self._stream = BufferStream(editor, handle)
 
     async def read(self) -> Snapshot:
         """The document as it is now; its text crosses the border only when it has changed.
@@ -45,8 +45,8 @@ class BufferDocument:
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
-        await self._pump.settle()  # a turn that was stopped had no time for it
-        shot: Snapshot | None = await self.read() if self._pump.wrote() else self._shot
+        await self._stream.settle()  # a turn that was stopped had no time for it
+        shot: Snapshot | None = await self.read() if self._stream.wrote() else self._shot
         while shot is not None:
             edits = trimmed(shot.lines, change(shot))
             if edits:
@@ -58,20 +58,20 @@ class BufferDocument:
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Apply an edit and let `append` write at the line it names."""
-        await self._pump.settle()
-        shot: Snapshot | None = await self.read() if self._pump.wrote() else self._shot
+        await self._stream.settle()
+        shot: Snapshot | None = await self.read() if self._stream.wrote() else self._shot
         while shot is not None:
             edit, row = tip(shot)
-            self._pump.reset("\r\n" if is_crlf(shot.text) else "\n")
+            self._stream.reset("\r\n" if is_crlf(shot.text) else "\n")
             shot = await self._applied("open_stream", shot, trimmed(shot.lines, [edit]), row, STARTS)
 
     async def append(self, text: str) -> None:
         """Write at the tip, soon."""
-        self._pump.append(text)
+        self._stream.append(text)
 
     async def settle(self) -> None:
         """Return when all that was appended is in the buffer."""
-        await self._pump.settle()
+        await self._stream.settle()
 
     @property
     def seen(self) -> Seen:
@@ -84,7 +84,7 @@ class BufferDocument:
 
     def close(self) -> None:
         """Nothing more is written."""
-        self._pump.close()
+        self._stream.close()
         self._editor.tell("close", self._handle)
 
     async def _applied(self, how: str, shot: Snapshot, edits: list[Edit], *more: Any) -> Snapshot | None:

@@ -28,10 +28,10 @@ class _DismissedError(Exception):
 
 
 class Elicitation:
-    """Implements the asker of the hub; `showing` shows a text as status as long as somebody is asked."""
+    """Implements the elicitor of the servers; `showing` shows a status as long as somebody is asked."""
 
-    def __init__(self, questions: Dialogs, showing: Showing) -> None:
-        self._questions = questions
+    def __init__(self, dialogs: Dialogs, showing: Showing) -> None:
+        self._dialogs = dialogs
         self._showing = showing
         self._one_at_a_time = asyncio.Lock()
 
@@ -40,10 +40,10 @@ class Elicitation:
         async with self._one_at_a_time:
             asked = f"{server} asks: {one_line(message, SHOWN)}"
             with self._showing(asked):
-                return await self._fill_in(asked, tuple(replace(f, asker=server) for f in fields(schema)))
+                return await self._fill_in(asked, tuple(replace(f, server=server) for f in fields(schema)))
 
     async def _fill_in(self, asked: str, wanted: tuple[Field, ...]) -> dict[str, Any] | Left:
-        first = await self._questions.select(asked, ["Decline", "Answer" if wanted else "Accept"])
+        first = await self._dialogs.select(asked, ["Decline", "Answer" if wanted else "Accept"])
         if first != 1:
             return "cancel" if first is None else "decline"
         try:
@@ -80,9 +80,7 @@ class Elicitation:
     async def _typed(self, field: Field) -> Any:
         told, typed = field.label, "" if field.default is None else str(field.default)
         while True:
-            entered = await self._questions.input(
-                f"{told}{'' if field.required else ', may be empty'}:", typed
-            )
+            entered = await self._dialogs.input(f"{told}{'' if field.required else ', may be empty'}:", typed)
             if entered is None:
                 raise _DismissedError
             if not entered and not field.required:
@@ -94,7 +92,7 @@ class Elicitation:
             told = f"{field.label} - {one_line(why, SHOWN)}"
 
     async def _picked(self, prompt: str, items: list[str]) -> int:
-        number = await self._questions.select(prompt, items)
+        number = await self._dialogs.select(prompt, items)
         if number is None:
             raise _DismissedError
         return number

@@ -25,17 +25,17 @@ Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, li
 PACKAGES = ("pynvim", "anthropic", "openai", "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
-async def report(home: App) -> list[Line]:
+async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    await home.hub.catalogue()
+    await app.servers.catalogue()
     return [
         *_packages(),
         ("start", "parley: agents", []),
-        *(_agent(home, agent) for agent in home.settings.all_agents()),
+        *(_agent(app, agent) for agent in app.settings.all_agents()),
         ("start", "parley: MCP servers", []),
-        *(_server(status) for status in home.hub.status()),
+        *(_server(status) for status in app.servers.status()),
         ("start", "parley: files", []),
-        *_files(home),
+        *_files(app),
     ]
 
 
@@ -48,10 +48,10 @@ def _packages() -> Iterator[Line]:
             yield "error", f"{name} is not installed", ["Run :ParleyInstall! to make the environment anew"]
 
 
-def _agent(home: App, agent: Agent) -> Line:
-    provider = home.provider(agent.provider)
+def _agent(app: App, agent: Agent) -> Line:
+    provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
-    base = home.environ.get(provider.base_url_env or "") or provider.base_url
+    base = app.environ.get(provider.base_url_env or "") or provider.base_url
     where += f" at {base}" if base else ""
     if provider.builtin:
         return "ok", f"{where}: built in, needs no key", []
@@ -59,7 +59,7 @@ def _agent(home: App, agent: Agent) -> Line:
         return "ok", f"{where}: the key comes from the command {provider.api_key_command[0]}", []
     if provider.api_key_env is None:
         return "ok", f"{where}: needs no key", []
-    if home.environ.get(provider.api_key_env):
+    if app.environ.get(provider.api_key_env):
         return "ok", f"{where}: key found in {provider.api_key_env}", []
     return "info", f"{where}: no key; to use it: export {provider.api_key_env}=...", []
 
@@ -76,26 +76,26 @@ def _server(status: ServerStatus) -> Line:
     return "ok", f"{status.name}: {status.state}, protocol {status.protocol}, {tools}", []
 
 
-def _files(home: App) -> Iterator[Line]:
-    config, ledger = config_path(home.environ), default_path(home.environ)
+def _files(app: App) -> Iterator[Line]:
+    config, ledger = config_path(app.environ), default_path(app.environ)
     yield "info", f"settings of editor and shell: {config}" + ("" if config.exists() else " (not there)"), []
-    if servers := home.settings.mcp.config_file:
+    if servers := app.settings.mcp.config_file:
         yield "info", f"MCP servers of mcp.config_file: {servers}", []
-    yield from _project(home)
+    yield from _project(app)
     try:
-        home.ledger("/").view()
+        app.ledger("/").view()
         yield "ok", f"ledger of approvals: {ledger}", []
     except ParleyError as error:
         yield "error", str(error), [f"Make {_nearest(ledger)} writable"]
 
 
-def _project(home: App) -> Iterator[Line]:
+def _project(app: App) -> Iterator[Line]:
     """The working directory's file of servers, and whether it is trusted."""
-    for path in home.untrusted():
+    for path in app.untrusted():
         yield "warn", f"{path} is not used: nobody has trusted it", [":ParleyTools shows it, with the key t"]
-    for path in home.trusted():
+    for path in app.trusted():
         yield "ok", f"{path} is trusted, and its MCP servers are used", []
-    for problem in home.problems():
+    for problem in app.problems():
         yield "warn", problem.removeprefix("parley: "), ["Mend the file, and trust it anew"]
 
 

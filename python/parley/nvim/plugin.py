@@ -45,10 +45,10 @@ class Plugin:
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
         """Where the user works, as it was last told; a project's file of servers is there."""
-        self.questions = Dialogs(self.editor)
-        self.trusting = TrustDialog(self.editor, self.questions, self._waiting)
-        self.servers = ServersPage(self.editor, lambda: self.home, self.trusting)
-        self._home: App | None = None
+        self.dialogs = Dialogs(self.editor)
+        self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
+        self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self._app: App | None = None
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
@@ -64,15 +64,15 @@ class Plugin:
             self.editor.message(f"{method} failed: {error!r}", "error")
 
     @property
-    def home(self) -> App:
+    def app(self) -> App:
         """What outlives a chat."""
-        assert self._home is not None, "setup comes first"
-        return self._home
+        assert self._app is not None, "setup comes first"
+        return self._app
 
     def _chat(self, buf: int, name: str) -> Chat:
         chat = self.chats.get(buf)
         if chat is None:
-            chat = self.chats[buf] = Chat(self.editor, self.home, self.trusting, buf, name)
+            chat = self.chats[buf] = Chat(self.editor, self.app, self.trust, buf, name)
             chat.folder = self.folder
         chat.name = name
         return chat
@@ -98,7 +98,7 @@ class Plugin:
         """Ask whether a question brings in a file that is outside of the working directory."""
         question = f"Read {shown(str(path))} into the chat? It is outside of the working directory."
         with self._waiting(question):
-            return await self.questions.select(question, ["No", "Yes, this once"]) == 1
+            return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
     # --- Messages: what follows `_on_` is the name ---
 
@@ -109,33 +109,33 @@ class Plugin:
         log_to(Path(log), os.environ)
         self._in(cwd)
         read, problems = load_settings(os.environ, settings)
-        asker = Elicitation(self.questions, self._waiting)
-        home = App(
+        elicitor = Elicitation(self.dialogs, self._waiting)
+        app = App(
             read,
             os.environ,
             folder=lambda: self.folder,
-            asker=asker,
+            elicitor=elicitor,
             may_read=self._may_read,
             patience=PATIENCE,
         )
-        before, self._home = self._home, home
+        before, self._app = self._app, app
         for chat in self.chats.values():
-            chat.home = self._home
+            chat.app = self._app
         if before is not None:
             self.editor.spawn(before.close())
         for problem in problems:
             self.editor.message(problem, "warn")
         heeded_there = {"chat_dir": read.chat_dir, "keys": asdict(read.keys)}
-        self.editor.tell("ready", self.home.agents(), heeded_there)
+        self.editor.tell("ready", self.app.agents(), heeded_there)
 
     def _on_attach(self, buf: int, name: str) -> None:
         self.editor.spawn(self._attached(self._chat(buf, name)))
 
     async def _attached(self, chat: Chat) -> None:
         await chat.refresh()
-        self.home.warm(self.editor.loop, chat.agent)
-        if self.home.settings.mcp.start == "chat":
-            await self.home.hub.catalogue()
+        self.app.warm(self.editor.loop, chat.agent)
+        if self.app.settings.mcp.start == "chat":
+            await self.app.servers.catalogue()
 
     def _on_detach(self, buf: int) -> None:
         self.chats.pop(buf, None)
@@ -157,13 +157,13 @@ class Plugin:
 
         chat = self._chat(buf, name)
         chat.is_loaded_anew = False  # Parley wrote the file: what is found in it was typed since
-        self.home.ledger(chat.path).confirm(MADE_HERE)
+        self.app.ledger(chat.path).confirm(MADE_HERE)
 
     def _on_loaded(self, buf: int, name: str) -> None:
         self._chat(buf, name).is_loaded_anew = True
 
     def _on_confirm(self, buf: int, name: str, wanted: str) -> None:
-        self.home.ledger(self._chat(buf, name).path).confirm(wanted)
+        self.app.ledger(self._chat(buf, name).path).confirm(wanted)
 
     def _on_choose(
         self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str, seen: list[int]
@@ -176,7 +176,7 @@ class Plugin:
         chat.choose(handle, key, rule, reason, seen)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
-        self.questions.answered(id, value)
+        self.dialogs.answered(id, value)
 
     def _on_stop(self, buf: int, name: str) -> None:
         self._chat(buf, name).stop()
@@ -184,13 +184,13 @@ class Plugin:
     def _on_agent(self, buf: int, name: str, agent: str | None = None) -> None:
         chat = self._chat(buf, name)
         if agent is None:
-            agents = [{"name": a.name, "model": a.model} for a in self.home.settings.all_agents()]
+            agents = [{"name": a.name, "model": a.model} for a in self.app.settings.all_agents()]
             self.editor.tell("pick_agent", buf, agents, chat.agent.name)
-        elif agent not in self.home.agents():
-            raise ParleyError(f"there is no agent {agent!r}: choose one of {', '.join(self.home.agents())}")
+        elif agent not in self.app.agents():
+            raise ParleyError(f"there is no agent {agent!r}: choose one of {', '.join(self.app.agents())}")
         else:
             chat.chosen = agent
-            self.home.warm(self.editor.loop, chat.agent)
+            self.app.warm(self.editor.loop, chat.agent)
             self.editor.tell("agent", buf, agent)
             self.editor.message(f"this chat talks to {agent} now")
 
@@ -200,7 +200,7 @@ class Plugin:
     def _on_request(self, buf: int, name: str, handle: int, cwd: str) -> None:
         def show(seen: engine.Observation) -> None:
             request = seen.next_request()
-            body = wire_format(self.home.provider(request.provider), request).body(request)
+            body = wire_format(self.app.provider(request.provider), request).body(request)
             self.editor.tell("scratch", "request", request_page(body), "json")
 
         from parley.providers.client import wire_format
@@ -209,7 +209,7 @@ class Plugin:
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).path
-        ledger = self.home.ledger(path)
+        ledger = self.app.ledger(path)
         lines = log_page(path, ledger.history(), ledger.view().entries)
         self.editor.tell("scratch", "log", lines, "markdown")
 
@@ -226,8 +226,8 @@ class Plugin:
 
         async def insert() -> None:
             try:
-                await self.trusting.settle(self.home)
-                await insert_prompt(self.home.hub, self.questions, chat, handle, words)
+                await self.trust.settle(self.app)
+                await insert_prompt(self.app.servers, self.dialogs, chat, handle, words)
             finally:
                 self.editor.tell("close", handle)
 
@@ -235,7 +235,7 @@ class Plugin:
 
     def _on_prompts(self) -> None:
         async def tell() -> None:
-            offered = {full_name(p): [a.name for a in p.arguments] for p in await self.home.hub.prompts()}
+            offered = {full_name(p): [a.name for a in p.arguments] for p in await self.app.servers.prompts()}
             named = {n: [a for a in names if a.isprintable()] for n, names in offered.items()}
             self.editor.tell("prompts", {n: names for n, names in named.items() if n.isprintable()})
 
@@ -264,6 +264,6 @@ class Plugin:
         self._in(cwd)
 
         async def show() -> None:
-            self.editor.tell("healthy", await report(self.home))
+            self.editor.tell("healthy", await report(self.app))
 
         self.editor.spawn(show())

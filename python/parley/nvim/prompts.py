@@ -21,25 +21,25 @@ from parley.tools.prompts import Prompt
 
 
 async def insert_prompt(
-    hub: Servers, questions: Dialogs, chat: Chat, handle: int, words: Sequence[str]
+    servers: Servers, dialogs: Dialogs, chat: Chat, handle: int, words: Sequence[str]
 ) -> None:
     """Put a prompt into the question at a handle; `words` are its name and name=value for its arguments.
 
     What is missing is asked for; nothing happens if the user dismisses that. Raises ParleyError.
     """
-    prompts = await hub.prompts()
-    prompt = named(prompts, words[0]) if words else await _picked(prompts, questions)
+    prompts = await servers.prompts()
+    prompt = named(prompts, words[0]) if words else await _picked(prompts, dialogs)
     if prompt is None:
         return
     given = arguments(prompt, words[1:])
     for argument in prompt.arguments:
         if argument.required and argument.name not in given:
             about = f" ({one_line(argument.description, SHOWN)})" if argument.description else ""
-            typed = await questions.input(f"{argument.name}{about}:")
+            typed = await dialogs.input(f"{argument.name}{about}:")
             if typed is None:
                 return
             given[argument.name] = typed
-    lines = fit(await hub.get_prompt(prompt.server, prompt.name, given)).split("\n")
+    lines = fit(await servers.get_prompt(prompt.server, prompt.name, given)).split("\n")
     text = "\n".join(lines[_blanks(lines) : len(lines) - _blanks(lines[::-1])])
     if not text:
         raise ParleyError(f"the prompt {full_name(prompt)} has no text")
@@ -51,14 +51,14 @@ def _blanks(lines: Sequence[str]) -> int:
     return next((number for number, line in enumerate(lines) if not is_blank(line)), len(lines))
 
 
-async def _picked(prompts: Sequence[Prompt], questions: Dialogs) -> Prompt | None:
+async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
     if not prompts:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
     items = [
         f"{one_line(full_name(p), SHOWN)}  {one_line(p.description or p.title, SHOWN)}".rstrip()
         for p in prompts
     ]
-    number = await questions.select("Prompt", items)
+    number = await dialogs.select("Prompt", items)
     return None if number is None else prompts[number]
 
 

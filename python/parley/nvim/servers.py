@@ -31,17 +31,17 @@ KEY = "tools"
 class ServersPage:
     """The one such page of an editor."""
 
-    def __init__(self, editor: Editor, home: Callable[[], App], trusting: TrustDialog) -> None:
+    def __init__(self, editor: Editor, app: Callable[[], App], trust: TrustDialog) -> None:
         self._editor = editor
-        self._home = home
-        self._trusting = trusting
+        self._app = app
+        self._trust = trust
         self._chat: Chat | None = None
         self._switching = asyncio.Lock()
 
     async def open(self, chat: Chat | None) -> None:
         """Show it for a chat, or for none; it changes as servers become ready or fail."""
         self._chat = chat
-        await self._trusting.settle(self._home())
+        await self._trust.settle(self._app())
         await self._draw(opening=True)
         await self._follow()
 
@@ -63,19 +63,19 @@ class ServersPage:
 
     async def restart(self, server: str) -> None:
         """Start a server anew."""
-        self._home().hub.restart(server)
+        self._app().servers.restart(server)
         await self._follow()
 
     async def trust(self) -> None:
         """Ask about the project's file of servers, also after a no."""
-        if not self._home().untrusted():
+        if not self._app().untrusted():
             raise ParleyError(f"there is no {PROJECT_FILE} here that you have not trusted")
-        await self._trusting.settle(self._home(), again=True)
+        await self._trust.settle(self._app(), again=True)
         await self._follow()
 
     async def _follow(self) -> None:
         await self._draw()
-        async for _ in self._home().hub.settling():
+        async for _ in self._app().servers.settling():
             await self._draw()
 
     async def _draw(self, *, opening: bool = False) -> None:
@@ -84,13 +84,13 @@ class ServersPage:
         self._editor.tell("tools_page", page.table(), self._chat.buf if self._chat else None, opening)
 
     def _offer(self, transcript: Transcript) -> Offer:
-        home, chosen = self._home(), self._chat.chosen if self._chat else None
-        servers, resolve = home.hub.status(), home.resolve(chosen)
+        app, chosen = self._app(), self._chat.chosen if self._chat else None
+        servers, resolve = app.servers.status(), app.resolve(chosen)
         catalogue = Catalogue.of(tool for server in servers for tool in server.tools)
         globs = read_front_matter(transcript.front_matter).keys.get(KEY)
         out = [s.name for s in servers if globs is not None and not takes(globs, (f"{s.name}/*",))]
         untrusted = [
-            f"{p} is not used: nobody has trusted it (t shows it, and asks)" for p in home.untrusted()
+            f"{p} is not used: nobody has trusted it (t shows it, and asks)" for p in app.untrusted()
         ]
         return Offer(
             servers,
@@ -98,12 +98,12 @@ class ServersPage:
             _kept(resolve(transcript), catalogue),
             frozenset(out),
             self._chat.name if self._chat else "",
-            (*untrusted, *home.problems()),
+            (*untrusted, *app.problems()),
         )
 
 
-def _kept(conduct: engine.ChatSettings, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
-    kept = conduct.tools(catalogue).tools if conduct.tools else ()
+def _kept(settings: engine.ChatSettings, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
+    kept = settings.tools(catalogue).tools if settings.tools else ()
     return frozenset((tool.server, tool.name) for _, tool in kept)
 
 

@@ -32,29 +32,29 @@ class TrustDialog:
     """One for each process; `showing` shows a text as status while the user is asked."""
 
     def __init__(
-        self, editor: Editor, questions: Dialogs, showing: Callable[[str], AbstractContextManager[None]]
+        self, editor: Editor, dialogs: Dialogs, showing: Callable[[str], AbstractContextManager[None]]
     ) -> None:
         self._editor = editor
-        self._questions = questions
+        self._dialogs = dialogs
         self._showing = showing
         self._refused = set[tuple[Path, bytes]]()
         self._one_at_a_time = asyncio.Lock()
 
-    async def settle(self, home: App, *, again: bool = False) -> None:
+    async def settle(self, app: App, *, again: bool = False) -> None:
         """Ask about the working directory's file, if there is one to ask about; `again` after a no, too.
 
         Raises ParleyError if the file has changed while the user looked at it.
         """
         async with self._one_at_a_time:
-            for path in home.untrusted():
-                content = home.seen(path)
+            for path in app.untrusted():
+                content = app.seen(path)
                 if not again and (path, content) in self._refused:
                     continue
                 answer = await self._asked(path, content)
                 if answer == NO:
                     self._refused.add((path, content))
                 else:
-                    home.trust(path, content, pinned=answer == PINNED)
+                    app.trust(path, content, pinned=answer == PINNED)
 
     async def _asked(self, path: Path, content: bytes) -> str:
         file = read_servers(content, path.name, str(path.parent))
@@ -65,6 +65,6 @@ class TrustDialog:
         answers = [NO, *([PINNED] if programs(file, path.parent) else []), YES]
         try:
             with self._showing(question):
-                return answers[await self._questions.select(question, answers) or 0]
+                return answers[await self._dialogs.select(question, answers) or 0]
         finally:
             self._editor.tell("close_page", _PAGE)

@@ -1,6 +1,6 @@
 """One turn in a chat buffer, from its beginning to whatever end: complete, stopped, lost.
 
-Also the engine's audience while it runs. Knows how a turn ends; what is done in it is given to it.
+Also the engine's observer while it runs. Knows how a turn ends; what is done in it is given to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Chat(Protocol):
     buf: int
     seen: Seen
 
-    def ports(self, document: BufferDocument, audience: engine.Observer) -> engine.Ports:
-        """The world of a turn of this chat."""
+    def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
+        """The ports of a turn of this chat."""
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done; "" when nothing is."""
@@ -46,7 +46,7 @@ class Chat(Protocol):
 
 
 class Turn:
-    """A turn that runs at a handle; also the engine's audience in it."""
+    """A turn that runs at a handle; also the engine's observer in it."""
 
     def __init__(self, chat: Chat, handle: int) -> None:
         self.chat = chat
@@ -126,7 +126,7 @@ class Turn:
         number = self.chat.number(sight, first)
         return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sighting": number}
 
-    # --- The engine's audience ---
+    # --- The engine's observer ---
 
     def status(self, text: str) -> None:
         """Show what is being done; what waited for a choice does not any more."""

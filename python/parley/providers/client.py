@@ -15,7 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
@@ -122,7 +122,7 @@ class ProviderClient:
         return self._learned.settled(request)
 
     async def stream(
-        self, provider: Provider, request: Request, tell: Tell, clock: Clock | None = None
+        self, provider: Provider, request: Request, tell: Tell, clock: PausableClock | None = None
     ) -> AsyncIterator[Event]:
         """What the model says. As long as it said nothing, a passing failure is tried again.
 
@@ -150,7 +150,7 @@ class ProviderClient:
                         yield Aside(other.aside)
                     continue
                 tries += 1
-                await self._wait(error, tries, tell, clock or Clock())
+                await self._wait(error, tries, tell, clock or PausableClock())
             else:
                 return
 
@@ -160,7 +160,7 @@ class ProviderClient:
             async for event in events:
                 yield event
 
-    async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: Clock) -> None:
+    async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: PausableClock) -> None:
         """Wait until a failed request may be sent again; raises the error where it should not be."""
         wait = error.retry_after
         if wait is None:

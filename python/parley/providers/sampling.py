@@ -24,9 +24,9 @@ class Sampler:
     """One for each process; `agent` is who is asked, with its provider."""
 
     def __init__(
-        self, wire: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]
+        self, client: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._rate = rate
         self._agent = agent
 
@@ -51,7 +51,7 @@ class Sampler:
             await asyncio.sleep(seconds)
         self._rate.take(now())
         pieces, cut = list[str](), False
-        async for event in self._wire.stream(provider, model_request, lambda _: None):
+        async for event in self._client.stream(provider, model_request, lambda _: None):
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
             elif isinstance(event, Finished):

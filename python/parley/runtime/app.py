@@ -1,6 +1,6 @@
 """What outlives a chat: the settings, the providers' connections, the MCP servers, the ledger, the demo.
 
-Everything in it starts when it is first needed; one home serves all chats of a process.
+Everything in it starts when it is first needed; one app serves all chats of a process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from parley import engine
 from parley.chat.transcript import Transcript
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
@@ -22,10 +22,12 @@ from parley.models.text_tools.template import load_templates
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm
 from parley.providers.sampling import Sampler
-from parley.runtime.audit import RecordedWorld
+from parley.runtime.audit import AuditedObserver
+from parley.runtime.model_port import ModelPort
+from parley.runtime.tasks import TurnClock
 from parley.runtime.text_tool_caller import TextToolCaller
-from parley.runtime.turn_ports import TurnPorts
-from parley.settings import resolve as conduct
+from parley.runtime.tools_port import ToolsPort
+from parley.settings import resolve
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
@@ -47,7 +49,7 @@ class App:
         *,
         trust: LedgerFile | None = None,
         folder: Callable[[], Path] = Path.cwd,
-        asker: Elicitor | None = None,
+        elicitor: Elicitor | None = None,
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         patience: int | None = None,
     ) -> None:
@@ -58,16 +60,16 @@ class App:
         """
         self.settings = self._own = settings
         self.environ = environ
-        self.wire = ProviderClient(environ, self._demo_url)
+        self.client = ProviderClient(environ, self._demo_url)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
-        self.hub = Servers(
+        self.servers = Servers(
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
             patience_s=settings.mcp.patience_s,
-            asker=asker,
+            elicitor=elicitor,
             folder=folder,
-            sample=Sampler(self.wire, self._rate, self._sampled).sample,
+            sample=Sampler(self.client, self._rate, self._sampled).sample,
         )
         self._ledger = ledger
         self._trust = trust
@@ -77,7 +79,7 @@ class App:
         self._look_at_project()
         wanted = settings.prompt_tools
         attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
-        self._prompting = TextToolCaller(attempts, wanted.records, patience)
+        self._text_tools = TextToolCaller(attempts, wanted.records, patience)
         self._templates, _ = load_templates(wanted.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
 
@@ -113,8 +115,8 @@ class App:
     def _look_at_project(self) -> None:
         self._project.look(self._own.mcp.servers)
         self.settings = self._own.with_servers(self._project.file.servers)
-        mock = ServerSettings(conduct.MOCK_SERVER, builtin=True)
-        self.hub.use({**self.settings.mcp.servers, mock.name: mock})
+        mock = ServerSettings(resolve.MOCK_SERVER, builtin=True)
+        self.servers.use({**self.settings.mcp.servers, mock.name: mock})
 
     def agents(self) -> list[str]:
         """The names of all agents."""
@@ -122,7 +124,7 @@ class App:
 
     def agent(self, transcript: Transcript, chosen: str | None) -> Agent:
         """Whom a chat talks to; `chosen` was picked by the user in this session."""
-        return conduct.agent_of(transcript, self.settings, self.environ, chosen)
+        return resolve.agent_of(transcript, self.settings, self.environ, chosen)
 
     def agent_name(self, transcript: Transcript, chosen: str | None) -> str:
         """The name of the agent a chat talks to."""
@@ -131,7 +133,7 @@ class App:
     def no_key(self, transcript: Transcript, chosen: str | None) -> str:
         """What to tell who talks to the demo model for want of a key, the first time; else ""."""
         told = (
-            "" if self._has_told_no_key else conduct.no_key(transcript, self.settings, self.environ, chosen)
+            "" if self._has_told_no_key else resolve.no_key(transcript, self.settings, self.environ, chosen)
         )
         self._has_told_no_key = self._has_told_no_key or bool(told)
         return told
@@ -143,27 +145,27 @@ class App:
 
         What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
         """
-        wanted = "" if chosen else conduct.wanted_agent(transcript)
+        wanted = "" if chosen else resolve.wanted_agent(transcript)
         return wanted if wanted and not self.ledger(chat).may_want(wanted, is_typed=is_typed) else ""
 
     def unknown(self, transcript: Transcript, chosen: str | None) -> str:
         """Why the agent or provider that a file asks for cannot be had; "" where it can."""
-        return "" if chosen else conduct.unknown_agent(transcript, self.settings)
+        return "" if chosen else resolve.unknown_agent(transcript, self.settings)
 
     def confirm(self, transcript: Transcript, chat: str) -> None:
         """The user agrees to what a file asks for."""
-        if wanted := conduct.wanted_agent(transcript):
+        if wanted := resolve.wanted_agent(transcript):
             self.ledger(chat).confirm(wanted)
 
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
         """What makes the settings of a look at a chat; with a `fixed` agent, whatever its text asks for."""
 
-        def resolve(transcript: Transcript) -> engine.ChatSettings:
+        def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)
-            found = conduct.conduct(transcript, self.settings, agent, self._templates)
-            return replace(found, request=self.wire.settled(self._prompting.settled(found.request)))
+            settings = resolve.chat_settings(transcript, self.settings, agent, self._templates)
+            return replace(settings, request=self.client.settled(self._text_tools.settled(settings.request)))
 
-        return resolve
+        return settings_of
 
     def ledger(self, chat: str) -> ChatLedger:
         """The decisions of the chat in the file of this path."""
@@ -181,30 +183,22 @@ class App:
         self,
         document: engine.Document,
         chat: str,
-        audience: engine.Observer,
+        observer: engine.Observer,
         folder: Callable[[], Path] = Path.cwd,
     ) -> engine.Ports:
-        """The world of a turn in the chat whose file has this path; `folder` is where its user works."""
-        ledger, clock = self.ledger(chat), Clock()
-        world = RecordedWorld(audience, ledger, clock)
-        turn = TurnPorts(
-            self.wire,
-            self.hub,
-            self.provider,
-            world,
-            clock,
-            ledger,
-            self._rate,
-            self.settings,
-            self._prompting,
-        )
+        """The ports of a turn in the chat whose file has this path; `folder` is where its user works."""
+        ledger, clock = self.ledger(chat), PausableClock()
+        audited = AuditedObserver(observer, ledger)
+        shared = self.provider, audited, clock, ledger, self._rate
+        model = ModelPort(self.client, *shared, self._text_tools)
+        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status)
 
         async def may_read(path: Path) -> bool:
             with clock.standing_still():
                 return await self._may_read(path)
 
-        references = FileReferences(folder, self.hub.read_resource, may_read)
-        return engine.Ports(document, turn, turn, ledger, world, references)
+        references = FileReferences(folder, self.servers.read_resource, may_read)
+        return engine.Ports(document, model, tools, ledger, TurnClock(clock), audited, references)
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""
@@ -231,7 +225,7 @@ class App:
     async def close(self) -> None:
         """Stop servers and connections."""
         demo, self._demo = self._demo, None
-        await asyncio.gather(self.hub.close(), self.wire.close(), return_exceptions=True)
+        await asyncio.gather(self.servers.close(), self.client.close(), return_exceptions=True)
         if demo:
             await (await demo).stop()
         for ledger in (self._ledger, self._trust):

@@ -6,19 +6,17 @@ Stands between the loop and who is told what happens, and passes everything on.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 from parley.chat.transcript import Result, ToolCall
-from parley.clock import Clock
 from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
 from parley.engine.ports import closing
 from parley.errors import ModelError, ParleyError
 from parley.models.events import Event, Finished, Usage
 from parley.models.request import Request
 from parley.policy.approval import LedgerView
-from parley.runtime.tasks import together
 
 T = TypeVar("T")
 
@@ -39,29 +37,20 @@ class AuditLog(Protocol):
         ...
 
 
-class RecordedWorld:
-    """The engine's world for one turn, on the turn's clock; its calls are noted."""
+class AuditedObserver:
+    """An observer of one turn in front of another one: calls go on record."""
 
-    def __init__(self, audience: Observer, notes: AuditLog, clock: Clock) -> None:
-        self._audience = audience
-        self._notes = notes
-        self._clock = clock
+    def __init__(self, observer: Observer, audit: AuditLog) -> None:
+        self._observer = observer
+        self._audit = audit
         self._began: dict[str, _Began] = {}
         self.doing = ""
         """The last status."""
 
-    def now(self) -> float:
-        """Seconds on the turn's clock."""
-        return self._clock.now()
-
-    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
-        """Do all at once."""
-        return together(work, limit_s, self._clock)
-
     def status(self, text: str) -> None:
         """Show what is being done."""
         if text != self.doing:
-            self._audience.status(text)
+            self._observer.status(text)
         self.doing = text
 
     def on_event(self, what: TurnEvent) -> None:
@@ -73,7 +62,7 @@ class RecordedWorld:
                 self._note_call(proposal.call, result)
             case _:
                 pass
-        self._audience.on_event(what)
+        self._observer.on_event(what)
 
     def _note_call(self, call: ToolCall, result: Result) -> None:
         began = self._began.pop(call.id, None) or _Began(call.name)
@@ -85,18 +74,18 @@ class RecordedWorld:
             "seconds": began.seconds(),
             "bytes": len(result.body.encode()),
         }
-        self._notes.note("call", facts, began.at)
+        self._audit.note("call", facts, began.at)
 
     def _rule(self, call: ToolCall) -> str:
         """What the yes came from that this call used up."""
         same = (
-            e for e in self._notes.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
+            e for e in self._audit.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
         )
         return next((e.rule for e in reversed(list(same)) if e.state == "used"), "")
 
 
 async def recorded(
-    events: AsyncIterator[Event], request: Request, notes: AuditLog, purpose: str = ""
+    events: AsyncIterator[Event], request: Request, audit: AuditLog, purpose: str = ""
 ) -> AsyncIterator[Event]:
     """The events of a request, noted when it is over, however it ends, and what it was for."""
     began, usage, outcome = _Began(request.provider), Usage(), "cut"
@@ -125,7 +114,7 @@ async def recorded(
             "seconds": began.seconds(),
         }
         facts |= {"tokens": asdict(usage)} | ({"for": purpose} if purpose else {})
-        notes.note("request", facts, began.at)
+        audit.note("request", facts, began.at)
 
 
 class _Began:

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from parley.clock import Clock
+from parley.clock import PausableClock
 from parley.engine import TurnEvent
 
 T = TypeVar("T")
 
 
 async def together(
-    work: Sequence[Callable[[], Awaitable[T]]], limit_s: float, clock: Clock
+    work: Sequence[Callable[[], Awaitable[T]]], limit_s: float, clock: PausableClock
 ) -> AsyncIterator[T]:
     """Do all at once and yield what comes of each as it comes; what is left after `limit_s` is cancelled."""
 
@@ -40,8 +40,23 @@ async def together(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class TurnClock:
+    """Implements the engine's clock, by one that can stand still."""
+
+    def __init__(self, clock: PausableClock) -> None:
+        self._clock = clock
+
+    def now(self) -> float:
+        """Seconds on the turn's clock."""
+        return self._clock.now()
+
+    def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
+        """Do all at once, within a time on the turn's clock."""
+        return together(work, limit_s, self._clock)
+
+
 class Callbacks:
-    """Implements the engine's audience: what happens is told to two functions."""
+    """Implements the engine's observer by two functions."""
 
     def __init__(
         self,

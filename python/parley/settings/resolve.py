@@ -1,4 +1,4 @@
-"""How a chat is conducted: settings, the agent, and what the file's front matter asks for, made one.
+"""Settings of a chat: the user's, the agent's and what the file's front matter asks for, made one.
 
 The front matter chooses and narrows; it never widens what the settings allow. Pure.
 """
@@ -70,7 +70,7 @@ def wanted_agent(transcript: Transcript) -> str:
     return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
 
 
-def conduct(
+def chat_settings(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
 ) -> ChatSettings:
     """The settings of a turn of this chat with this agent; without `templates`, those built in."""

@@ -27,7 +27,7 @@ class Field:
     required: bool = False
     options: tuple[tuple[Any, str], ...] = ()
     several: bool = False
-    asker: str = ""
+    server: str = ""
     """The server that asks, said with each question."""
 
     @property
@@ -36,7 +36,7 @@ class Field:
         about = self.schema.get("description")
         title = _shown(self.schema.get("title") or self.name)
         label = f"{title} ({_shown(about)})" if about else title
-        return f"{self.asker}: {label}" if self.asker else label
+        return f"{self.server}: {label}" if self.server else label
 
     @property
     def default(self) -> Any:

@@ -35,7 +35,7 @@ Said = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ProviderClient:
+class WireFormat:
     """A format with a model that is asked in it."""
 
     name: str
@@ -116,8 +116,8 @@ def _responses_said(body: Body) -> Iterator[Said]:
                 yield role, content
 
 
-_chat = partial(ProviderClient, adapter=openai_chat, said=_chat_said)
-CLAUDE = ProviderClient(
+_chat = partial(WireFormat, adapter=openai_chat, said=_chat_said)
+CLAUDE = WireFormat(
     "anthropic", anthropic, "anthropic", "claude-sonnet-5-5", check_anthropic, _anthropic_said
 )
 MANUAL = replace(CLAUDE, name="anthropic-manual", model="claude-sonnet-4-5")
@@ -136,21 +136,19 @@ OLLAMA = _chat(
     check=partial(check_openai, host="ollama"),
     official=False,
 )
-RESPONSES = ProviderClient(
-    "responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said
-)
-WIRES = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
+RESPONSES = WireFormat("responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said)
+FORMATS = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]
 
 
-def own(transcript: Transcript, wire: ProviderClient) -> Transcript:
+def own(transcript: Transcript, form: WireFormat) -> Transcript:
     """The transcript with some of its thinking made by the wire's own model, as only that can sign it."""
     numbers = iter(range(1_000_000))
 
     def signed(segment: Segment) -> Segment:
         if not isinstance(segment, Thinking) or segment.provider != "anthropic" or not segment.signature:
             return segment
-        mine = replace(segment, provider=wire.provider, model=wire.model)
-        if wire.adapter is openai_responses:
+        mine = replace(segment, provider=form.provider, model=form.model)
+        if form.adapter is openai_responses:
             kept = {"id": f"rs_{next(numbers)}", "encrypted_content": seal(segment.text or "")}
             return replace(mine, redacted=False, signature=json.dumps(kept))
         return replace(mine, signature=seal("hidden") if segment.redacted else sign(segment.text or ""))

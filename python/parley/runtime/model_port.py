@@ -1,0 +1,81 @@
+"""The model as one turn uses it: within the rate limit, on the record, whatever it knows of tools.
+
+Knows in which order these stand around a request; what each of them does, others know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from parley.clock import PausableClock
+from parley.engine.ports import closing
+from parley.models.events import Aside, Event
+from parley.models.refusals import crowding
+from parley.models.request import Request
+from parley.policy import status
+from parley.policy.rate import RateWindow
+from parley.providers.client import ProviderClient
+from parley.runtime.audit import AuditedObserver, AuditLog, recorded
+from parley.runtime.text_tool_caller import TextToolCaller
+from parley.settings.values import Provider
+
+
+class ModelPort:
+    """Implements the engine's port for the model."""
+
+    def __init__(
+        self,
+        client: ProviderClient,
+        provider: Callable[[str], Provider],
+        observer: AuditedObserver,
+        clock: PausableClock,
+        audit: AuditLog,
+        rate: RateWindow,
+        text_tools: TextToolCaller,
+    ) -> None:
+        """`provider` finds the one that a request names."""
+        self._client = client
+        self._provider = provider
+        self._observer = observer
+        self._clock = clock
+        self._audit = audit
+        self._rate = rate
+        self._text_tools = text_tools
+        self._has_told_crowding = False
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """The events of a reply, in as many requests as that takes; the outermost layer stands last."""
+
+        def send(one: Request) -> AsyncIterator[Event]:
+            events = self._client.stream(
+                self._provider(one.provider), one, self._observer.status, self._clock
+            )
+            return self._within_rate(recorded(events, one, self._audit))
+
+        return self._with_notices(self._text_tools.stream(send, request, self._observer.status), request)
+
+    async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """The same events, once the rate limit allows another request."""
+        loop, doing = asyncio.get_running_loop(), self._observer.doing
+        with self._clock.standing_still():
+            while (seconds := self._rate.wait(loop.time())) > 0:
+                self._observer.status(status.rate_limited(seconds))
+                await asyncio.sleep(min(seconds, 1.0))
+        self._rate.take(loop.time())
+        self._observer.status(doing)
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def _with_notices(self, events: AsyncIterator[Event], request: Request) -> AsyncIterator[Event]:
+        """The same events, and once a turn what of a long chat was not sent whole.
+
+        That is found out while the model is at work.
+        """
+        async with closing(events):
+            async for event in events:
+                has_told, self._has_told_crowding = self._has_told_crowding, True
+                if not has_told and (notice := crowding(request)):
+                    yield Aside(notice)
+                yield event

@@ -1,0 +1,131 @@
+"""The tools as one turn uses them: with their progress shown, or a model's words on what they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
+from parley.clock import PausableClock
+from parley.errors import ParleyError
+from parley.mcp.servers import Servers
+from parley.models.events import Aside, TextDelta
+from parley.models.request import Request
+from parley.policy import status
+from parley.policy.limits import invalid_arguments
+from parley.policy.rate import RateWindow
+from parley.providers.client import ProviderClient
+from parley.runtime.audit import AuditedObserver, AuditLog, recorded
+from parley.runtime.totals import FOR_STATUS
+from parley.settings.values import Provider, Status
+from parley.text import one_line
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.schema import decode_arguments
+
+_ENOUGH_LEFT = 0.2
+"""The part of the rate window that has to be free for a request that only words a status."""
+
+_MOMENT_S = 0.3
+"""What takes no longer is not shown."""
+_PROGRESS_SHOWN = 200
+_PROGRESS_S = 0.5
+"""A server may tell its progress a thousand times a second; the screen shows it this often."""
+
+
+class ToolsPort:
+    """Implements the engine's port for tools."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        client: ProviderClient,
+        provider: Callable[[str], Provider],
+        observer: AuditedObserver,
+        clock: PausableClock,
+        audit: AuditLog,
+        rate: RateWindow,
+        settings: Status,
+    ) -> None:
+        """`client` asks the `provider` that a request names for the words on a call."""
+        self._servers = servers
+        self._client = client
+        self._provider = provider
+        self._observer = observer
+        self._clock = clock
+        self._audit = audit
+        self._rate = rate
+        self._settings = settings
+        self._next_progress = 0.0
+
+    async def catalogue(self) -> Catalogue:
+        """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
+        catalogue = await self._servers.catalogue()
+        for each in (*self._servers.news(), *self._audit.news()):
+            self._observer.on_event(Aside(each))
+        return catalogue
+
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
+        """Run one call; beside it, a model may find the words for what it does."""
+        try:
+            decoded = decode_arguments(arguments)
+        except ValueError as error:
+            return Result("error", invalid_arguments(str(error)))
+        words = asyncio.ensure_future(self._describe(tool, arguments, request))
+        try:
+            outcome = await self._servers.call(tool, decoded, progress=self._show_progress, clock=self._clock)
+        finally:
+            words.cancel()
+        return Result(outcome.status, outcome.text)
+
+    def _show_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Show how far a tool is, if what was shown last had time to be read."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next_progress:
+            return
+        self._next_progress = now + _PROGRESS_S
+        part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        said = one_line(message, _PROGRESS_SHOWN) if message else ""
+        self._observer.status(f"{said} ({part})" if said else f"Progress: {part}")
+
+    async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
+        """Show a sentence for a running call, if one comes in time; nothing waits for it.
+
+        Nobody is asked for what is over before it can be read, and only a provider's own host: a local model
+        would have to stop for it.
+        """
+        await asyncio.sleep(_MOMENT_S)
+        loop = asyncio.get_running_loop()
+        if not (
+            self._settings.llm and call_request.official and self._rate.left(loop.time()) >= _ENOUGH_LEFT
+        ):
+            return
+        self._rate.take(loop.time())
+        request = _sentence_request(
+            call_request, status.sentence_prompt(tool.name, arguments), self._settings.model
+        )
+        said = list[str]()
+        try:
+            async with asyncio.timeout(status.SENTENCE_SECONDS):
+                events = self._client.once(self._provider(request.provider), request)
+                async for event in recorded(events, request, self._audit, FOR_STATUS):
+                    if isinstance(event, TextDelta):
+                        said.append(event.text)
+        except (ParleyError, TimeoutError):
+            return
+        if text := status.sentence("".join(said)):
+            self._observer.status(text)
+
+
+def _sentence_request(call_request: Request, prompt: str, model: str | None) -> Request:
+    """A request of its own, with nothing of the chat but the call."""
+    return Request(
+        Transcript((Exchange(Question((Text(prompt),))),)),
+        0,
+        call_request.provider,
+        model or call_request.model,
+        max_tokens=status.SENTENCE_TOKENS,
+        thinking=replace(call_request.thinking, enabled=False),
+        tools_on=False,
+        official=call_request.official,
+    )
