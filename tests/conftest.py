@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import examples  # noqa: F401  the laws of all folders are tried as it says
-import ledgers
+from tests import examples, ledgers  # noqa: F401  the laws of all folders are tried as examples says
 
 # Servers that tests start do so in the folder of the state: not in that of whoever runs them.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")

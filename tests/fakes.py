@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ledgers import open_ledger
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
 from parley.engine import ChatSettings, ChoiceMade, End, Ports, Resolve, TurnEvent, choose, run_turn
 from parley.models.events import Call, Event, Finished, TextDelta
@@ -17,6 +16,7 @@ from parley.policy.rules import Rules
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
+from tests.ledgers import open_ledger
 
 T = TypeVar("T")
 Said = Event | BaseException | Callable[[], None]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from local_server import LocalServer
+from tests.local_server import LocalServer
 
 Part = bytes | Literal["cut", "reset", "silence"]
 """What a response's body is made of: bytes, an end without an end, the same by force, nothing for ever."""

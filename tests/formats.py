@@ -26,7 +26,7 @@ from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
-from strategies import marked_files, transcripts
+from tests.strategies import marked_files, transcripts
 
 Body = dict[str, Any]
 Said = tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from local_server import LocalServer
+from tests.local_server import LocalServer
 
 
 class RawServer(LocalServer):

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from nvim.harness import nvim_path
 from parley.chat.reader import parse
 from parley.chat.writer import render
 from parley.cli.arguments import parser
@@ -27,6 +26,7 @@ from parley.cli.terminal import in_the_shell
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
 from parley.tools.servers import ServerSettings
+from tests.nvim.harness import nvim_path
 
 ROOT = Path(__file__).parent.parent
 README, HELP = ROOT / "README.md", ROOT / "doc" / "parley.txt"

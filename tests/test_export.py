@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 
-from examples import examples
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli import main
 from parley.export import html_page
-from strategies import transcripts
+from tests.examples import examples
+from tests.strategies import transcripts
 
 CHAT = """---
 topic: Stocks & <prices>

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from chats import TOOLS
-from formats import CLAUDE, OPENAI, RESPONSES
 from parley.chat.reader import parse
 from parley.chat.transcript import Broken, Proposal, Transcript
 from parley.chat.writer import render
@@ -35,6 +33,8 @@ from parley.policy.plan import (
     Stop,
     next_step,
 )
+from tests.chats import TOOLS
+from tests.formats import CLAUDE, OPENAI, RESPONSES
 
 CASES = sorted((Path(__file__).parent / "transcripts").glob("*.md"))
 MESSAGES = {CLAUDE: "messages", OPENAI: "messages", RESPONSES: "input"}

@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from drivers.hubs import fake, hub_of
-from nvim.harness import ROOT, Child, child, nvim_path
-from nvim.test_ends import SERVERS, below, parents
-from nvim.test_servers import setup, tools
 from parley.chat.reader import parse
+from tests.mcp_servers import fake, hub_of
+from tests.nvim.harness import ROOT, Child, child, nvim_path
+from tests.nvim.test_ends import SERVERS, below, parents
+from tests.nvim.test_servers import setup, tools
 
 PLAIN = "💬: how?\n\n🤖:[A]\n\n" + "some words of prose in a line of common length\n" * 300 + "\n"
 CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from examples import examples
 from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter, trouble
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem
-from strategies import yaml_texts
+from tests.examples import examples
+from tests.strategies import yaml_texts
 
 ALL = """\
 topic: Stocks

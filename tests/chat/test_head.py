@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from examples import examples
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_list
 from parley.chat.reader import parse, split_lines
-from strategies import yaml_texts
+from tests.examples import examples
+from tests.strategies import yaml_texts
 
 ASK = "💬: ask\n"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.desk import Desk, proposals, read
-from fakes import Said, ScriptedModel, calls, says
 from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
 from parley.errors import BusyError
 from parley.models.events import Finished, TextDelta
 from parley.settings.values import Mcp
+from tests.e2e.machine import Desk, proposals, read
+from tests.fakes import Said, ScriptedModel, calls, says
 
 ASK = '💬: call note {"text":"one"}\n'
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "mortal.py"
+PROGRAM = Path(__file__).parent / "crash_at_each_step.py"
 STEPS = [
     ["0", "3", "7", "11", "15", "17"],
     ["18", "19", "20", "21", "22"],

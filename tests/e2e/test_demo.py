@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import ROOT, Child, child, nvim_path
+from tests.nvim.harness import ROOT, Child, child, nvim_path
 
 BOUND_S = 40.0
 HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import ROOT
+from tests.nvim.harness import ROOT
 
 LOG = 'echo "$(basename "$0") $*" >> "$LOG"\n'
 OLD_PYTHON = "echo 'Python 3.9.2'; case \"$*\" in --version) exit 0 ;; esac; exit 1\n"

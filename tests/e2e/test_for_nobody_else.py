@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import child
 from parley.nvim.log import log_to
 from parley.providers.api_keys import key_of
 from parley.secrets import command_secret
 from parley.settings.values import Provider
+from tests.nvim.harness import child
 
 TOKEN = "tok-" + "0123456789abcdef" * 16
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from drivers.hubs import heard, tool_of, until
-from e2e.desk import Desk, Sitting, proposals, read
 from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
+from tests.e2e.machine import Desk, Sitting, proposals, read
+from tests.mcp_servers import heard, tool_of, until
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.hostile import INDEX, Hostile, hostile
-from nvim.harness import ROOT, child, nvim_path
 from parley.mcp.servers import Servers
 from parley.tools.servers import ServerSettings
+from tests.e2e.hostile import INDEX, Hostile, hostile
+from tests.nvim.harness import ROOT, child, nvim_path
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from faulty_server import SAYS, FaultyServer, Response, event
-from ledgers import open_ledger
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Text
@@ -25,6 +23,8 @@ from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
+from tests.faulty_server import SAYS, FaultyServer, Response, event
+from tests.ledgers import open_ledger
 
 QUERY = '{"query": "google stock price"}'
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVkIGJ5IGdlbWluaQ=="}}

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from faulty_server import SAYS, FaultyServer, Response
-from ledgers import open_ledger
 from parley import engine
 from parley.chat.front_matter import KEYS
 from parley.models.request import ThinkingSettings
@@ -21,6 +19,8 @@ from parley.settings.load import merged
 from parley.settings.read import read_settings
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
+from tests.faulty_server import SAYS, FaultyServer, Response
+from tests.ledgers import open_ledger
 
 CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab") + "💬: and now?\n"
 

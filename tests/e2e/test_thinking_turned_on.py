@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from faulty_server import SAYS, FaultyServer, Response, event
 from parley import engine
 from parley.chat.calls import proposal_json
 from parley.chat.transcript import ToolCall
@@ -22,6 +21,7 @@ from parley.runtime.tasks import Callbacks
 from parley.settings.values import Agent, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
+from tests.faulty_server import SAYS, FaultyServer, Response, event
 
 ADAPTIVE = ("claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-5", "claude-opus-5-5")
 MANUAL = ("claude-3-7-sonnet", "claude-sonnet-4-0", "claude-opus-4-1", "claude-haiku-4-5", "claude-opus-4-5")

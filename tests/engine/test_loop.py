@@ -11,10 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chats import TOOLS, call, tool
-from examples import examples
-from fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
-from ledgers import open_ledger
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
 from parley.engine import (
@@ -43,7 +39,11 @@ from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
-from strategies import any_text
+from tests.chats import TOOLS, call, tool
+from tests.examples import examples
+from tests.fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
+from tests.ledgers import open_ledger
+from tests.strategies import any_text
 
 GOOGLE = call(1, arguments='{"query":"google stock price"}')
 MICROSOFT = call(2, arguments='{"query":"microsoft stock price"}')

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from examples import VARIABLE
-from fuzz.recorder import FILE
+from tests.examples import VARIABLE
+from tests.fuzz.recorder import FILE
 
 TESTS = Path(__file__).parent.parent
 MOST = 200

@@ -13,7 +13,7 @@ from parley.chat.references import references
 from parley.chat.rounds import Notice
 from parley.chat.transcript import Proposal, Result
 from parley.chat.writer import render
-from strategies import files, marked_files
+from tests.strategies import files, marked_files
 
 
 @given(marked_files | files)

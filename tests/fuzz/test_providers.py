@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.weather import FORMATS, KEY, QUESTION, check_told
-from examples import examples
-from faulty_server import SAYS
 from parley.errors import ModelError
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
-from raw_server import RawServer
+from tests.examples import examples
+from tests.faulty_providers import FORMATS, KEY, QUESTION, check_told
+from tests.faulty_server import SAYS
+from tests.raw_server import RawServer
 
 STATUS = st.sampled_from([200, 200, 200, 204, 206, 299, 301, 307, 308, 400, 401, 413, 429, 500, 529, 999])
 NAMES = st.sampled_from(

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fuzz.__main__ import GROWTH, LONGEST_S, MOST, next_factor
+from tests.fuzz.__main__ import GROWTH, LONGEST_S, MOST, next_factor
 
 LAWS = """
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from examples import examples
+from tests.examples import examples
 
 @examples(20)
 @given(st.integers(0, 10**9))

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
-from e2e.desk import Sitting
-from examples import examples
-from nvim.counting import Chat, environ, furnish, opened, until
-from nvim.harness import Child, child
 from parley import engine
 from parley.errors import BusyError
 from parley.runtime.app import App
 from parley.settings.load import load_settings
 from parley.storage.ledger import LedgerFile, default_path
+from tests.e2e.machine import Sitting
+from tests.examples import examples
+from tests.nvim.counting import Chat, environ, furnish, opened, until
+from tests.nvim.harness import Child, child
 
 SAYS = "may have run already"
 WATCH = """

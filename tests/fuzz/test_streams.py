@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.models.sse import SSE
 from parley.models.think_tags import ThinkTags
-from spoken_corpus import read
+from tests.text_calls_corpus import read
 
 CALLISH = [
     *[

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.shell import Shell, raw, toml
-from examples import examples
 from parley.chat.calls import proposal_line
 from parley.chat.transcript import ToolCall
 from parley.cli.screen import Screen
 from parley.text import VisiblePieces, is_hidden, visible
+from tests.cli.shell import Shell, raw, toml
+from tests.examples import examples
 
 SERVER = Path(__file__).parent.parent / "cli" / "hostile_server.py"
 HOSTILE = [

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from examples import examples
 from parley.chat import edits, grammar
 from parley.chat.calls import split_proposal
 from parley.chat.edits import Edit, apply_edits
@@ -37,7 +36,8 @@ from parley.chat.transcript import (
     is_blank,
 )
 from parley.chat.writer import render
-from strategies import any_text, calls, files, proposals, results, signatures, thinkings, transcripts
+from tests.examples import examples
+from tests.strategies import any_text, calls, files, proposals, results, signatures, thinkings, transcripts
 
 moderate = examples(25)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from chats import SEARCH, TOOLS, answer, asked, call, step, view, yes
 from parley.chat.edits import written_calls
 from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
@@ -23,7 +22,8 @@ from parley.policy.approval import Approvals
 from parley.policy.limits import Limits
 from parley.policy.plan import AwaitChoices
 from parley.tools.catalogue import Catalogue
-from work import ALLOWED, growth
+from tests.chats import SEARCH, TOOLS, answer, asked, call, step, view, yes
+from tests.work import ALLOWED, growth
 
 SIZE = 80
 RUNS = [" ", "\n", "\\", "\r", "`", "<", "[", " \n", "``` ", '{"a": 1}']

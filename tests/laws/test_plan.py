@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from examples import examples
 from parley.chat import edits
 from parley.chat.edits import apply_edits
 from parley.chat.reader import parse, split_lines
@@ -39,7 +38,8 @@ from parley.policy.plan import (
 )
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool
-from strategies import files
+from tests.examples import examples
+from tests.strategies import files
 
 moderate = examples(40)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from examples import examples
 from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Answer, Text, Thinking
-from strategies import any_text
+from tests.examples import examples
+from tests.strategies import any_text
 
 Said = list[tuple[str, str]]
 replies = st.lists(st.tuples(st.sampled_from(["text", "thinking"]), any_text), max_size=4)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from examples import examples
 from parley.chat import grammar
 from parley.chat.reader import parse, split_lines
 from parley.chat.transcript import (
@@ -26,7 +25,8 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.chat.writer import render
-from strategies import answers_with_orphans, any_text, files, marked_files, transcripts
+from tests.examples import examples
+from tests.strategies import answers_with_orphans, any_text, files, marked_files, transcripts
 
 loaded = examples(60)
 

@@ -12,8 +12,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from examples import examples
-from formats import FORMATS, Said, WireFormat, cases, own, with_answers
 from parley.chat.history import (
     DECLINED,
     GO_ON,
@@ -48,6 +46,8 @@ from parley.chat.transcript import (
 from parley.chat.writer import render
 from parley.models import anthropic, openai_chat
 from parley.tools.catalogue import Catalogue
+from tests.examples import examples
+from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
 
 Case = tuple[Transcript, int]
 

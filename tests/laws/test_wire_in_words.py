@@ -11,8 +11,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from examples import examples
-from formats import FORMATS, Said, WireFormat, cases, own, with_answers
 from parley.chat.history import DECLINED, NO_REASON, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
@@ -20,7 +18,9 @@ from parley.chat.writer import render
 from parley.models.encode import wire_name
 from parley.models.text_tools.adapter import TextToolRequest, worded
 from parley.models.text_tools.prompt import RESULTS
-from spoken_corpus import read
+from tests.examples import examples
+from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
+from tests.text_calls_corpus import read
 
 Case = tuple[Transcript, int]
 Body = dict[str, Any]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import Child, child
+from tests.nvim.harness import Child, child
 
 PACE = "0.004"
 

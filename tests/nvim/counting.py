@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nvim.harness import Child
+from tests.nvim.harness import Child
 
 SERVER = Path(__file__).parent.parent / "e2e" / "counting_server.py"
 BOUND_S = 60.0

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nvim.harness import Child, child
+from tests.nvim.harness import Child, child
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 CHAT = f"---\ntopic: stock prices\n---\n\n💬: {QUESTION}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nvim.counting import MARKER
-from nvim.harness import Child
+from tests.nvim.counting import MARKER
+from tests.nvim.harness import Child
 
 ASK = """
 _G.prompts = {}

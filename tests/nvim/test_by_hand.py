@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nvim.counting import MARKER, environ, furnish, is_complete, problems, until, waits
-from nvim.harness import Child, child
+from tests.nvim.counting import MARKER, environ, furnish, is_complete, problems, until, waits
+from tests.nvim.harness import Child, child
 
 _number = count(1)
 

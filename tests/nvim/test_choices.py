@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from nvim.counting import furnish, until
-from nvim.harness import Child, child
+from tests.nvim.counting import furnish, until
+from tests.nvim.harness import Child, child
 
 KEYS = ("yA", "ya", "yo", "yO", "yn", "yN")
 ROWS = {"another exchange": 1, "text": 11, "call 1": 13, "call 2": 14, "call 3": 15}

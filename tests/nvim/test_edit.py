@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nvim.harness import Child
 from parley.engine import REMOVED
 from parley.nvim.stream import STARTS
+from tests.nvim.harness import Child
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import Child, child
-from nvim.test_servers import server, setup, tools
-from nvim.test_turn import MARKER
+from tests.nvim.harness import Child, child
+from tests.nvim.test_servers import server, setup, tools
+from tests.nvim.test_turn import MARKER
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 

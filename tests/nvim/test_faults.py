@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from nvim.harness import Child, child
-from nvim.test_servers import server, setup, tools
-from nvim.test_turn import ask, complete
+from tests.nvim.harness import Child, child
+from tests.nvim.test_servers import server, setup, tools
+from tests.nvim.test_turn import ask, complete
 
 BOUND_S = 50.0
 LONG = "x.y." * 32

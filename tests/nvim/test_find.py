@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nvim.counting import MARKER
-from nvim.harness import Child, child
+from tests.nvim.counting import MARKER
+from tests.nvim.harness import Child, child
 
 PICK = "vim.ui.select = function(items, opts) _G.picked = vim.tbl_map(opts.format_item, items) end"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nvim.harness import Child, child
+from tests.nvim.harness import Child, child
 
 BOUND_S = 60.0
 MARKER = "\U0001f4ac:"

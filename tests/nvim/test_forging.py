@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from examples import examples
-from nvim.harness import Child
-from nvim.test_edit import ANSWER, TEXT, append, chat, remote, streaming, tick
 from parley.chat.grammar import marker_of
 from parley.chat.reply import ReplyWriter
 from parley.nvim.stream import STARTS
+from tests.examples import examples
+from tests.nvim.harness import Child
+from tests.nvim.test_edit import ANSWER, TEXT, append, chat, remote, streaming, tick
 
 FORGED = [
     "❓:[yA] `{}`",

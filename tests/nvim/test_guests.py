@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
-from nvim.harness import Child, child
-from nvim.test_servers import prompted, setup, tools
-from nvim.test_turn import MARKER, ask, complete
+from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
+from tests.nvim.harness import Child, child
+from tests.nvim.test_servers import prompted, setup, tools
+from tests.nvim.test_turn import MARKER, ask, complete
 
 BOUND_S = 50.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nvim.harness import ROOT, Child
+from tests.nvim.harness import ROOT, Child
 
 HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import ROOT, Child, child, nvim_path
+from tests.nvim.harness import ROOT, Child, child, nvim_path
 
 MARKER = "\U0001f4ac:"
 HELLO = f"{MARKER} say: hello there\n"

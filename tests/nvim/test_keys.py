@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nvim.harness import Child, child
+from tests.nvim.harness import Child, child
 
 TEXT = [
     "\U0001f4ac: one (two three) four",

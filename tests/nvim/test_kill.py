@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from formats import FORMATS
-from nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
-from nvim.harness import Child, child
 from parley.chat.reader import parse
+from tests.formats import FORMATS
+from tests.nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
+from tests.nvim.harness import Child, child
 
 POINTS = 5
 SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.fuzz) for seed in range(2, 20))]

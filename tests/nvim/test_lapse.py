@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
-from nvim.harness import Child, child
+from tests.nvim.counting import Chat, furnish, is_complete, opened, problems, until, waits
+from tests.nvim.harness import Child, child
 
 CHANGED = "the definition of count/note changed since you"
 

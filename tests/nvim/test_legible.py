@@ -9,9 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chats import answer, asked, tool
-from examples import examples
-from nvim.harness import Child
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
@@ -21,6 +18,9 @@ from parley.nvim.view import Sight, details, found
 from parley.policy.approval import LedgerView
 from parley.text import is_hidden
 from parley.tools.catalogue import Catalogue, Tool
+from tests.chats import answer, asked, tool
+from tests.examples import examples
+from tests.nvim.harness import Child
 
 ANY = {"type": "object"}
 HEIGHT = 24

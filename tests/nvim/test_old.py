@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nvim.harness import ROOT, Child, child
+from tests.nvim.harness import ROOT, Child, child
 
 # What differs for Parley in a Neovim before 0.10, as far as a newer one can pretend it.
 PRETENCE = """

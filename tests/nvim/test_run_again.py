@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
-from nvim.harness import Child, child
+from tests.nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
+from tests.nvim.harness import Child, child
 
 SAYS = "may have run already"
 

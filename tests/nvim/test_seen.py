@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nvim.counting import Chat, furnish, is_complete, opened, until, waits
-from nvim.harness import Child, child
+from tests.nvim.counting import Chat, furnish, is_complete, opened, until, waits
+from tests.nvim.harness import Child, child
 
 UNSEEN = "was not on the screen as it is now"
 REDEFINED = "is not the one that was shown"

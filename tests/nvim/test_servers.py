@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from drivers.hubs import FAKE
-from nvim.harness import Child, child
-from nvim.test_turn import MARKER, ask, complete
+from tests.mcp_servers import FAKE
+from tests.nvim.harness import Child, child
+from tests.nvim.test_turn import MARKER, ask, complete
 
 LONG_S = 40.0
 

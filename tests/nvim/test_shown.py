@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chats import answer, asked, chat, ran, tool, view, yes
 from parley.chat.transcript import Transcript
 from parley.nvim.summary import Chunks, shown, summary
 from parley.nvim.view import Sight, details, found
 from parley.policy.approval import Approvals, LedgerView
 from parley.tools.catalogue import Catalogue
+from tests.chats import answer, asked, chat, ran, tool, view, yes
 
 EVIL = tool(
     title="read_file · files  path: README.md" + " " * 90,

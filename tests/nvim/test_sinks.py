@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import examples
-from nvim.harness import Child, child
 from parley.nvim.editor import shown_arguments
+from tests.examples import examples
+from tests.nvim.harness import Child, child
 
 HERE = Path(__file__).parent
 RAN = "vim_ran_this"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from nvim.hanging_model import hanging_model
-from nvim.harness import Child, child
 from parley.cli import main
+from tests.nvim.hanging_model import hanging_model
+from tests.nvim.harness import Child, child
 
 HERE = Path(__file__).parent
 QUESTION = 'call look_up {"query":"google"}'

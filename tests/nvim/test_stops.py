@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from nvim.harness import Child, child
 from parley.chat.reader import parse
 from parley.chat.transcript import Answer, Result, Text
+from tests.nvim.harness import Child, child
 
 SEARCH = 'call extra__web_search {"query":"google"}'
 EXTRA = {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}

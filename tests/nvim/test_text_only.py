@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from nvim.harness import Child
-from nvim.test_turn import MARKER, STOCKS, complete, proposals
+from tests.nvim.harness import Child
+from tests.nvim.test_turn import MARKER, STOCKS, complete, proposals
 
 TOLD = "demo-text has no tools of its own: they are described to it in words"
 

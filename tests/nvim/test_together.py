@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.desk import Sitting
-from nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
-from nvim.harness import Child, child
 from parley.runtime.app import App
 from parley.settings.load import load_settings
+from tests.e2e.machine import Sitting
+from tests.nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
+from tests.nvim.harness import Child, child
 
 PACE = "0.05"
 """Seconds between two pieces of a reply: a turn takes long enough for the others to come upon it."""

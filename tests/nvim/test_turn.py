@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from nvim.harness import Child
+from tests.nvim.harness import Child
 
 STOCKS = "can you find the latest stock price of google and microsoft?"
 MARKER = "\U0001f4ac:"

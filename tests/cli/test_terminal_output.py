@@ -1,0 +1,182 @@
+"""Output that cannot be written: no traceback, nothing lost, and an exit code that says how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import PARLEY, PATIENCE_S, Shell
+
+CHAT = "💬: hello ☎\n\n🤖:[Demo]\n\nHow do you do?\n\n💬: \n"
+BROKEN = "💬: hello\n\n🤖:[Demo]\n\n❓: `{no call}`\n"
+PRINTING = {
+    "messages": ("messages", "chat.md"),
+    "parse": ("parse", "chat.md"),
+    "export": ("export", "chat.md"),
+    "log": ("log", "chat.md"),
+    "help": ("--help",),
+    "help on a command": ("respond", "--help"),
+    "version": ("--version",),
+    "tools": ("tools",),
+}
+"""Commands that are there to print."""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    shell.chat.write_text(CHAT, encoding="utf-8")
+    return shell
+
+
+def error(done: subprocess.CompletedProcess[bytes]) -> str:
+    return done.stderr.decode()
+
+
+@pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
+def test_a_command_that_prints_fails_where_nothing_can_be_written(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    closed, full = shell.run(*arguments, after=">&-"), shell.run(*arguments, after=">/dev/full")
+    assert (closed.returncode, error(closed)) == (
+        1,
+        "parley: cannot write to standard output: it is closed\n",
+    )
+    assert full.returncode == 1
+    assert error(full) == "parley: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
+def test_a_reader_that_has_seen_enough_is_no_failure(shell: Shell, arguments: tuple[str, ...]) -> None:
+    done = through_a_closed_pipe(shell, *arguments)
+    assert (done.returncode, error(done)) == (0, "")
+
+
+def through_a_closed_pipe(shell: Shell, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """A command whose reader went away before the first byte."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [*PARLEY, *arguments],
+            cwd=shell.folder,
+            env=shell.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_S,
+        )
+    finally:
+        os.close(writer)
+
+
+def test_a_check_says_by_its_code_what_nobody_reads(shell: Shell) -> None:
+    shell.chat.write_text(BROKEN, encoding="utf-8")
+    assert through_a_closed_pipe(shell, "check", "chat.md").returncode == 1
+    assert shell.run("check", "chat.md", after=">/dev/full").returncode == 1
+    assert shell.run("check", "chat.md", after=">&- 2>&-").returncode == 1
+
+
+@pytest.mark.parametrize("after", ["| head -c 1 >/dev/null", ">&-", ">&- 2>&-"])
+def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str) -> None:
+    shell.ask("write 300 words")
+    script = f'"$@" {after}' if after.startswith(">") else f'("$@"; echo $? >code) {after}; exit $(cat code)'
+    line = ["/bin/sh", "-c", script, "sh", *PARLEY, "respond", "chat.md"]
+    done = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert len(shell.text.split()) > 300
+    assert shell.text.endswith("💬: \n")
+
+
+def test_a_full_disk_loses_the_copy_and_not_the_answer(shell: Shell) -> None:
+    shell.ask("say: as it is")
+    done = shell.run("respond", "chat.md", after=">/dev/full")
+    assert done.returncode == 1
+    assert error(done).endswith("parley: cannot write to standard output: No space left on device\n")
+    assert "as it is\n\n💬: \n" in shell.text
+
+
+def test_messages_that_cannot_be_written_change_nothing(shell: Shell) -> None:
+    for after in ("2>&-", "2>/dev/full"):
+        done = shell.run("respond", "chat.md", after=after)
+        assert done.returncode == 1
+        assert shell.run("check", "none.md", after=after).returncode == 1
+        assert shell.run("nonsense", after=after).returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_programs_get_utf_8_whatever_the_terminal_has(shell: Shell, encoding: str) -> None:
+    shell.chat.write_bytes("💬: caf\u00e9 ☎ \u202e ".encode() + b"\xff\n")
+    other = {"PYTHONIOENCODING": encoding}
+    assert json.loads(shell.run("parse", "chat.md", **other).stdout.decode())["exchanges"]
+    assert "caf\u00e9 ☎ \u202e ".encode() in shell.run("export", "chat.md", **other).stdout
+
+
+@pytest.mark.parametrize("arguments", [("check", "chat.md"), ("export", "chat.md"), ("--help",)])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_of_another_encoding_shows_what_it_lacks_as_escapes(
+    shell: Shell, arguments: tuple[str, ...], encoding: str
+) -> None:
+    shell.chat.write_text(BROKEN.replace("no call", "☎"), encoding="utf-8")
+    with shell.terminal(*arguments, PYTHONIOENCODING=encoding) as terminal:
+        terminal.end()
+    assert b"Traceback" not in terminal.written
+    assert terminal.written
+
+
+@pytest.mark.parametrize("module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"])
+def test_ctrl_c_while_it_starts_ends_it_without_a_word(shell: Shell, module: str) -> None:
+    process = shell.start("check", "chat.md", PYTHONPROFILEIMPORTTIME="1")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.rstrip().endswith(b" " + module.encode()):
+            process.send_signal(signal.SIGINT)
+            break
+    rest = process.communicate(timeout=PATIENCE_S)[1].splitlines()
+    # 0 where it was done before the signal came. Where a Ctrl-C falls into an `exec` of text, as dataclasses
+    # run it, a Python before 3.14 ends by the signal, whatever has caught it; for a shell that is 130, too.
+    assert process.returncode in (130, -signal.SIGINT, 0)
+    assert not [line for line in rest if b"import time:" not in line]
+
+
+def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
+    os.mkfifo(shell.folder / "pipe.md")
+    shell.chat.write_text(BROKEN, encoding="utf-8")
+    done = shell.run("check", "none.md", "pipe.md", "chat.md")
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"chat.md:5:")
+    assert error(done) == (
+        "parley: cannot read none.md: No such file or directory\n"
+        "parley: cannot read pipe.md: it is a pipe or a device, and no file\n"
+    )
+
+
+def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> None:
+    shell.ask("find the stock price of google")
+    first, second = (shell.run("respond", "chat.md") for _ in range(2))
+    assert first.returncode == second.returncode == 3
+    line = b'\n\xe2\x9d\x93 web_search {"query":"google stock price"}\n'
+    assert line in first.stdout
+    assert second.stdout == line
+    assert error(second).endswith(
+        "parley: tool calls wait for your choice: --choose ya approves them, --choose yN refuses them\n"
+    )
+
+
+def test_the_log_of_a_chat_that_never_was_is_an_error(shell: Shell) -> None:
+    done = shell.run("log", "none.md")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert error(done) == "parley: cannot read none.md: No such file or directory\n"
+
+
+def test_what_is_no_json_is_named_where_it_came_from(shell: Shell) -> None:
+    shell.ask("something")
+    done = shell.run("convert", "--to", "openai", after="< chat.md")
+    assert done.returncode == 1
+    assert error(done).startswith("parley: standard input is no JSON: ")

@@ -1,0 +1,155 @@
+"""Runs the same turn again and again, and dies one step later each time; then goes on as after a crash.
+
+A program of its own, since it forks: `mortal.py FOLDER STEP…` prints one JSON line for each step to die at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from parley import engine
+from tests.e2e.machine import Desk, Sitting, proposals, read
+
+ASK = '💬: call note {"text":"one"}\n'
+
+
+class Fate:
+    """Counts the steps of a turn, and kills the process at the chosen one."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def over(self, port: Any, names: str) -> Any:
+        """The port, with a step before and after each of its methods named."""
+        for name in names.split():
+            setattr(port, name, self._around(getattr(port, name)))
+        return port
+
+    def _around(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        if asyncio.iscoroutinefunction(method):
+
+            @functools.wraps(method)
+            async def waits(*arguments: Any, **named: Any) -> Any:
+                self.step()
+                result = await method(*arguments, **named)
+                self.step()
+                return result
+
+            return waits
+
+        @functools.wraps(method)
+        def at_once(*arguments: Any, **named: Any) -> Any:
+            self.step()
+            result = method(*arguments, **named)
+            self.step()
+            return result
+
+        return at_once
+
+
+async def live(desk: Desk, step: int) -> None:
+    """Ask, say yes, and let it run, unless fate strikes."""
+    fate = Fate(step)
+    async with desk.sit_down() as here:
+        plain = here.ports
+
+        def ports(path: Path) -> engine.Ports:
+            found = plain(path)
+            fate.over(found.document, "change open_stream append settle")
+            fate.over(found.ledger, "enter start wrote revoke")
+            return replace(found, tools=fate.over(found.tools, "call"))
+
+        here.ports = ports  # type: ignore[method-assign]
+        path = desk.folder / "chat.md"
+        await here.respond(path)
+        await here.choose(path, "ya")
+
+
+async def go_on(desk: Desk) -> dict[str, Any]:
+    """What is found afterwards, and how it goes on."""
+    path = desk.folder / "chat.md"
+    errors = [p.message for p in read(path).problems if p.severity == "error"]
+    found, ran, kinds = path.read_text(encoding="utf-8"), len(desk.calls()), list[str]()
+    async with desk.sit_down() as here:
+        kinds.append((await here.respond(path)).kind)
+        unasked = len(desk.calls()) - ran
+        seen = await engine.look(here.ports(path), here.app.resolve(None))
+        starts = sum(seen.situation.approvals.starts(each) for each in proposals(path) if not each.result)
+        yeses = list[tuple[str, int]]()
+        while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
+            before = len(desk.calls())
+            said, kind = await say_yes(here, path)
+            kinds.append(kind)
+            yeses.append((said, len(desk.calls()) - before))
+    return {
+        "ran_before": ran,
+        "ran_without_a_new_yes": unasked,
+        "waits": kinds[0] == "waiting",
+        "started": starts,
+        "yeses": yeses,
+        "end": kinds[-1],
+        "errors": errors,
+        "kept": found.startswith(ASK.strip()),
+        "answered": all(p.result for p in proposals(path)),
+    }
+
+
+async def say_yes(here: Sitting, path: Path) -> tuple[str, str]:
+    """What a yes to the call is answered with, and how the turn ends that follows."""
+    ports, resolve = here.ports(path), here.app.resolve(None)
+    line = (await engine.look(ports, resolve)).undecided()[0].span.start
+    made = await engine.choose(ports, resolve, line, "ya", "key")
+    return made.message, (await engine.run_turn(here.ports(path), resolve)).kind
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """The wait status of a forked process that does the work."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 - the child must never return into its parent's work
+        import traceback
+
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def main(folder: str, *steps: str) -> None:
+    for name in ("anthropic", "mcp", "jsonschema", "starlette", "uvicorn"):
+        import_module(name)
+    for step in map(int, steps):
+        desk = Desk(Path(folder) / str(step))
+        desk.folder.mkdir()
+        desk.chat(ASK)
+        died = in_child(lambda desk=desk, step=step: asyncio.run(live(desk, step)))  # type: ignore[misc]
+
+        def tell(desk: Desk = desk, step: int = step, died: int = died) -> None:
+            facts = asyncio.run(go_on(desk))
+            sys.stdout.write(json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n")
+            sys.stdout.flush()
+
+        assert in_child(tell) == 0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

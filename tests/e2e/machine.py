@@ -1,0 +1,100 @@
+"""A person at a machine, for tests from end to end: files, a ledger, a server that counts, the demo model."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from parley import engine
+from parley.chat.reader import parse
+from parley.chat.transcript import Choice, Proposal, Transcript
+from parley.policy.plan import waiting
+from parley.runtime.app import App
+from parley.runtime.tasks import Callbacks
+from parley.settings.values import Mcp, Settings, Status
+from parley.storage.chat_file import FileDocument
+from parley.tools.servers import ServerSettings
+from tests.ledgers import open_ledger
+
+SERVER = Path(__file__).parent / "counting_server.py"
+
+
+class Desk:
+    """Everything one machine has; `sit_down` starts a fresh process's worth of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "calls.jsonl"
+
+    def chat(self, text: str, name: str = "chat.md") -> Path:
+        """A chat file."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def calls(self) -> list[str]:
+        """The texts of all calls that reached the server, in order."""
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        return [json.loads(line)["text"] for line in lines]
+
+    def settings(self, **environ: str) -> Settings:
+        """The settings of this machine."""
+        env = {"CALLS": str(self.log), **environ}
+        server = ServerSettings("count", sys.executable, (str(SERVER),), env)
+        return Settings(agent="Demo", mcp=Mcp({"count": server}), status=Status(llm=False))
+
+    @asynccontextmanager
+    async def sit_down(self, settings: Settings | None = None) -> AsyncIterator[Sitting]:
+        """A process that works on chats, and ends."""
+        ledger = open_ledger(self.folder / "ledger.db")
+        environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
+        app = App(settings or self.settings(), environ, ledger)
+        try:
+            yield Sitting(app)
+        finally:
+            await app.close()
+
+
+class Sitting:
+    """One process: what a person does with a file in it."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.model: engine.Model | None = None
+        """Speaks instead of the demo model, where there is one."""
+
+    def ports(self, path: Path) -> engine.Ports:
+        ports = self.app.ports(FileDocument(path), str(path), Callbacks())
+        return replace(ports, model=self.model) if self.model else ports
+
+    async def respond(self, path: Path) -> engine.End:
+        """`:ParleyRespond` on the last exchange."""
+        return await engine.run_turn(self.ports(path), self.app.resolve(None))
+
+    async def say_yes(self, path: Path, key: Choice = "ya") -> None:
+        """A yes on the first call of the file, and nothing after it."""
+        at = proposals(path)[0].span.start
+        await engine.choose(self.ports(path), self.app.resolve(None), at, key, "key")
+
+    async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
+        """A key on the n-th call that waits, and what follows."""
+        ports, resolve = self.ports(path), self.app.resolve(None)
+        seen = await engine.look(ports, resolve)
+        line = waiting(seen.snapshot.answer)[number].span.start
+        await engine.choose(ports, resolve, line, key, "key")
+        return await engine.run_turn(self.ports(path), resolve)
+
+
+def read(path: Path) -> Transcript:
+    """The chat as it is on disk."""
+    return parse(path.read_text(encoding="utf-8", errors="surrogateescape"))
+
+
+def proposals(path: Path) -> list[Proposal]:
+    """All proposals of the chat on disk."""
+    return [p for e in read(path).exchanges for a in e.answers for p in a.proposals]

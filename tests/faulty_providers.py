@@ -1,0 +1,107 @@
+"""Bad weather: a server that fails as planned, and the real SDK clients that talk to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from parley.chat.transcript import Exchange, Question, Text, Transcript
+from parley.errors import ModelError
+from parley.models.events import Event
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
+from parley.settings.values import Provider
+from tests.fakes import Turns
+from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
+
+KEY = "a-Secret-of-no-known-shape-0123456789"
+IDLE_S = 0.3
+"""Silence to the clients of the tests of silence; a busy machine must not seem silent to the others."""
+FORMATS = ["anthropic", "chat", "responses"]
+Where = Literal["before", "after"]
+
+
+@dataclass
+class World:
+    """A server, clients that talk to it, and what they told and waited meanwhile."""
+
+    server: FaultyServer
+    wires: dict[bool, ProviderClient]
+    waits: list[float]
+    told: list[str] = field(default_factory=list)
+    is_hasty: bool = False
+
+    @property
+    def client(self) -> ProviderClient:
+        return self.wires[self.is_hasty]
+
+    def plan(self, *script: Response) -> None:
+        """Begin anew with these responses."""
+        self.server.plan(*script)
+        self.is_hasty = any("silence" in response.parts for response in script)
+
+    def provider(self, kind: str, **more: Any) -> Provider:
+        family: Any = "anthropic" if kind == "anthropic" else "openai"
+        url = self.server.url + ("" if kind == "anthropic" else "/v1")
+        settings = {"base_url": url, "api_key_env": "FAULTY_KEY", "api": "auto" if family == kind else kind}
+        return Provider("faulty", family, **(settings | more))
+
+    async def say(self, provider: Provider, **more: Any) -> list[Event]:
+        """What the model says to a question."""
+        self.told.clear()
+        self.waits.clear()
+        request = Request(QUESTION, 0, provider.name, "some-model", **more)
+        return [each async for each in self.client.stream(provider, request, self.told.append)]
+
+    async def fail(self, provider: Provider) -> ModelError:
+        """How the model fails."""
+        with pytest.raises(ModelError) as caught:
+            await self.say(provider)
+        return caught.value
+
+
+QUESTION = Transcript((Exchange(Question((Text("hi"),))),))
+
+
+def begun(kind: str, where: Where) -> list[Part]:
+    """A stream up to a fault."""
+    return list(SAYS[kind]("Half", " of it")[: BEGUN[kind]]) if where == "after" else []
+
+
+def refusal(status: int, **headers: str) -> Response:
+    body = f'{{"error":{{"type":"x","message":"it was {KEY}\\nthat failed"}}}}'
+    return Response([body.encode()], status, {"content-type": "application/json", **headers})
+
+
+HTML = (
+    "<!DOCTYPE html><html><head><style>body { color: red }</style><script>go()</script></head><body><h1>Bad"
+    " gateway</h1><p>" + "sorry " * 500 + KEY + "</p></body></html>"
+)
+
+
+def check_told(error: ModelError, *words: str) -> None:
+    """One bounded line that names the provider, the cause and what to do, and no key."""
+    line = str(error)
+    assert "\n" not in line
+    assert line.isprintable()
+    assert len(line) < 500
+    assert line.startswith(("faulty ", "The provider ", "The reply ", "No key"))
+    assert any(action in line for action in ("What to do: ", ":ParleyRespond"))
+    assert KEY not in line
+    assert KEY not in error.reason
+    assert 0 < len(error.reason) <= 100
+    for word in words:
+        assert word in line
+
+
+class Provided:
+    """The engine's model port, over the wire."""
+
+    def __init__(self, world: World, provider: Provider, turns: Turns) -> None:
+        self.world, self.provider, self.turns = world, provider, turns
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        return self.world.client.stream(self.provider, request, self.turns.world.status)

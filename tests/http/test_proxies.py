@@ -1,0 +1,129 @@
+"""Proxies of the environment: hosts elsewhere are asked through them, this machine never."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.errors import ModelError
+from parley.http.proxies import ProxyError, client_options, is_here
+from parley.mcp.servers import Servers
+from parley.models.events import Event, TextDelta
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
+from parley.settings.values import Provider
+from parley.tools.servers import ServerSettings
+from tests.faulty_providers import QUESTION, World
+from tests.faulty_server import SAYS, Response
+from tests.mcp_servers import only
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KINDS = ["anthropic", "chat", "responses"]
+NAMES = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]
+NOWHERE = "socks5://127.0.0.1:9"
+FAR = "http://models.example"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def far(world: World, kind: str) -> Provider:
+    return world.provider(kind, base_url=FAR + ("" if kind == "anthropic" else "/v1"))
+
+
+async def text(world: World, provider: Provider, kind: str) -> list[Event]:
+    """What a provider's model says, asked by a client that is made now."""
+    world.server.plan(Response(SAYS[kind]("Whole")))
+    client = ProviderClient({"FAULTY_KEY": "k"}, world.client._builtin_url)
+    try:
+        request = Request(QUESTION, 0, "faulty", "m")
+        return [e async for e in client.stream(provider, request, print) if isinstance(e, TextDelta)]
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_not(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    monkeypatch.setenv(name, world.server.url)
+    assert await text(world, far(world, kind), kind) == [TextDelta("Whole")]
+    assert [path.startswith(FAR) for path in world.server.paths] == [True]
+    assert await text(world, world.provider(kind), kind) == [TextDelta("Whole")]
+    assert [path.startswith("/v1/") for path in world.server.paths] == [True]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "proxy", [NOWHERE, "socks4://h:1", "SOCKS5H://user:pass@h:1", "ftp://h", "http://h:port"]
+)
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
+async def test_a_proxy_that_cannot_be_used_is_named_for_hosts_elsewhere_and_nothing_for_this_machine(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str, kind: str
+) -> None:
+    monkeypatch.setenv(name, proxy)
+    assert await text(world, world.provider(kind), kind) == [TextDelta("Whole")]
+    with pytest.raises(ModelError) as caught:
+        await text(world, far(world, kind), kind)
+    assert f"faulty cannot be reached: {name} names" in str(caught.value)
+    assert "or unset " + name in str(caught.value)
+    assert "pass" not in str(caught.value)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_host_that_needs_no_such_proxy_is_asked_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", NOWHERE)
+    monkeypatch.setenv("HTTP_PROXY", world.server.url.removeprefix("http://"))
+    assert await text(world, far(world, kind), kind) == [TextDelta("Whole")]
+    monkeypatch.delenv("HTTP_PROXY")
+    for hosts in ("models.example", "other, .example", "*"):
+        monkeypatch.setenv("NO_PROXY", hosts)
+        assert client_options(FAR)["transport"]
+    monkeypatch.setenv("NO_PROXY", "els.example")
+    with pytest.raises(ProxyError):
+        client_options(FAR)
+
+
+async def test_a_server_on_this_machine_is_asked_without_a_proxy_and_another_names_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", NOWHERE)
+    hub = Servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
+    await hub.catalogue()
+    assert "ALL_PROXY" not in only(hub).error
+    await hub.close()
+    hub = Servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
+    await hub.catalogue()
+    assert (
+        "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS" in only(hub).error
+    )
+    await hub.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://localhost:1", True),
+        ("http://LOCALHOST.:1", True),
+        ("http://demo.localhost", True),
+        ("http://127.9.9.9/v1", True),
+        ("http://[::1]:1/v1", True),
+        ("http://[::ffff:127.0.0.1]", True),
+        ("http://0.0.0.0:11434", True),
+        ("http://localhost.example", False),
+        ("http://notlocalhost", False),
+        ("http://192.168.0.1", False),
+        ("https://api.example", False),
+        ("", False),
+    ],
+)
+async def test_this_machine_is_known_by_its_names_and_numbers(url: str, here: bool) -> None:
+    assert is_here(url) == here

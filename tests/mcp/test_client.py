@@ -1,0 +1,239 @@
+"""What servers offer beside tools, what they ask of us, and what is no harm when it goes wrong."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
+from mcp_types import ListRootsResult
+from pydantic import BaseModel
+
+from parley.chat.references import ReferenceText, Resource
+from parley.errors import ServerError
+from parley.mcp.callbacks import Left
+from parley.mcp.servers import Servers
+from parley.providers.sampling import conversation
+from parley.runtime.app import App
+from parley.settings.values import Mcp, Settings
+from parley.storage.references import FileReferences
+from parley.tools.prompts import Prompt, PromptArgument
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings
+from tests.ledgers import open_ledger
+from tests.mcp_servers import MOCK, fake, heard, hub_of, only, served, tool_of
+
+
+class Form:
+    """A user who gives one answer to every form, once `thought` is set."""
+
+    def __init__(self, answer: dict[str, Any] | Left) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str, list[str]]] = []
+        self.thinks, self.thought = asyncio.Event(), asyncio.Event()
+        self.thought.set()
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+        self.asked.append((server, message, list(schema["properties"])))
+        self.thinks.set()
+        await self.thought.wait()
+        return self.answer
+
+
+# --- Resources --------------------------------------------------------------------------------------------
+
+
+async def test_a_resource_is_its_text_made_visible() -> None:
+    async with hub_of(fake()) as hub:
+        assert await hub.read_resource("fake", "note://a") == "one\n\\x1b[2Jtwo\nthree"
+
+
+async def test_a_resource_is_bounded_as_results_are() -> None:
+    hub = Servers({"fake": fake()}, max_bytes=6)
+    assert await hub.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
+    await hub.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "uri", "complaint"),
+    [
+        (
+            "fake",
+            "other://a",
+            "Resource 'other://a' of MCP server 'fake' failed: no such resource",
+        ),
+        ("fake", "bytes://a", "no text: [resource text/plain, bytes://a, 3 B]"),
+        ("fake", "hang://a", "Resource 'hang://a' of MCP server 'fake' gave no answer within 0.3 s"),
+        ("fake", "die://a", "MCP server 'fake' ended during the call"),
+        ("none", "note://a", "MCP server 'none' is not available"),
+        ("mock", "note://a", "Resource 'note://a' of MCP server 'mock' failed: "),
+        ("lost", "note://a", "mcp.servers.lost.command: not found or not executable: no-such-command"),
+    ],
+)
+async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
+    server: str, uri: str, complaint: str
+) -> None:
+    lost = ServerSettings("lost", "no-such-command")
+    async with hub_of(fake(timeout_s=0.3), MOCK, lost) as hub:
+        with pytest.raises(ServerError) as told:
+            await hub.read_resource(server, uri)
+        assert str(told.value).startswith(complaint)
+        (brought,) = await FileReferences(Path.cwd, hub.read_resource).bring([Resource(server, uri)])
+        assert (brought.title, brought.kind) == (f"{server}:{uri}", "missing")
+        assert brought.text.startswith(complaint)
+
+
+async def test_a_resource_goes_into_the_question_as_text() -> None:
+    async with hub_of(fake()) as hub:
+        brought = await FileReferences(Path.cwd, hub.read_resource).bring([Resource("fake", "note://a.py")])
+    assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
+
+
+# --- Prompts ----------------------------------------------------------------------------------------------
+
+
+async def test_prompts_are_listed_by_server_and_servers_without_any_do_no_harm() -> None:
+    async with hub_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as hub:
+        assert await hub.prompts() == (
+            Prompt(
+                "fake",
+                "greet",
+                "A greeting",
+                "Greets.",
+                (PromptArgument("whom", "Who is it?", required=True), PromptArgument("how")),
+            ),
+            Prompt("fake", "plain"),
+        )
+
+
+async def test_a_prompt_is_the_text_of_one_question() -> None:
+    async with hub_of(fake()) as hub:
+        text = await hub.get_prompt("fake", "greet", {"whom": "Ada"})
+        assert text == "Hello Ada\\x07\n\n> Hi.\n>\n> And?\n\nHow are you?"
+        with pytest.raises(ServerError, match="Prompt 'other' of MCP server 'fake' failed: no prompt other"):
+            await hub.get_prompt("fake", "other")
+        with pytest.raises(ServerError, match="MCP server 'none' is not available"):
+            await hub.get_prompt("none", "greet")
+
+
+# --- What servers ask -------------------------------------------------------------------------------------
+
+
+async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
+    form = Form({"colour": "red"})
+    async with hub_of(fake("--more"), elicitor=form) as hub:
+        ask = await tool_of(hub, "ask")
+        assert json.loads((await hub.call(ask, {})).text) == {
+            "action": "accept",
+            "content": {"colour": "red"},
+        }
+        assert form.asked == [("fake", "Which \\x1b[31mcolour?", ["colour"])]
+        form.answer = "decline"
+        assert json.loads((await hub.call(ask, {})).text) == {"action": "decline"}
+        form.answer = {"color": 7}
+        assert json.loads((await hub.call(ask, {})).text) == {"action": "cancel"}
+
+
+async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
+    async with hub_of(fake("--more", roots=False)) as hub:
+        for name in ("ask", "roots", "sample"):
+            reply = json.loads((await hub.call(await tool_of(hub, name), {})).text)
+            assert reply["message"].endswith("not supported")
+        await heard(hub, "offered {}")
+
+
+async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
+    hub = Servers({"fake": fake("--more")}, folder=lambda: tmp_path)
+    reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
+    assert reply == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
+    await hub.close()
+
+
+@pytest.mark.parametrize("argument", ["{}", "--folder={}"])
+async def test_a_server_whose_arguments_name_a_folder_is_told_no_other(tmp_path: Path, argument: str) -> None:
+    async with hub_of(fake("--more", argument.format(tmp_path))) as hub:
+        reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
+        assert reply["message"].endswith("not supported")
+
+
+async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
+    form = Form({"colour": "red"})
+    form.thought.clear()
+    other = fake("--more", name="other", timeout_s=0.3)
+    async with hub_of(fake("--more", timeout_s=0.3), other, elicitor=form) as hub:
+        ask, hang = await tool_of(hub, "fake__ask"), await tool_of(hub, "other__hang")
+        asking = asyncio.create_task(hub.call(ask, {}))
+        await form.thinks.wait()
+        assert (await hub.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed
+        form.thought.set()
+        assert (await asking).status == "ok"
+
+
+async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
+    servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
+    home = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
+    try:
+        reply = json.loads((await home.servers.call(await tool_of(home.servers, "may__sample"), {})).text)
+        assert reply["content"] == {"text": "so be it", "type": "text"}
+        assert reply["stopReason"] == "endTurn"
+        reply = json.loads((await home.servers.call(await tool_of(home.servers, "not__sample"), {})).text)
+        assert reply["message"].endswith("not supported")
+    finally:
+        await home.close()
+
+
+@pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
+def test_what_asks_the_model_nothing_is_refused(messages: list[tuple[str, str]]) -> None:
+    with pytest.raises(ServerError, match="has to end with a text of the user"):
+        conversation(messages)
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+def asking_server() -> MCPServer:
+    """A server of the newest revision: what it has to know is required before it goes on."""
+    server = MCPServer("asking", log_level="CRITICAL")
+
+    def which() -> Elicit[Colour]:
+        return Elicit("Which colour?", Colour)
+
+    def where() -> ListRoots:
+        return ListRoots()
+
+    def paint(chosen: Annotated[Colour, Resolve(which)]) -> str:
+        return f"painted {chosen.colour}"
+
+    def look(roots: Annotated[ListRootsResult, Resolve(where)]) -> str:
+        return str(roots.roots[0].uri)
+
+    server.add_tool(paint, structured_output=False)
+    server.add_tool(look, structured_output=False)
+    return server
+
+
+async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_same_way(tmp_path: Path) -> None:
+    form = Form({"colour": "blue"})
+    async with served([], mcp=asking_server()) as url:
+        server = ServerSettings("web", url=url)
+        hub = Servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
+        assert await hub.call(await tool_of(hub, "paint"), {}) == Outcome("ok", "painted blue")
+        assert form.asked == [("web", "Which colour?", ["colour"])]
+        assert (await hub.call(await tool_of(hub, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
+        assert only(hub).protocol == "2026-07-28"
+        form.answer = "decline"
+        assert (await hub.call(await tool_of(hub, "paint"), {})).status == "error"
+        await hub.close()
+
+
+async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
+    async with served([], mcp=asking_server()) as url:
+        hub = Servers({"web": ServerSettings("web", url=url, roots=False)})
+        for name in ("paint", "look"):
+            assert (await hub.call(await tool_of(hub, name), {})).status == "error"
+        assert only(hub).state == "ready"
+        await hub.close()

@@ -1,0 +1,112 @@
+"""Servers that send without measure: each flood is bounded, and said where something is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.mcp import client as guest
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings
+from tests.mcp_servers import hub_of, only, tool_of, until
+
+SERVER = str(Path(__file__).with_name("flood_server.py"))
+
+
+def flooding(kind: str, **settings: Any) -> ServerSettings:
+    return ServerSettings(name="flood", command=sys.executable, args=(SERVER, kind), **settings)
+
+
+@pytest.mark.parametrize("kind", ["changes", "logs", "a list with each change", "progress"])
+async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) -> None:
+    told = list[float]()
+    async with hub_of(flooding(kind)) as hub:
+        tool = await tool_of(hub, "echo")
+        outcome = await hub.call(tool, {}, progress=lambda done, *_: told.append(done))
+        assert outcome == Outcome("ok", "done")
+        assert (await hub.catalogue()).names() == ("echo",)
+
+
+async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> None:
+    async with hub_of(flooding("a list with each change")) as hub:
+        await tool_of(hub, "echo")
+        supervisor = hub._supervisors["flood"]
+        await until(lambda: "listed 7" in only(hub).stderr and supervisor._watch.restless)
+        assert supervisor.state == "ready"
+        assert (await hub.catalogue()).names() == ("echo",)  # nobody waits for the next list
+
+
+LARGE = "left out: tools with too large a definition: {} (more than 100 kB each or 1.0 MB in all)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "told"),
+    [
+        ("tools", 1000, "left out: all tools beyond the first 1000"),
+        ("pages", 1000, "left out: all tools beyond the first 1000 pages"),
+        ("empty pages", 0, "left out: all tools beyond the first 1000 pages"),
+        ("a description", 1, LARGE.format(1)),
+        ("descriptions", 11, LARGE.format(39)),
+        ("an output schema", 1, LARGE.format(1)),
+    ],
+)
+async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once(
+    kind: str, count: int, told: str
+) -> None:
+    async with hub_of(flooding(kind), patience_s=60) as hub:
+        assert len((await hub.catalogue()).tools) == count
+        assert (only(hub).state, only(hub).error) == ("ready", told)
+        assert hub.news() == [f"MCP server 'flood': {told}. :ParleyTools tells more"]
+        assert hub.news() == []
+
+
+async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> None:
+    async with hub_of(flooding("descriptions", enabled_tools=("t04*",)), patience_s=60) as hub:
+        assert len((await hub.catalogue()).tools) == 10
+        assert only(hub).error == ""
+
+
+class Crowd:
+    """A user who is asked by many forms, and leaves each."""
+
+    def __init__(self) -> None:
+        self.asked = self.now = self.most = 0
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> Any:
+        self.asked += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return "decline"
+
+
+async def test_of_forms_without_measure_few_are_asked() -> None:
+    crowd = Crowd()
+    async with hub_of(flooding("forms"), elicitor=crowd) as hub:
+        outcome = await hub.call(await tool_of(hub, "echo"), {})
+    assert crowd.most <= 5
+    assert crowd.asked <= 20
+    assert outcome == Outcome("ok", f"answered {crowd.asked}, refused {200 - crowd.asked}")
+
+
+async def test_a_result_of_too_many_parts_says_so() -> None:
+    async with hub_of(flooding("parts")) as hub:
+        outcome = await hub.call(await tool_of(hub, "echo"), {})
+    text = "x\n" * guest.MOST_PARTS + "[left out: 4000 more parts of this result]"
+    assert outcome == Outcome("ok", text)
+
+
+async def test_a_line_without_end_ends_the_server_and_the_call_at_once() -> None:
+    async with hub_of(flooding("a line")) as hub:
+        outcome = await hub.call(await tool_of(hub, "echo"), {})
+    assert outcome == Outcome(
+        "error",
+        "MCP server 'flood' ended during the call; its last words: "
+        "(a line of more than 64.0 MB, which nobody reads)",
+    )

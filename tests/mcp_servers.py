@@ -1,0 +1,90 @@
+"""Hubs with real servers, for tests: how they are made, asked and waited for."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+
+from parley.mcp.callbacks import Elicitor
+from parley.mcp.servers import Servers
+from parley.mock_server import create_server
+from parley.tools.catalogue import Tool
+from parley.tools.servers import ServerSettings, ServerStatus
+
+FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
+MOCK = ServerSettings(name="mock", builtin=True)
+EXTRA = ServerSettings(name="mock", builtin=True, args=("--extra",))
+
+
+def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
+    server = ServerSettings(name=name, command=sys.executable, args=(FAKE, *args))
+    return replace(server, **settings)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def hub_of(
+    *servers: ServerSettings, patience_s: float = 10.0, elicitor: Elicitor | None = None
+) -> AsyncIterator[Servers]:
+    hub = Servers({server.name: server for server in servers}, patience_s=patience_s, elicitor=elicitor)
+    try:
+        yield hub
+    finally:
+        await hub.close()
+        running = {status.name for status in hub.status() if status.state not in ("stopped", "failed")}
+        assert not running
+
+
+async def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - other processes set no event
+            await asyncio.sleep(0.005)
+
+
+async def tool_of(hub: Servers, name: str) -> Tool:
+    tool = (await hub.catalogue()).get(name)
+    assert tool is not None, hub.status()
+    return tool
+
+
+def only(hub: Servers) -> ServerStatus:
+    (status,) = hub.status()
+    return status
+
+
+async def heard(hub: Servers, text: str) -> None:
+    """Waits until the server has written `text` to its stderr."""
+    await until(lambda: any(text in line for line in only(hub).stderr))
+
+
+@asynccontextmanager
+async def served(
+    seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
+) -> AsyncIterator[str]:
+    """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's headers."""
+    app = (mcp or create_server(extra=True)).streamable_http_app()
+
+    async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
+        if scope["type"] == "http":
+            seen.append({key.decode(): value.decode() for key, value in scope["headers"]})
+        await app(scope, receive, send)
+
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        config = uvicorn.Config(
+            spy, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([listener]))
+        await until(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            server.should_exit = True
+            await serving

@@ -1,0 +1,362 @@
+"""Requests that describe tools in words, and replies read from their text, around any provider's format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.chat.transcript import (
+    Answer,
+    Exchange,
+    Proposal,
+    Question,
+    Result,
+    Text,
+    ToolCall,
+    Transcript,
+)
+from parley.models import anthropic, openai_chat
+from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Shown
+from parley.models.events import (
+    Call,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Usage,
+    Withdrawn,
+)
+from parley.models.request import Request
+from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest, TryFailed, reading, worded
+from parley.models.text_tools.prompt import corrections, tool_prompt
+from parley.models.text_tools.template import builtin_templates, load_templates, template_for
+from tests.text_calls_corpus import TOOLS
+
+CHAT = Transcript(
+    (
+        Exchange(
+            Question((Text("the price of google?"),)),
+            (
+                Answer(
+                    "Demo",
+                    (
+                        Text("I look."),
+                        Proposal(
+                            ToolCall("call_1", "web_search", '{"query":"google"}', 0),
+                            "ya",
+                            Result("ok", '{"price":911}'),
+                        ),
+                        Proposal(
+                            ToolCall("call_2", "read_file", '{"path":"x"}', 1),
+                            "yn",
+                            Result("refused", "no\n```js"),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )
+)
+
+
+def ask(mode: Any, **further: Any) -> TextToolRequest:
+    return TextToolRequest(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, mode=mode, **further)
+
+
+def messages(wanted: Request) -> list[tuple[str, str]]:
+    body = openai_chat.request_body(worded(wanted))
+    assert not {"tools", "tool_choice"} & set(body)
+    return [(message["role"], message["content"]) for message in body["messages"]]
+
+
+CALLS = """\
+I look.
+
+{"tool": "web_search", "params": {"query":"google"}}
+{"tool": "read_file", "params": {"path":"x"}}"""
+RESULTS = """\
+Tool results:
+
+1. web_search
+```
+{"price":911}
+```
+
+2. read_file failed
+````
+Error: no
+```js
+````"""
+
+
+def test_in_json_the_calls_of_the_history_are_objects_and_the_results_a_message() -> None:
+    (_, system), *said = messages(ask("json"))
+    assert system.startswith("Be brief.\n\n# Calling tools")
+    assert said == [("user", "the price of google?"), ("assistant", CALLS), ("user", RESULTS)]
+
+
+def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
+    _, *said = messages(ask("xml"))
+    assert said == [
+        ("user", "the price of google?"),
+        ("assistant", "I look.\n\n<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search>"),
+        ("user", 'Tool results:\n\n1. web_search\n```\n{"price":911}\n```'),
+        ("assistant", "<tool:read_file>\n<param:path>x</param:path>\n</tool:read_file>"),
+        ("user", "Tool results:\n\n1. read_file failed\n````\nError: no\n```js\n````"),
+    ]
+    assert len(messages(ask("xml", filter="unlimited"))) == 4
+
+
+def test_auto_is_the_request_with_the_provider_s_own_tools() -> None:
+    wanted = ask("auto")
+    assert worded(wanted) is wanted
+    assert len(openai_chat.request_body(wanted)["tools"]) == 3
+
+
+def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:
+    (_, system), *_ = messages(ask("json", tools_on=False))
+    assert system == "Be brief.\n\nNo tool can be called any more. Answer in plain words with what you have."
+
+
+def test_without_tools_and_calls_nothing_is_said_of_them() -> None:
+    wanted = replace(ask("json"), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
+    assert messages(wanted) == [("system", "Be brief."), ("user", "hi")]
+
+
+def test_errors_of_former_tries_stand_at_the_end() -> None:
+    wanted = ask("json", errors=("Invalid JSON", "Missing required parameter 'path'"))
+    assert messages(wanted)[-1][1].endswith(
+        "\n\nIMPORTANT: Previous attempts failed with these errors:\n"
+        "Attempt 1: Invalid JSON\n"
+        "Attempt 2: Missing required parameter 'path'\n"
+        "\n"
+        "Please correct these issues in your response. Ensure:\n"
+        "1. Tool calls use valid JSON format\n"
+        "2. Parameter names match the schema exactly\n"
+        "3. Required parameters are not missing"
+    )
+    assert "1. Tool calls use the XML format exactly\n" in corrections("xml", ["x"])
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(None, MAX_TOKENS), (99, 99), (9000, MAX_TOKENS)])
+def test_tokens_are_bounded(asked: int | None, sent: int) -> None:
+    assert worded(ask("json", max_tokens=asked)).max_tokens == sent
+
+
+# --- Replies ----------------------------------------------------------------------------------------------
+
+
+def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
+    return {"choices": [{"delta": {"content": content}} | further]}
+
+
+def heard(mode: Any, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
+    wanted = ask(mode, **further)
+    decoder = reading(openai_chat.Decoder("ollama", "tiny"), wanted)
+    events = [event for piece in pieces for event in decoder.feed(chunk(piece))]
+    events += decoder.feed({"usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+    return events + decoder.feed(chunk(finish_reason=finish)) + decoder.end()
+
+
+def call(index: int, name: str, arguments: str) -> Call:
+    return Call(ToolCall(f"call_p{index + 1}", name, arguments, index))
+
+
+def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
+    assert heard(
+        "json", 'I look. {"tool": "web_search", "pa', 'rams": {"query": "x"}}\nand {"tool": "edit"}'
+    ) == [
+        TextDelta("I look. "),
+        TextDelta("\nand "),
+        Usage(3, 2),
+        call(0, "web_search", '{"query": "x"}'),
+        call(1, "edit", "{}"),
+        Finished("tool_calls"),
+    ]
+
+
+def test_a_plain_answer_is_no_failure() -> None:
+    assert heard("json", "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
+
+
+INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
+WRONG_TYPE = "Parameter 'path': expected string, got 1 (integer)"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            '{"tool": "web_search", "params": {"q',
+            'Invalid JSON format - expected {"tool": "name", "params": {...}}',
+        ),
+        ('{"tool": "read_file", "params": {}}', "Missing required parameter 'path'"),
+        (
+            '{"tool": "read_file", "params": {"path": 1}}',
+            "Parameter 'path': expected string, got 1 (integer)",
+        ),
+    ],
+)
+def test_a_reply_that_tries_and_fails_is_a_failed_try(text: str, error: str) -> None:
+    with pytest.raises(TryFailed) as failed:
+        heard("json", "So: ", text)
+    assert str(failed.value) == error
+    assert failed.value.said == f"So: {text}"
+
+
+def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
+    assert heard("json", 'So: {"tool": "web_search", "pa', finish="length") == [
+        TextDelta("So: "),
+        Usage(3, 2),
+        Finished("length"),
+    ]
+
+
+def test_in_xml_a_call_that_does_not_fit_its_tool_is_answered_in_the_file() -> None:
+    events = heard("xml", "<tool:read_file></tool:read_file>")
+    assert events[-2:] == [call(0, "read_file", "{}"), Finished("tool_calls")]
+
+
+def test_in_xml_a_broken_block_is_a_failed_try() -> None:
+    with pytest.raises(TryFailed, match="stands outside of a tool"):
+        heard("xml", "<param:path>x</param:path>")
+
+
+def test_in_xml_thoughts_are_thinking() -> None:
+    events = heard("xml", "So. <thinking>hm</thinking> Yes.")
+    assert events[:4] == [TextDelta("So. "), ThinkingDelta("hm"), ThinkingEnd(), TextDelta("Yes.")]
+
+
+def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
+    decoder = reading(anthropic.Decoder("anthropic", "claude"), ask("xml"))
+    one = "<tool:web_search><param:query>x</param:query></tool:web_search>"
+    events = decoder.feed({"type": "message_start", "message": {"usage": {"input_tokens": 7}}})
+    decoder.feed({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
+    for piece in ("Look: ", one, f"\n{one}", "never read"):
+        delta = {"type": "text_delta", "text": piece}
+        events += decoder.feed({"type": "content_block_delta", "index": 0, "delta": delta})
+    assert events == [
+        Usage(7),
+        TextDelta("Look: "),
+        call(0, "web_search", '{"query": "x"}'),
+        Finished("tool_calls"),
+    ]
+    assert decoder.wants_no_more
+
+
+def test_where_no_tools_are_offered_the_text_is_left_alone() -> None:
+    assert heard("json", '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
+    assert heard("auto", '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
+
+
+# --- Tries ------------------------------------------------------------------------------------------------
+
+
+def test_each_try_is_cooler_and_waits_longer() -> None:
+    attempts, temperatures, delays = Attempts(), list[float | None](), list[float]()
+    for number in range(4):
+        temperatures.append(attempts.temperature(0.25))
+        attempts = attempts.after(f"error {number}")
+        delays.append(attempts.delay_s(0.5))
+    assert temperatures == [0.25, 0.15, 0.05, 0.0]
+    assert delays == [1.0, 2.0, 4.0, 8.0]
+    assert (attempts.delay_s(0), attempts.delay_s(1)) == (6.0, 10.0)
+    assert attempts.is_exhausted
+    assert not Attempts(errors=("a", "b", "c")).is_exhausted
+    assert Attempts(max_retries=0, errors=("a",)).is_exhausted
+
+
+def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
+    assert Attempts().temperature(None) is None
+    assert Attempts(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
+
+
+def shown(*said: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
+    """What is shown of a try that says so much."""
+    showing = Shown(patience)
+    events = [shown for event in said for shown in showing.feed(event)]
+    return [*events, *showing.failed()] if fails else events
+
+
+LONG = TextDelta("a" * (PATIENCE + 1))
+LOOK = call(0, "web_search", "{}")
+DONE = Finished("complete")
+
+
+def test_of_a_short_try_that_fails_nothing_is_shown() -> None:
+    assert shown(TextDelta("bad"), fails=True) == []
+    assert shown(TextDelta("good"), LOOK, DONE) == [TextDelta("good"), LOOK, DONE]
+
+
+def test_a_long_answer_is_seen_while_it_comes() -> None:
+    assert shown(TextDelta("a"), LONG) == [TextDelta("a"), LONG]
+
+
+def test_what_was_shown_of_a_long_try_that_failed_is_withdrawn() -> None:
+    assert shown(LONG, TextDelta("b"), fails=True) == [LONG, TextDelta("b"), Withdrawn()]
+
+
+def test_without_patience_nothing_is_ever_withdrawn() -> None:
+    assert shown(LONG, LONG, fails=True, patience=None) == []
+    assert shown(LONG, DONE, patience=None) == [LONG, DONE]
+
+
+# --- Templates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("llama3.1:8b", "llama3.1"),
+        ("meta-llama/Llama-3.1-70B-Instruct", "llama3.1"),
+        ("mistral:7b", "mistral"),
+        ("qwen2.5-coder:32b", "qwen2.5-coder"),
+        ("qwen2.5", "default"),
+        ("", "default"),
+    ],
+)
+def test_a_model_has_the_template_of_its_family(model: str, name: str) -> None:
+    assert template_for(model, builtin_templates()).name == name
+
+
+@pytest.mark.parametrize("template", builtin_templates(), ids=lambda template: template.name)
+def test_every_template_shows_tools_form_and_example(template: Any) -> None:
+    prompt = tool_prompt("json", template, TOOLS)
+    assert '{"tool": "name", "params": {...}}' in prompt
+    assert all(name in prompt for name in TOOLS.names())
+    assert "$" not in prompt
+    assert "<tool:name>" in tool_prompt("xml", template, TOOLS)
+
+
+def test_code_templates_show_tools_as_functions() -> None:
+    prompt = tool_prompt("json", template_for("qwen2.5-coder", builtin_templates()), TOOLS)
+    assert "def web_search(query: str, limit: int = ...):\n    # To web_search." in prompt
+
+
+def test_the_prompt_is_the_same_for_the_same_tools() -> None:
+    template = builtin_templates()[-1]
+    lines = tool_prompt("json", template, TOOLS).split("\n")
+    assert json.loads(lines[6]) == {
+        "name": "web_search",
+        "description": "To web_search.",
+        "parameters": TOOLS.tools[2][1].input_schema,
+    }
+    assert '{"tool": "edit", "params": {"paths": []}}' in lines
+
+
+def test_a_user_can_add_templates(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('models = ["mine*"]\nnative = false\njson = "Use $tools"\n')
+    (tmp_path / "wrong.toml").write_text("stile = 1\n")
+    templates, problems = load_templates(str(tmp_path))
+    mine = template_for("Mine:1b", templates)
+    assert (mine.name, mine.native, mine.json) == ("mine", False, "Use $tools")
+    assert mine.xml == builtin_templates()[-1].xml
+    assert len(problems) == 1
+    assert "wrong.toml: there is no 'stile' in a template" in problems[0]
+    assert load_templates(str(tmp_path / "none.toml"))[0] == builtin_templates()

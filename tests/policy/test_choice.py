@@ -1,0 +1,125 @@
+"""The choice keys, as one table: what each decides, for both readings of the keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.transcript import CHOICES, Choice, Proposal, Text, Transcript
+from parley.policy.approval import Approvals, LedgerView
+from parley.policy.choice import Chosen, Scope, chosen, exchange_at, open_calls
+from tests.chats import TOOLS, answer, asked, chat, ran, view, yes
+
+FOUR = chat(
+    answer(
+        Text("I look."),
+        asked(1),
+        asked(2, name="read_file"),
+        asked(3),
+        asked(4, "ya", name="read_file"),
+    )
+)
+"""Calls 1 and 3 of one tool, 2 and 4 of another; 4 has its yes."""
+DECIDED = view(yes(asked(4, name="read_file"), TOOLS.tools[0][1]))
+
+TABLE: dict[Scope, dict[Choice, tuple[str, str, str]]] = {
+    "letter": {
+        "ya": ("1 2 3", "1 2 3", "1 2 3"),
+        "yA": ("1 2 3", "1 2 3", "1 2 3"),
+        "yo": ("1", "2", "4"),
+        "yO": ("1 3", "2", "4 2"),
+        "yn": ("1", "2", "4"),
+        "yN": ("1 2 3", "1 2 3", "1 2 3"),
+    },
+    "case": {
+        "ya": ("1", "2", "4"),
+        "yA": ("1 2 3", "1 2 3", "1 2 3"),
+        "yo": ("1", "2", "4"),
+        "yO": ("1 2 3", "1 2 3", "1 2 3"),
+        "yn": ("1", "2", "4"),
+        "yN": ("1 2 3", "1 2 3", "1 2 3"),
+    },
+}
+"""What a key decides with the cursor on call 1, 2 and 4."""
+
+
+def press(
+    transcript: Transcript, line: int, key: Choice, scope: Scope, known: LedgerView = DECIDED
+) -> Chosen:
+    exchange = transcript.exchanges[-1]
+    return chosen(exchange, line, key, scope, Approvals(transcript, TOOLS, known))
+
+
+def ids(made: Chosen) -> str:
+    return " ".join(c.call.id[-1] if isinstance(c, Proposal) else "broken" for c in made.proposals)
+
+
+@pytest.mark.parametrize("key", CHOICES)
+@pytest.mark.parametrize("scope", ["letter", "case"])
+def test_what_a_key_decides(scope: Scope, key: Choice) -> None:
+    lines = [p.span.start for p in FOUR.exchanges[0].answers[0].proposals]
+    pressed = tuple(ids(press(FOUR, lines[n], key, scope)) for n in (0, 1, 3))
+    assert pressed == TABLE[scope][key]
+
+
+@pytest.mark.parametrize("key", CHOICES)
+@pytest.mark.parametrize("scope", ["letter", "case"])
+def test_away_from_the_calls_only_the_keys_for_all_decide(scope: Scope, key: Choice) -> None:
+    made = press(FOUR, 2, key, scope)
+    if len(set(TABLE[scope][key])) == 1:
+        assert ids(made) == "1 2 3"
+    else:
+        assert made == Chosen(
+            message=f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"
+        )
+
+
+def test_with_all_decided_the_keys_for_all_say_so() -> None:
+    transcript = chat(answer(asked(1, "ya")))
+    known = view(yes(asked(1)))
+    assert press(transcript, 2, "ya", "letter", known) == Chosen(message="every tool call here is decided")
+    assert ids(press(transcript, 4, "yo", "letter", known)) == "1"
+
+
+def test_a_mark_without_an_entry_is_still_to_be_decided() -> None:
+    assert ids(press(FOUR, 0, "ya", "letter", view())) == "1 2 3 4"
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        chat(answer(ran(1))),
+        chat(answer(Text("done"))),
+        parse("💬: q\n"),
+        chat(answer(asked(1), Text("later"))),
+    ],
+)
+def test_where_nothing_waits_a_key_says_so(transcript: Transcript) -> None:
+    made = press(transcript, 4, "ya", "letter")
+    assert made == Chosen(message="no tool call waits for a choice here")
+
+
+def test_a_call_with_a_result_is_not_decided_anew() -> None:
+    transcript = chat(answer(ran(1), asked(2)))
+    line = transcript.exchanges[0].answers[0].proposals[0].span.start
+    assert press(transcript, line, "yn", "letter", view()).proposals == ()
+    assert ids(press(transcript, line, "ya", "letter", view())) == "2"
+
+
+def test_only_the_last_round_can_be_decided() -> None:
+    transcript = chat(answer(asked(1), Text("more"), asked(1)))
+    (first, second) = transcript.exchanges[0].answers[0].proposals
+    assert open_calls(transcript.exchanges[0]) == [second]
+    assert press(transcript, first.span.start, "yo", "letter", view()).proposals == ()
+
+
+def test_a_call_that_cannot_be_read_waits_until_it_is_declined() -> None:
+    transcript = parse("💬: q\n\n🤖:[A]\n\n❓: {broken\n")
+    assert ids(press(transcript, 4, "yN", "letter")) == "broken"
+    declined = parse("💬: q\n\n🤖:[A]\n\n❓:[yn] {broken\n")
+    assert press(declined, 4, "yN", "letter").proposals == ()
+
+
+@pytest.mark.parametrize(("line", "number"), [(0, 0), (1, 0), (2, 0), (3, 1), (99, 1)])
+def test_a_line_is_in_the_exchange_that_began_above(line: int, number: int) -> None:
+    assert exchange_at(parse("preamble\n💬: a\nmore\n💬: b\n"), line) == number

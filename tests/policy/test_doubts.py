@@ -1,0 +1,129 @@
+"""What is decided is what was shown: what was not, and what may have run before, is told first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from parley.chat.edits import written_calls
+from parley.chat.transcript import Proposal
+from parley.policy.approval import Approvals, LedgerView, departed, written_key
+from parley.policy.doubts import Doubt, Sighting, doubts, message, sighting
+from parley.policy.plan import AwaitChoices
+from parley.policy.rules import Pattern, Rules
+from parley.tools.catalogue import Catalogue
+from tests.chats import SEARCH, TOOLS, answer, asked, chat, key, ran, step, tool, view, yes
+
+CALL = asked(1)
+DRAWN = Sighting(written_key(CALL), SEARCH.digest)
+BLIND = replace(DRAWN, digest="")
+"""As it is drawn where no server was started yet."""
+USED = yes(CALL, state="used")
+CLOSED = yes(CALL, state="closed")
+PROPOSED = (key(CALL),)
+OTHER = Catalogue.of([tool(description="Search, and tell everybody.")])
+
+
+def found(
+    known: LedgerView,
+    shown: set[Sighting] | None,
+    *calls: Proposal,
+    catalogue: Catalogue = TOOLS,
+) -> list[str]:
+    """The kinds of doubts there are about a yes to calls of one answer."""
+    approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
+    return [doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, shown)]
+
+
+def test_a_call_that_was_seen_as_it_stands_is_decided_at_once() -> None:
+    assert found(view(), {DRAWN}) == []
+    assert found(view(), None) == []
+
+
+STARTED = {
+    "used, and no result in the file": view(USED, wrote=(CALL,)),
+    "used for a tool defined otherwise": view(yes(CALL, tool(description="Older."), state="used")),
+    "regenerated, and back in the file": view(CLOSED),
+}
+
+
+@pytest.mark.parametrize("known", STARTED.values(), ids=STARTED)
+@pytest.mark.parametrize("shown", [None, {DRAWN}, {replace(DRAWN, starts=1)}])
+def test_the_first_yes_for_a_call_that_was_started_says_so(
+    known: LedgerView, shown: set[Sighting] | None
+) -> None:
+    assert found(known, shown) == ["started"]
+    told = replace(known, warnings=((CALL.call.id, CALL.call.arguments, "started 1"),))
+    drawn = replace(DRAWN, starts=1, has_warning=True)
+    assert found(told, shown and {drawn}) == []
+    if shown:  # pressed before the warning was drawn
+        assert found(told, shown) == ["unseen"]
+
+
+def test_one_warning_is_for_one_more_run() -> None:
+    told = ((CALL.call.id, CALL.call.arguments, "started 1"),)
+    assert found(replace(view(USED, USED), warnings=told), None) == ["started"]
+
+
+def test_ids_of_calls_whose_results_are_gone_are_none_for_new_calls() -> None:
+    assert departed(chat(answer(CALL)), view(USED)) == {"call_1"}
+    assert departed(chat(answer(ran(1))), view(USED)) == frozenset()
+    assert departed(chat(answer(asked(2))), view(CLOSED)) == {"call_1"}
+    written = written_calls([CALL.call, asked(2).call], {"call_1", "call_1.2"})
+    assert [call.id for call in written] == ["call_1.3", "call_2"]
+
+
+def test_no_rule_runs_a_call_that_regenerating_took_away_and_an_undo_brought_back() -> None:
+    made = step(chat(answer(CALL)), view=view(CLOSED), rules=Rules((Pattern("*/*"),)))
+    assert made == AwaitChoices((CALL,))
+
+
+def test_a_yes_that_was_taken_stands() -> None:
+    marked = asked(1, "ya")
+    assert found(view(USED, yes(CALL)), set(), marked) == []
+
+
+UNSEEN = {
+    "it was not on the screen": set[Sighting](),
+    "its arguments were changed": {replace(DRAWN, call=("call_1", "web_search", '{"query":"y"}'))},
+    "its name was changed": {replace(DRAWN, call=("call_1", "read_file", CALL.call.arguments))},
+    "its id was changed": {replace(DRAWN, call=("call_2", "web_search", CALL.call.arguments))},
+}
+
+
+@pytest.mark.parametrize("shown", UNSEEN.values(), ids=UNSEEN)
+def test_a_call_that_was_not_seen_as_it_stands_is_not_decided(shown: set[Sighting]) -> None:
+    assert found(view(), shown) == ["unseen"]
+    assert found(view(), shown | {DRAWN}) == []
+
+
+def test_a_call_drawn_without_its_tool_is_decided_if_the_model_made_it_with_this_tool() -> None:
+    proposed = replace(view(), proposed=PROPOSED)
+    assert found(proposed, {BLIND}) == []
+    assert found(proposed, {BLIND}, catalogue=OTHER) == ["redefined"]
+    assert found(view(), {BLIND}) == ["redefined"]
+    assert found(proposed, {DRAWN}, catalogue=OTHER) == ["redefined"]
+    assert found(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER) == []
+
+
+def test_without_a_screen_a_tool_that_was_defined_anew_since_the_call_is_told_once() -> None:
+    proposed = replace(view(), proposed=PROPOSED)
+    assert found(proposed, None) == []
+    assert found(proposed, None, catalogue=OTHER) == ["redefined"]
+    digest = OTHER.tools[0][1].digest
+    told = replace(proposed, warnings=((CALL.call.id, CALL.call.arguments, f"defined {digest}"),))
+    assert found(told, None, catalogue=OTHER) == []
+
+
+def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
+    approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
+    both = doubts([CALL, asked(2)], approvals, set())
+    assert [doubt.kind for doubt in both] == ["started", "unseen"]
+    assert message(both, "ya") == (
+        'web_search {"query":"x"} may have run already: its result is not in this text. '
+        "ya again runs it once more (1 more to look at)"
+    )
+    assert sighting(CALL, approvals) == replace(DRAWN, starts=1)
+    long = asked(1, arguments='{"query":"' + "x" * 500 + '"}')
+    assert len(message([Doubt(long, "unseen")], "ya")) < 160

@@ -1,0 +1,55 @@
+"""Patterns for arguments: a path is where it leads, and no expression holds anybody up for ever."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from parley.policy.rules import Pattern
+from tests.chats import tool
+
+READ = tool("read_file")
+UP = [
+    "/srv/../etc/passwd",
+    "/srv/a/../../etc/passwd",
+    "/srv/..",
+    "/srv/%2e%2e/etc/passwd",
+    "/srv/%252e%252e/etc/passwd",
+    "/srv\\..\\etc\\passwd",
+    "/srv/%2E./etc/passwd",
+]
+
+
+def path(value: object) -> str:
+    return json.dumps({"path": value})
+
+
+@pytest.mark.parametrize("value", UP)
+def test_a_path_that_goes_up_is_not_surely_where_its_text_begins(value: str) -> None:
+    assert not Pattern("demo/*", {"path": "/srv/.*"}).allows(READ, path(value))
+    assert Pattern("demo/*", {"path": ".*"}).allows(READ, path(value))
+
+
+@pytest.mark.parametrize("value", ["/srv/a", "/srv/a..b", "/srv/...", "/srv/.hidden", "/srv/a b%"])
+def test_dots_in_a_name_lead_nowhere_else(value: str) -> None:
+    assert Pattern("demo/*", {"path": "/srv/.*"}).allows(READ, path(value))
+
+
+ETC = ["/srv/../etc/passwd", "//etc//passwd", "/./etc/passwd", "/srv/%2e%2e/etc/passwd", "\\etc\\passwd"]
+
+
+@pytest.mark.parametrize("value", [*ETC, *([each] for each in ETC)])
+def test_a_path_is_denied_however_it_is_spelt(value: object) -> None:
+    assert Pattern("demo/*", {"path": "/etc/.*"}).forbids(READ, path(value))
+    assert not Pattern("demo/*", {"path": "/home/.*"}).forbids(READ, path(value))
+
+
+ENDLESS = ["(a|a)+b|c", "(a|b|ab)*c", "(x+x+)+y|(a|aa)+$"]
+HOSTILE = "a" * 5000 + "!"
+
+
+@pytest.mark.parametrize("expression", ENDLESS)
+def test_an_expression_that_would_never_end_allows_nothing_and_denies(expression: str) -> None:
+    assert not Pattern("demo/*", {"path": expression}).allows(READ, path(HOSTILE))
+    assert not Pattern("demo/*", {"path": expression}).allows(READ, path([HOSTILE] * 1000))

@@ -1,0 +1,103 @@
+"""The words a person reads while a turn runs, those a model reads of its tools; the rate of requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.policy import status
+from parley.policy.guidance import guidance
+from parley.policy.rate import RateWindow
+from parley.tools.catalogue import Catalogue
+from tests.chats import TOOLS
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lookup_tool", "Lookup Tool"),
+        ("file_read", "File Read"),
+        ("database_query", "Database Query"),
+        ("web_search", "Web Search"),
+        ("_odd__name_", "Odd Name"),
+        ("readURL", "ReadURL"),
+        ("", ""),
+    ],
+)
+def test_a_tools_name_is_shown_as_words(name: str, words: str) -> None:
+    assert status.format_tool_name(name) == words
+
+
+def test_the_texts_are_these() -> None:
+    assert [status.ANALYZING, status.SELECTING, status.PROCESSING, status.FORMULATING] == [
+        "Analyzing request...",
+        "Selecting appropriate tools...",
+        "Processing tool results...",
+        "Formulating response...",
+    ]
+    assert status.using(["lookup_tool"]) == "Using Lookup Tool..."
+    assert status.using(["a_b", "c", "a_b"]) == "Using A B, C..."
+    assert status.failed("web_search") == "Tool Web Search failed, trying alternative approach..."
+    assert status.stopped("3 tool calls failed in a row") == "Stopped: 3 tool calls failed in a row"
+    assert status.rate_limited(41.6) == "Rate limit reached, waiting 42s..."
+    assert status.rate_limited(0.2) == "Rate limit reached, waiting 1s..."
+
+
+def test_the_prompt_for_the_sentence() -> None:
+    prompt = status.sentence_prompt("lookup_tool", '{"user":7}')
+    assert prompt.startswith('Given this tool call:\nTool: Lookup Tool\nArguments: {"user":7}\n\n')
+    assert (
+        "Generate a single, clear, natural sentence (max 10 words) describing what this action is doing "
+        "from the user's perspective." in prompt
+    )
+    assert prompt.endswith("Only return the sentence, nothing else.")
+    assert len(status.sentence_prompt("f", "x" * 10**6)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("Looking it up", "Looking it up"),
+        ('  "Looking it up"\n', "Looking it up"),
+        ("x" * 99, "x" * 99),
+        ("x" * 100, None),
+        ("one\ntwo", None),
+        ("", None),
+        ('""', None),
+        ("bell\x07", None),
+    ],
+)
+def test_a_sentence_is_one_line_of_less_than_a_hundred_characters(reply: str, shown: str | None) -> None:
+    assert status.sentence(reply) == shown
+
+
+def test_the_guidance_lists_the_tools_and_four_rules() -> None:
+    first, *rules = guidance(TOOLS).split("\n")
+    assert first == "You have access to the following tools: read_file, web_search"
+    assert rules == [
+        "- Use tools one after another as needed to complete the task.",
+        "- If a tool call fails, try another way.",
+        "- If the task cannot be completed after reasonable attempts, say why.",
+        "- Stop calling tools once there is enough to answer.",
+    ]
+    assert guidance(Catalogue()) == ""
+
+
+def test_the_window_of_requests_slides() -> None:
+    window = RateWindow(3)
+    for second in (0.0, 10.0, 20.0):
+        assert window.wait(second) == 0
+        window.take(second)
+    assert window.wait(20.0) == 40.0
+    assert window.left(20.0) == 0.0
+    assert window.wait(60.0) == 0
+    window.take(60.0)
+    assert window.wait(60.0) == 10.0
+    assert window.left(75.0) == pytest.approx(1 / 3)
+    assert window.left(200.0) == 1.0
+
+
+def test_a_limit_of_0_is_no_limit() -> None:
+    window = RateWindow(0)
+    for _ in range(1000):
+        window.take(0.0)
+    assert (window.wait(0.0), window.left(0.0)) == (0.0, 1.0)

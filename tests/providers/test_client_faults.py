@@ -1,0 +1,369 @@
+"""Providers that fail, through the real SDK clients: what is told, tried again, and left in the file."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.transcript import Note, Text
+from parley.engine import End
+from parley.engine.ports import closing
+from parley.errors import ModelError
+from parley.models.events import Call, Finished, TextDelta
+from parley.models.request import Request
+from parley.models.text_tools.adapter import TextToolRequest
+from parley.providers.client import ProviderClient
+from tests.chats import TOOLS
+from tests.fakes import LoggedTools, ScriptedModel, Turns
+from tests.faulty_providers import (
+    FORMATS,
+    HTML,
+    KEY,
+    QUESTION,
+    Provided,
+    Where,
+    World,
+    begun,
+    check_told,
+    refusal,
+)
+from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# --- Refused requests -------------------------------------------------------------------------------------
+
+REFUSALS = {
+    400: (False, "see :ParleyRequest"),
+    401: (False, "check FAULTY_KEY"),
+    403: (False, "check FAULTY_KEY and the account"),
+    404: (False, "check the agent's model 'some-model' and the base URL"),
+    408: (True, "try :ParleyRespond again"),
+    409: (True, "try :ParleyRespond again"),
+    413: (False, "shorten the chat"),
+    422: (False, "see :ParleyRequest"),
+    429: (True, "wait, then :ParleyRespond"),
+    500: (True, "try :ParleyRespond again"),
+    503: (True, "try :ParleyRespond again"),
+    529: (True, "the provider is overloaded"),
+}
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_refused_request_is_told_and_tried_again_only_where_that_may_help(
+    world: World, kind: str, status: int
+) -> None:
+    retried, action = REFUSALS[status]
+    world.plan(refusal(status))
+    error = await world.fail(world.provider(kind))
+    check_told(error, f"faulty answered {status}: it was … that failed", action)
+    assert (error.status, error.reason) == (status, f"faulty answered {status}")
+    assert len(world.server.requests) == (4 if retried else 1)
+    assert world.told == [f"faulty answered {status}: retry {n} of 3..." for n in (1, 2, 3) if retried]
+    assert world.waits == ([0.5, 1.0, 2.0] if retried else [])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_what_failed_before_the_first_event_may_still_work(world: World, kind: str) -> None:
+    cut: list[Part] = [b": a comment\n\n", "cut"]
+    world.plan(refusal(529), Response(cut), Response(SAYS[kind]("Whole")))
+    events = await world.say(world.provider(kind))
+    assert [e for e in events if isinstance(e, TextDelta | Finished)] == [
+        TextDelta("Whole"),
+        Finished("complete"),
+    ]
+    assert len(world.server.requests) == 3
+    assert world.server.requests[0] == world.server.requests[2]
+    assert world.told == [
+        "faulty answered 529: retry 1 of 3...",
+        "faulty broke off the connection: retry 2 of 3...",
+    ]
+
+
+WAITS = {
+    "none": ({}, [0.5, 1.0, 2.0]),
+    "seconds": ({"retry-after": "7"}, [7.0] * 3),
+    "none at all": ({"retry-after": "0"}, [0.0] * 3),
+    "milliseconds": ({"retry-after-ms": "250", "retry-after": "7"}, [0.25] * 3),
+    "nonsense": ({"retry-after": "soon"}, [0.5, 1.0, 2.0]),
+    "a date gone by": ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, [0.0] * 3),
+    "a day": ({"retry-after": "86400"}, []),
+    "not again": ({"x-should-retry": "false"}, []),
+}
+
+
+@pytest.mark.parametrize("why", WAITS)
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_what_the_provider_says_of_waiting_is_done_as_long_as_it_is_no_day(
+    world: World, kind: str, why: str
+) -> None:
+    headers, waits = WAITS[why]
+    world.plan(refusal(429, **headers))
+    check_told(await world.fail(world.provider(kind)), "too many requests")
+    assert world.waits == waits
+
+
+async def test_a_date_to_wait_for_is_waited_for(world: World) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    world.plan(refusal(429, **{"retry-after": soon}), Response(SAYS["chat"]("Whole")))
+    await world.say(world.provider("chat"))
+    assert 20 < world.waits[0] <= 30
+
+
+async def test_a_server_may_say_that_trying_again_helps(world: World) -> None:
+    world.plan(refusal(400, **{"x-should-retry": "true"}), Response(SAYS["anthropic"]("Whole")))
+    assert await world.say(world.provider("anthropic"))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_of_an_html_page_the_words_are_told(world: World, kind: str) -> None:
+    world.plan(Response([HTML.encode()], 502, {"content-type": "text/html", "retry-after": "0"}))
+    error = await world.fail(world.provider(kind))
+    check_told(error, "faulty answered 502: Bad gateway sorry sorry")
+    assert "<" not in str(error)
+    assert "color" not in str(error)
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"error":"plain"}', b'{"error":{}}', b"\xff\xfe{"])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_any_body_of_an_error_is_told_somehow(world: World, kind: str, body: bytes) -> None:
+    world.plan(Response([body], 400, {"content-type": "application/json"}))
+    check_told(await world.fail(world.provider(kind)), "faulty answered 400")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_refused_signature_drops_the_thinking_once(world: World, kind: str) -> None:
+    body = b'{"error":{"message":"messages.1.content.0: Invalid `signature` in thinking block"}}'
+    refused = Response([body], 400, {"content-type": "application/json"})
+    world.plan(refused, Response(SAYS[kind]("Whole")))
+    assert TextDelta("Whole") in await world.say(world.provider(kind))
+    assert (len(world.server.requests), world.told) == (2, [])
+    world.plan(refused)
+    check_told(await world.fail(world.provider(kind)), "Invalid `signature`")
+    assert len(world.server.requests) == 2
+
+
+# --- Streams that break -----------------------------------------------------------------------------------
+
+
+def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
+    """What may come instead of the rest of a stream; whether asking again may help; the cause."""
+    piece = SAYS[kind]("Hälf")[BEGUN[kind] - 1]
+    umlaut = piece.index("ä".encode())
+    passing = {"type": "overloaded_error", "code": "server_error", "message": f"busy {KEY}"}
+    lasting = {"type": "invalid_request_error", "message": "no\nsuch thing"}
+    return {
+        "cut": (["cut"], True, "broke off the connection"),
+        "cut in an event": ([piece[:-5], "cut"], True, "broke off the connection"),
+        "cut in a character": ([piece[: umlaut + 1], "cut"], True, "broke off the connection"),
+        "silence": (["silence"], True, "did not answer in time"),
+        "silence in an event": ([piece[:9], "silence"], True, "did not answer in time"),
+        "end": ([], False, "ended the stream before the reply was complete"),
+        "end in an event": ([piece[:-5]], False, "ended the stream before the reply was complete"),
+        "half a character": ([piece[: umlaut + 1] + b"\n\n"], False, "not JSON"),
+        "no JSON": ([b"data: {nope}\n\n"], False, "not JSON"),
+        "no object": ([b"data: [1]\n\n"], False, "not a JSON object"),
+        "too deep": ([b"data: " + b"[" * 100_000 + b"\n\n"], False, "not JSON"),
+        "wrong types": (
+            [event({"type": "content_block_start", "index": "x", "output_index": "x", "choices": 7})],
+            False,
+            "cannot be read",
+        ),
+        "passing error": ([event({"type": "error", "error": passing})], True, "broke off the reply: busy …"),
+        "lasting error": ([event({"type": "error", "error": lasting})], False, "no such thing"),
+        "too large": ([b"data: ", *[b"x" * (1 << 20)] * 17], False, "more than"),
+    }
+
+
+@pytest.mark.parametrize("fault", faults("chat"))
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_stream_that_breaks_is_told_and_never_tried_again_once_it_has_begun(
+    world: World, kind: str, where: Where, fault: str
+) -> None:
+    parts, retried, cause = faults(kind)[fault]
+    world.plan(Response([*begun(kind, where), *parts]))
+    error = await world.fail(world.provider(kind))
+    check_told(error, cause)
+    retried = retried and where == "before"
+    assert len(world.server.requests) == (4 if retried else 1)
+    assert len(world.told) == (3 if retried else 0)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_large_event_below_the_bound_is_read(world: World, kind: str) -> None:
+    large = "ä" * (1 << 20)
+    world.plan(Response(SAYS[kind](large)))
+    events = await world.say(world.provider(kind))
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == large
+
+
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json", ""])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_an_address_that_answers_as_no_model_does_is_told_by_its_content_type(
+    world: World, kind: str, content_type: str
+) -> None:
+    headers = {"content-type": content_type} if content_type else {}
+    world.plan(Response([HTML.encode()], 200, headers))
+    error = await world.fail(world.provider(kind))
+    check_told(error, f"answered with {content_type or 'no content type'} instead of a stream", "base URL")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_stream_under_a_wrong_content_type_is_read_all_the_same(world: World, kind: str) -> None:
+    world.plan(Response(SAYS[kind]("Whole"), 200, {"content-type": "text/plain"}))
+    assert TextDelta("Whole") in await world.say(world.provider(kind))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_an_address_where_nobody_listens(world: World, kind: str) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        error = await world.fail(world.provider(kind, base_url=url))
+    check_told(error, "faulty cannot be reached", "check the network and the base URL")
+    assert world.told == [f"faulty cannot be reached: retry {n} of 3..." for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("url", ["ftp://example.org", "http://[", "no url", "http://a b/"])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_base_url_that_is_none_is_told_at_once(world: World, kind: str, url: str) -> None:
+    error = await world.fail(world.provider(kind, base_url=url))
+    check_told(error, "base URL")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_who_stops_listening_ends_the_connection(world: World, kind: str) -> None:
+    world.server.plan(Response([*begun(kind, "after"), "silence"]))
+    provider = world.provider(kind)
+    async with closing(world.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
+        async for each in events:
+            if isinstance(each, TextDelta):
+                break
+    await asyncio.wait_for(world.server.hung_up.wait(), 5)
+
+
+# --- Keys -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
+async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) -> None:
+    client = ProviderClient({"FAULTY_KEY": key}, world.client._builtin_url)
+    with pytest.raises(
+        ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
+    ) as caught:
+        await anext(aiter(client.stream(world.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
+    assert "\n" not in str(caught.value)
+    assert not key.strip() or key.split()[0] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("/nowhere/pass",), "/nowhere/pass: there is no such program"),
+        (("false",), "false printed no key"),
+        (("true",), "true printed no key"),
+        (("sh", "-c", "echo secret-word; exit 1"), "sh printed no key"),
+        (("yes", "secret-word"), "yes printed more than 65536 bytes"),
+        (("cat", "/dev/zero"), "cat printed more than 65536 bytes"),
+    ],
+)
+async def test_a_command_that_prints_no_key_is_told(
+    world: World, command: tuple[str, ...], told: str
+) -> None:
+    error = await world.fail(world.provider("chat", api_key_command=command))
+    assert told in str(error)
+    assert "look at providers.faulty.api_key_command" in str(error)
+    assert "secret-word" not in str(error)
+
+
+async def test_a_command_may_print_the_key(world: World) -> None:
+    world.plan(Response(SAYS["chat"]("Whole")))
+    command = ("sh", "-c", "echo printed-key-0123456789")
+    assert await world.say(world.provider("chat", api_key_command=command))
+
+
+async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(world: World) -> None:
+    error = await world.fail(world.provider("chat", api_key_env="sk-proj-0123456789abcdef"))
+    assert "0123456789abcdef" not in str(error)
+
+
+# --- Through the loop into the file -------------------------------------------------------------------------
+
+
+NOTICES = {
+    "cut": "faulty broke off the connection",
+    "cut in a character": "faulty broke off the connection",
+    "silence": "faulty did not answer in time",
+    "end": "the stream ended early",
+    "no JSON": "an unreadable event",
+    "passing error": "busy …",
+}
+
+
+@pytest.mark.parametrize("fault", NOTICES)
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_turn_goes_on(
+    world: World, kind: str, where: Where, fault: str
+) -> None:
+    turns = Turns("💬: hi\n\n💬: later\n", ScriptedModel(), LoggedTools(TOOLS), anchor=0, provider="faulty")
+    model = Provided(world, world.provider(kind), turns)
+    turns.ports = replace(turns.ports, model=model)
+    parts, _, _ = faults(kind)[fault]
+    world.plan(Response([*begun(kind, where), *parts]))
+    end = await turns.run()
+    assert end.kind == "interrupted"
+    check_told(ModelError(end.message, reason="x"))
+    transcript = parse(turns.text)
+    assert not transcript.problems
+    half = [Text("Half")] if where == "after" else []
+    notice = Note(f"[Interrupted: {NOTICES[fault]}]")
+    assert list(transcript.exchanges[0].answers[0].segments) == [*half, notice]
+    assert turns.text.endswith("]\n\n💬: later\n")
+    world.plan(Response(SAYS[kind]("Half", " of it")))
+    assert await turns.run() == End("complete")
+    assert turns.text == "💬: hi\n\n🤖:[Demo]\n\nHalf of it\n\n💬: later\n"
+
+
+async def test_the_status_says_that_it_is_tried_again(world: World) -> None:
+    turns = Turns("💬: hi\n", ScriptedModel(), LoggedTools(TOOLS), provider="faulty")
+    turns.ports = replace(turns.ports, model=Provided(world, world.provider("chat"), turns))
+    world.plan(refusal(503), Response(SAYS["chat"]("Whole")))
+    assert await turns.run() == End("complete")
+    assert turns.world.statuses == [
+        "Analyzing request...",
+        "faulty answered 503: retry 1 of 3...",
+        "Formulating response...",
+        "",
+    ]
+
+
+async def test_ten_turns_at_once_share_the_connections(world: World) -> None:
+    world.plan(Response(SAYS["chat"]("Whole"), headers=STREAM))
+    provider = world.provider("chat")
+    said = await asyncio.gather(*(world.say(provider) for _ in range(10)))
+    assert all(TextDelta("Whole") in events for events in said)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("after", ["And now", "<tool:web_search><param:query>second"])
+async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
+    world: World, kind: str, after: str
+) -> None:
+    block = "Look.\n<tool:web_search><param:query>x</param:query></tool:web_search>\n"
+    said = SAYS[kind](block, after)[: BEGUN[kind] + 1]
+    world.server.plan(Response([*said, "silence"]))
+    request = TextToolRequest(QUESTION, 0, "faulty", "m", catalogue=TOOLS, mode="xml")
+    heard = [each async for each in world.client.stream(world.provider(kind), request, print)]
+    assert [each.call.arguments for each in heard if isinstance(each, Call)] == ['{"query": "x"}']
+    assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."
+    assert heard[-1] == Finished("tool_calls")
+    await asyncio.wait_for(world.server.hung_up.wait(), 30)

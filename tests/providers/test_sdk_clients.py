@@ -1,0 +1,155 @@
+"""What the environment holds for the official hosts goes to no other: those get what their entry says."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.errors import ModelError
+from parley.mcp.servers import Servers
+from parley.models.events import TextDelta
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
+from parley.providers.sdk_clients import address
+from parley.settings.read import read_settings
+from parley.settings.values import PROVIDERS, Provider
+from parley.tools.servers import ServerSettings
+from tests.faulty_providers import FORMATS, KEY, QUESTION, World
+from tests.faulty_server import SAYS, Response
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECRETS = {
+    "OPENAI_API_KEY": "env-openai-key",
+    "OPENAI_ADMIN_KEY": "env-admin-key",
+    "OPENAI_CUSTOM_HEADERS": "X-Gateway: env-openai-header\nAuthorization: Bearer env-openai-bearer",
+    "OPENAI_ORG_ID": "env-organisation",
+    "OPENAI_PROJECT_ID": "env-project",
+    "OPENAI_WEBHOOK_SECRET": "env-webhook",
+    "ANTHROPIC_API_KEY": "env-anthropic-key",
+    "ANTHROPIC_AUTH_TOKEN": "env-anthropic-token",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Gateway: env-anthropic-header\nX-Api-Key: env-anthropic-other",
+    "ANTHROPIC_WORKSPACE_ID": "env-workspace",
+}
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+
+
+async def heads(world: World, provider: Provider, environ: dict[str, str]) -> str:
+    """The heads of the requests that a client made now sends."""
+    kind = "anthropic" if provider.kind == "anthropic" else provider.api
+    world.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
+    client = ProviderClient(environ, world.client._builtin_url)
+    try:
+        events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+    finally:
+        await client.close()
+    assert TextDelta("Whole") in events
+    return "\n".join(world.server.heads).lower()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("official", [True, False])
+async def test_another_host_gets_nothing_of_the_environment_but_its_key(
+    world: World, variables: None, kind: str, official: bool
+) -> None:
+    before = dict(os.environ)
+    sent = await heads(world, world.provider(kind, official=official), {"FAULTY_KEY": KEY})
+    assert KEY.lower() in sent
+    assert "env-" not in sent
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World, kind: str) -> None:
+    world.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
+    client = ProviderClient({"FAULTY_KEY": KEY}, world.client._builtin_url)
+    provider = world.provider(kind)
+    events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
+    await client.close()
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+async def test_a_gateway_in_the_variable_of_the_sdk_gets_what_the_sdk_reads(
+    world: World, variables: None, kind: str
+) -> None:
+    url = world.server.url + ("" if kind == "anthropic" else "/v1")
+    environ = {f"{kind.upper()}_BASE_URL": url, f"{kind.upper()}_API_KEY": KEY}
+    sent = await heads(world, PROVIDERS[kind], environ)
+    assert f"env-{kind}-header" in sent
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+async def test_an_entry_without_an_address_means_the_official_one(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", world.server.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", world.server.url)
+    assert address(Provider("mine", kind, api_key_env="MY_KEY"), os.environ).startswith(
+        f"https://api.{kind}.com"
+    )
+
+
+async def test_every_variable_that_the_sdks_read_begins_as_those_that_are_kept_back() -> None:
+    import anthropic
+    import openai
+
+    places = [Path(anthropic.__file__).parent / name for name in ("_client.py", "_base_client.py")]
+    places += [Path(openai.__file__).parent / name for name in ("_client.py", "lib/_client_auth.py")]
+    read = {n for p in places for n in re.findall(r'environ\.get\("(\w+)"', p.read_text(encoding="utf-8"))}
+    assert {"OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_ORG_ID"} <= read
+    assert all(name.startswith(("ANTHROPIC_", "OPENAI_")) for name in read)
+
+
+BROKEN = {
+    "http://127.0.0.1:99999/v1": "Port out of range",
+    "http://127.0.0.1:0/v1": "has no port 0",
+    "http://127.0.0.1:http/v1": "Port could not be cast",
+    "http://[::1/v1": "Invalid IPv6 URL",
+    "127.0.0.1:11434": "has to begin with http:// or https://",
+    "localhost:11434/v1": "has to begin with http:// or https://",
+    "ftp://host/v1": "has to begin with http:// or https://",
+    "/v1": "has to begin with http:// or https://",
+    "": "has to begin with http:// or https://",
+    "http://": "names no host",
+    "https:///v1": "names no host",
+    "http://a b/v1": "has a blank",
+    "http://host\u200b/v1": "has a blank or a character that does not show",
+}
+
+
+@pytest.mark.parametrize(("url", "why"), BROKEN.items())
+async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_else_is_asked(
+    url: str, why: str
+) -> None:
+    table = {"providers": {"mine": {"base_url": url}}, "mcp": {"servers": {"web": {"url": url}}}}
+    settings, problems = read_settings(table)
+    found = [each for each in problems if why in each]
+    assert [each.split(": ")[1] for each in found] == ["providers.mine.base_url", "mcp.servers.web.url"]
+    provider = settings.providers["mine"]
+    if url:  # an empty one is none, as that of a variable is
+        with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
+            address(provider, {})
+    hub = Servers({"web": settings.mcp.servers["web"]})
+    await hub.catalogue()
+    assert f"mcp.servers.web.url: {url[:5]}" in hub.status()[0].error
+    await hub.close()
+
+
+async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
+    with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 has to begin"):
+        address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
+    assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
+    hub = Servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
+    await hub.catalogue()
+    assert "mcp.servers.web.url: http://h:99999 is no address" in hub.status()[0].error
+    await hub.close()

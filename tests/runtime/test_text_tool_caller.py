@@ -1,0 +1,321 @@
+"""Models that have no tools, or fail to call them: tried again and again, and nothing of it in the file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.chat.transcript import Transcript
+from parley.engine import ChatSettings, End
+from parley.errors import ModelError
+from parley.models import openai_chat
+from parley.models.attempts import PATIENCE, Attempts
+from parley.models.events import Aside, Event, Finished, TextDelta, Usage
+from parley.models.request import Request
+from parley.models.text_tools.adapter import TextToolRequest, reading, worded
+from parley.models.text_tools.template import Template
+from parley.runtime.text_tool_caller import TextToolCaller
+from parley.session import Session
+from tests.chats import TOOLS
+from tests.fakes import LoggedTools, ScriptedModel, Turns
+
+ASKED = "💬: the price of google?\n"
+CALL = '{"tool": "web_search", "params": {"query": "google"}}'
+NO_JSON = 'I try {"tool": "web_search", "params": {"query": "google"'
+NO_QUERY = 'Again: {"tool": "web_search", "params": {}} There.'
+CLOSING = """
+
+Please correct these issues in your response. Ensure:
+1. Tool calls use valid JSON format
+2. Parameter names match the schema exactly
+3. Required parameters are not missing"""
+
+
+class TextModel(ScriptedModel):
+    """A model that only writes text; a reply that is an error is a refusal."""
+
+    def __init__(
+        self,
+        *texts: str | ModelError,
+        prompting: TextToolCaller | None = None,
+        patience: int | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        self.texts = list(texts)
+        self.delays = list[float]()
+        self.told = list[str]()
+        self.prompting = prompting or TextToolCaller(
+            Attempts(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.delays.append(seconds)
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in self.prompting.stream(self.send, request, self.told.append):
+            yield event
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        self.asks.append(request)
+        text = self.texts.pop(0)
+        if isinstance(text, ModelError):
+            raise text
+        decoder = reading(openai_chat.Decoder("ollama", "tiny"), request)
+        for letter in text:
+            for event in decoder.feed({"choices": [{"delta": {"content": letter}}]}):
+                yield event
+        for event in decoder.feed({"choices": [{"finish_reason": "stop"}]}) + decoder.end():
+            yield event
+
+    def questions(self) -> list[str]:
+        """The last message of each request."""
+        return [openai_chat.request_body(worded(request))["messages"][-1]["content"] for request in self.asks]
+
+
+def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
+    chat = Turns(ASKED, model, LoggedTools(TOOLS), provider="ollama", model_name="tiny")
+    plain = chat.resolve
+
+    def resolve(transcript: Transcript) -> ChatSettings:
+        settings = plain(transcript)
+        return replace(settings, request=TextToolRequest.of(settings.request, mode=mode, **further))
+
+    chat.resolve = resolve
+    return chat
+
+
+PROPOSED = (
+    ASKED + '\n🤖:[Demo]\n\n❓: `{"index":0,"id":"call_p1","type":"function","function":'
+    '{"name":"web_search","arguments":"{\\"query\\": \\"google\\"}"}}`\n'
+)
+
+
+async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> None:
+    model = TextModel(NO_JSON, NO_QUERY, CALL)
+    chat = turns(model)
+    assert await chat.run() == End("waiting")
+    assert chat.text == PROPOSED
+    errors = [
+        'Attempt 1: Invalid JSON format - expected {"tool": "name", "params": {...}}',
+        "Attempt 2: Missing required parameter 'query'",
+    ]
+    head = "the price of google?\n\nIMPORTANT: Previous attempts failed with these errors:\n"
+    assert model.questions() == [
+        "the price of google?",
+        f"{head}{errors[0]}{CLOSING}",
+        f"{head}{errors[0]}\n{errors[1]}{CLOSING}",
+    ]
+    assert model.delays == [1.0, 2.0]
+    assert model.told == [
+        "The tool call failed, retry 1 of 3...",
+        "The tool call failed, retry 2 of 3...",
+    ]
+
+
+async def test_each_try_is_cooler() -> None:
+    model = TextModel(NO_JSON, NO_QUERY, CALL)
+    request = TextToolRequest(
+        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, mode="json"
+    )
+    assert [event async for event in model.stream(request)]
+    assert [each.temperature for each in model.asks] == [0.5, 0.4, 0.3]
+
+
+async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
+    model = TextModel(*[NO_QUERY] * 4)
+    chat = turns(model)
+    end = await chat.run()
+    assert end.kind == "interrupted"
+    assert "Missing required parameter 'query'" in end.message
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    assert len(model.asks) == 4
+    assert model.delays == [1.0, 2.0, 4.0]
+
+
+async def test_without_retries_one_failure_is_the_end() -> None:
+    chat = turns(TextModel(NO_JSON, max_retries=0))
+    await chat.run()
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n\n💬: \n"
+
+
+async def test_a_plain_answer_is_asked_for_once() -> None:
+    model = TextModel("It is $911.")
+    chat = turns(model)
+    assert await chat.run() == End("complete")
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is $911.\n\n💬: \n"
+
+
+LONG = "So. " * (PATIENCE // 4 + 1)
+
+
+@pytest.mark.parametrize("patience", [PATIENCE, None])
+async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
+    chat = turns(TextModel(f"{LONG}\n\n{NO_QUERY[7:]}", f"I look.\n\n{CALL}", patience=patience))
+    assert await chat.run() == End("waiting")
+    assert chat.text == PROPOSED.replace("❓:", "I look.\n\n❓:")
+    shown = "".join(event.text for event in chat.world.happenings if isinstance(event, TextDelta))
+    assert ("So." in shown) == (patience is not None)
+
+
+async def test_of_long_failures_only_the_notice_stays() -> None:
+    chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
+    assert (await chat.run()).kind == "interrupted"
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+
+
+async def test_the_tokens_of_failed_tries_count() -> None:
+    class Counting(TextModel):
+        async def send(self, request: Request) -> AsyncIterator[Event]:
+            yield Usage(10, 1)
+            async for event in super().send(request):
+                yield event
+
+    chat = turns(Counting(NO_JSON, NO_QUERY, CALL))
+    await chat.run()
+    assert [event for event in chat.world.happenings if isinstance(event, Usage)] == [
+        Usage(10, 1),
+        Usage(20, 2),
+        Usage(30, 3),
+    ]
+
+
+async def test_text_of_a_reply_that_broke_off_stays() -> None:
+    class Breaking(TextModel):
+        async def send(self, request: Request) -> AsyncIterator[Event]:
+            async for event in super().send(request):
+                if isinstance(event, Finished):
+                    raise ModelError("The connection broke.", reason="the connection broke")
+                yield event
+
+    chat = turns(Breaking("It is"))
+    await chat.run()
+    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is\n\n🔒: [Interrupted: the connection broke]\n\n💬: \n"
+
+
+async def test_a_wait_between_tries_can_be_cancelled() -> None:
+    waiting, forever = asyncio.Event(), asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        waiting.set()
+        await forever.wait()
+
+    model = TextModel(NO_JSON, CALL, prompting=TextToolCaller(sleep=sleep))
+    chat = turns(model)
+    turn = asyncio.ensure_future(chat.run())
+    await waiting.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert len(model.asks) == 1
+    assert "try" not in chat.text
+
+
+# --- Which mode -------------------------------------------------------------------------------------------
+
+REFUSAL = ModelError('ollama answered 400: "tiny" does not support tools', reason="400", status=400)
+
+
+async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> None:
+    model = TextModel(REFUSAL, CALL, "It is $911.")
+    chat = turns(model, "auto")
+    assert await chat.run() == End("waiting")
+    assert chat.text == PROPOSED
+    await chat.press("ya")
+    assert await chat.run() == End("complete")
+    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == [
+        "auto",
+        "json",
+        "json",
+    ]
+    told = [event.text for event in chat.world.happenings if isinstance(event, Aside)]
+    assert told == ["tiny has no tools of its own: they are described to it in words"]
+
+
+async def test_other_refusals_are_told() -> None:
+    chat = turns(TextModel(ModelError("no such model", reason="no such model", status=404)), "auto")
+    assert (await chat.run()).kind == "interrupted"
+
+
+async def test_a_family_without_tools_is_asked_in_words_at_once() -> None:
+    model = TextModel("Hello.")
+    assert await turns(model, "auto", template=Template(native=False)).run() == End("complete")
+    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == ["json"]
+
+
+async def test_a_request_with_the_provider_s_own_tools_goes_by_untouched() -> None:
+    model = TextModel(NO_QUERY)
+    chat = Turns(ASKED, model, LoggedTools(TOOLS))
+    assert await chat.run() == End("complete")
+    assert NO_QUERY in chat.text
+
+
+async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "records.jsonl"
+
+    async def sleep(_: float) -> None:
+        pass
+
+    prompting = TextToolCaller(records=str(file), sleep=sleep)
+    await turns(TextModel("Hello.", prompting=prompting)).run()
+    assert not file.exists()
+    await turns(TextModel(NO_QUERY, f"Now: {CALL}", prompting=prompting)).run()
+    assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == [
+        {
+            "provider": "ollama",
+            "model": "tiny",
+            "mode": "json",
+            "failed": [
+                {
+                    "error": "Missing required parameter 'query'",
+                    "said": NO_QUERY.partition(" There")[0],
+                }
+            ],
+            "corrected": {
+                "said": "Now: ",
+                "calls": [{"name": "web_search", "arguments": '{"query": "google"}'}],
+            },
+        }
+    ]
+
+
+# --- With the demo server ---------------------------------------------------------------------------------
+
+QUESTION = "can you find the latest stock price of google and microsoft?"
+ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."
+
+
+@pytest.mark.parametrize(
+    ("agent", "mode", "rounds"),
+    [("Demo-Text", "auto", 1), ("Demo", "json", 1), ("Demo", "xml", 2), ("Demo-OpenAI", "xml", 2)],
+)
+async def test_the_stock_example_in_words(agent: str, mode: str, rounds: int) -> None:
+    front_matter = f"---\ntool_mode: {mode}\n---\n\n"
+    environ = {"PARLEY_DEMO_PACE": "0"}
+    async with Session(
+        agent=agent, approve=lambda _: "ya", transcript=front_matter, environ=environ
+    ) as session:
+        assert ANSWER in await session.process_message(QUESTION)
+        assert session.transcript.count("❓:[ya]") == 2
+        assert session.transcript.count('"index":0') == rounds
+        assert '{"tool"' not in session.transcript
+        assert "<tool" not in session.transcript
+
+
+async def test_a_chat_may_change_its_mode_in_mid_file() -> None:
+    transcript, environ = "", {"PARLEY_DEMO_PACE": "0"}
+    for number, mode in enumerate(["native", "json", "xml", "off", "native"], 1):
+        transcript = f"---\ntool_mode: {mode}\n---\n\n{transcript.partition('---' + chr(10) + chr(10))[2]}"
+        async with Session(
+            agent="Demo", approve=lambda _: "ya", transcript=transcript, environ=environ
+        ) as session:
+            answer = await session.process_message(QUESTION)
+            assert (ANSWER in answer) == (mode != "off")
+            transcript = session.transcript
+        assert transcript.count("❓:[ya]") == 2 * number - 2 * (number > 3)

@@ -1,0 +1,193 @@
+"""What is shown of a running tool: its progress, and a sentence that nothing waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.transcript import Result
+from parley.clock import PausableClock
+from parley.errors import ModelError
+from parley.mcp.session import Progress
+from parley.models.events import Event, Finished, TextDelta, Usage
+from parley.models.request import Request
+from parley.policy.rate import RateWindow
+from parley.policy.status import sentence_prompt
+from parley.runtime.audit import AuditedObserver
+from parley.runtime.tasks import Callbacks
+from parley.runtime.tools_port import ToolsPort
+from parley.settings.values import Provider, Settings, Status
+from parley.storage.ledger import ChatLedger
+from parley.tools.catalogue import Tool
+from parley.tools.results import Outcome
+from tests.fake_time import run
+from tests.ledgers import open_ledger
+
+SEARCH = Tool("mock", "web_search")
+ARGUMENTS = '{"query":"google"}'
+ASK = Request(parse("💬: what?\n"), 0, "anthropic", "claude-sonnet-5-5", "Be brief.", max_tokens=4000)
+SENTENCE = "Searching the web for google"
+
+
+class Talker:
+    """A model that says something after some seconds, or fails; keeps what it was asked."""
+
+    def __init__(self, *said: str | ModelError, after: float = 0.5) -> None:
+        self.said = said
+        self.after = after
+        self.asked = list[Request]()
+
+    async def once(self, _: Provider, request: Request) -> AsyncIterator[Event]:
+        self.asked.append(request)
+        await asyncio.sleep(self.after)
+        for piece in self.said:
+            if isinstance(piece, ModelError):
+                raise piece
+            yield TextDelta(piece)
+        yield Usage(30, 6)
+        yield Finished("complete")
+
+
+class Server:
+    """A server whose tool takes some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    async def call(self, *_: object, **__: object) -> Outcome:
+        await asyncio.sleep(self.seconds)
+        return Outcome("ok", "found")
+
+
+def ports(
+    talker: Any,
+    server: Any,
+    tell: Callable[[str], None],
+    audit: ChatLedger,
+    settings: Settings,
+    used: int,
+) -> ToolsPort:
+    clock, rate = PausableClock(), RateWindow(30)
+    for _ in range(used):
+        rate.take(0.0)
+    observer = AuditedObserver(Callbacks(tell), audit)
+    return ToolsPort(server, talker, Provider, observer, clock, audit, rate, settings.status)
+
+
+def statuses(
+    talker: Talker,
+    seconds: float = 5.0,
+    *,
+    request: Request = ASK,
+    wanted: Status | None = None,
+    used: int = 0,
+    audit: ChatLedger | None = None,
+) -> list[str]:
+    """What is shown while a tool runs; that takes as long as the tool, whatever the model does."""
+    said = list[str]()
+    settings = Settings(status=wanted or Status())
+
+    async def work() -> None:
+        kept = audit or open_ledger().chat("chat.md")
+        turn = ports(talker, Server(seconds), said.append, kept, settings, used)
+        assert await turn.call(SEARCH, ARGUMENTS, request) == Result("ok", "found")
+        assert asyncio.get_running_loop().time() == seconds
+
+    run(work())
+    return said
+
+
+def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
+    class Working:
+        async def call(self, *_: object, progress: Progress, **__: object) -> Outcome:
+            for step in range(80):
+                progress(step, 80, "reading" if step else None)
+                await asyncio.sleep(1 / 16)
+            progress(80, None, None)
+            return Outcome("ok", "found")
+
+    said = list[str]()
+
+    async def work() -> None:
+        audit = open_ledger().chat("chat.md")
+        quiet = Settings(status=Status(llm=False))
+        turn = ports(Talker(), Working(), said.append, audit, quiet, 0)
+        await turn.call(SEARCH, ARGUMENTS, ASK)
+
+    run(work())
+    assert said == [
+        "Progress: 0 of 80",
+        *(f"reading ({step} of 80)" for step in range(8, 80, 8)),
+        "Progress: 80",
+    ]
+
+
+def test_a_sentence_that_comes_in_time_is_shown() -> None:
+    talker = Talker('"Searching the ', 'web for google"')
+    assert statuses(talker) == [SENTENCE]
+
+
+def test_the_request_holds_tool_and_arguments_and_little_else() -> None:
+    talker = Talker(SENTENCE)
+    statuses(talker)
+    (asked,) = talker.asked
+    assert [e.question and e.question.text for e in asked.transcript.exchanges] == [
+        sentence_prompt("web_search", ARGUMENTS)
+    ]
+    assert (asked.system, asked.max_tokens, asked.tools_on) == ("", 20, False)
+    assert not asked.thinking.enabled
+    assert asked.model == ASK.model
+    other = Talker(SENTENCE)
+    statuses(other, wanted=Status(model="claude-haiku-5"))
+    assert other.asked[0].model == "claude-haiku-5"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0, 60.0])
+def test_a_model_that_hangs_delays_nothing(seconds: float) -> None:
+    assert statuses(Talker("too late", after=10**6), seconds) == []
+
+
+def test_nobody_is_asked_for_a_call_that_is_over_in_a_moment() -> None:
+    talker = Talker(SENTENCE)
+    assert statuses(talker, 0.29) == []
+    assert talker.asked == []
+
+
+def test_a_sentence_that_takes_longer_than_two_seconds_is_not_shown() -> None:
+    assert statuses(Talker(SENTENCE, after=1.9)) == [SENTENCE]
+    assert statuses(Talker(SENTENCE, after=2.1)) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["", "  ", "x" * 100, "two\nlines", "a \x1b[31mcommand", ModelError("no", reason="no")]
+)
+def test_what_is_no_sentence_is_not_shown(said: str | ModelError) -> None:
+    assert statuses(Talker(said)) == []
+
+
+def test_nobody_is_asked_where_it_is_off_or_the_host_is_not_the_providers_own() -> None:
+    for talker, more in (
+        (Talker(SENTENCE), {"wanted": Status(llm=False)}),
+        (Talker(SENTENCE), {"ask": replace(ASK, official=False)}),
+    ):
+        assert statuses(talker, **more) == []
+        assert talker.asked == []
+
+
+def test_nobody_is_asked_with_less_than_a_fifth_of_the_requests_left() -> None:
+    assert statuses(Talker(SENTENCE), used=24) == [SENTENCE]
+    assert statuses(Talker(SENTENCE), used=25) == []
+
+
+def test_the_request_is_on_record_as_one_for_the_status() -> None:
+    audit = open_ledger().chat("chat.md")
+    statuses(Talker(SENTENCE), audit=audit)
+    statuses(Talker(SENTENCE, after=9), 1.0, audit=audit)
+    done, given_up = [facts for _, kind, facts in audit.history() if kind == "request"]
+    assert (done["for"], done["outcome"], done["tokens"]["output"]) == ("status", "complete", 6)
+    assert (given_up["for"], given_up["outcome"]) == ("status", "cut")

@@ -1,0 +1,194 @@
+"""The settings of a chat: the file chooses and narrows, and never widens what the settings allow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.chat.reader import parse
+from parley.engine import ChatSettings
+from parley.models.request import ThinkingSettings
+from parley.policy.rules import Pattern, Rules
+from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
+from parley.settings.values import Agent, Approval, CallLimits, Mcp, Safety, Settings
+from parley.tools.catalogue import Catalogue
+from parley.tools.servers import ServerSettings
+from tests.chats import tool
+from tests.examples import examples
+
+AGENT = Agent("Demo", "demo", "demo", max_tokens=1000, temperature=0.3)
+TOOLS = Catalogue.of([tool(), tool("read_file"), tool("remove", "other"), tool("web_search", MOCK_SERVER)])
+
+
+def look(front_matter: str = "", using: Settings | None = None, agent: Agent = AGENT) -> ChatSettings:
+    text = f"---\n{front_matter}\n---\n💬: q\n" if front_matter else "💬: q\n"
+    return chat_settings(parse(text), using or Settings(), agent)
+
+
+def offered(made: ChatSettings) -> list[str]:
+    return [f"{t.server}/{t.name}" for _, t in made.tools(TOOLS).tools] if made.tools else []
+
+
+ALL = ["demo/read_file", "other/remove", "demo/web_search", "mock/web_search"]
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "globs", "left"),
+    [
+        ("", None, ALL),
+        ("tools: ['*']", None, ALL),
+        ("tools: []", None, []),
+        ("tools: ['demo/*']", None, ["demo/read_file", "demo/web_search"]),
+        ("tools: [read_file]", None, ["demo/read_file"]),
+        ("tools: ['*']", ("other/*",), ["other/remove"]),
+        ("tools: ['demo/*']", ("other/*",), []),
+        ("tools: '*'", ("other/*",), ["other/remove"]),
+        ("tool_mode: 'off'", None, []),
+        ("", (), []),
+    ],
+)
+def test_tools_can_only_become_fewer(front_matter: str, globs: Any, left: list[str]) -> None:
+    assert sorted(offered(look(front_matter, agent=replace(AGENT, tools=globs)))) == sorted(left)
+
+
+def test_tools_that_the_agent_has_off_stay_off() -> None:
+    off = replace(AGENT, tool_mode="off")
+    assert look("tool_mode: native\ntools: ['*']", agent=off).tools is None
+
+
+def test_the_mock_server_is_for_the_demo_and_for_who_has_no_other() -> None:
+    own = Settings(mcp=Mcp({"demo": ServerSettings("demo", "x")}))
+    claude = replace(AGENT, provider="anthropic")
+    assert "mock/web_search" not in offered(look(using=own, agent=claude))
+    assert "mock/web_search" in offered(look(using=own))
+    assert "mock/web_search" in offered(look(agent=claude))
+    assert "mock/web_search" in offered(
+        look(using=replace(own, mcp=replace(own.mcp, mock=True)), agent=claude)
+    )
+
+
+@pytest.mark.parametrize(
+    ("set_", "asked", "left"),
+    [
+        (CallLimits(), "3", (3, None)),
+        (CallLimits(5, 9), "3", (3, 9)),
+        (CallLimits(2, 9), "3", (2, 9)),
+        (CallLimits(5, 9), "{per_session: 4}", (5, 4)),
+        (CallLimits(5, 9), "{per_message: 50, per_session: 90}", (5, 9)),
+        (CallLimits(0, None), "10", (0, None)),
+        (CallLimits(5, None), "-1", (5, None)),
+        (CallLimits(5, None), "{}", (5, None)),
+        (CallLimits(5, None), "0", (0, None)),
+    ],
+)
+def test_limits_can_only_become_lower(set_: CallLimits, asked: str, left: tuple[Any, Any]) -> None:
+    limits = look(f"max_tool_calls: {asked}", Settings(max_tool_calls=set_)).limits
+    assert (limits.per_message, limits.per_session) == left
+
+
+def test_the_bound_on_tokens_holds_for_agent_and_file() -> None:
+    bound = Settings(safety=Safety(max_tokens_per_request=500))
+    assert look().request.max_tokens == 1000
+    assert look("max_tokens: 2000").request.max_tokens == 2000
+    assert look("max_tokens: 2000", bound).request.max_tokens == 500
+    assert look("max_tokens: 100", bound).request.max_tokens == 100
+    assert look("", bound, replace(AGENT, max_tokens=None)).request.max_tokens == 500
+    assert look("max_tokens: 0", bound).request.max_tokens == 500
+
+
+def test_the_system_prompt_is_replaced_or_added_to() -> None:
+    base = Settings(system_prompt="Base.")
+    assert look("", base).request.system == "Base."
+    assert look("system_prompt: Mine.", base).request.system == "Mine."
+    assert look("system_prompt+: More.", base).request.system == "Base.\n\nMore."
+    assert look("system_prompt: Mine.\nsystem_prompt+: More.", base).request.system == "Mine.\n\nMore."
+    assert look("system_prompt: ''", base).request.system == ""
+    own = replace(AGENT, system_prompt="Agent's.")
+    assert look("", base, own).request.system == "Agent's."
+    assert look("", base, replace(AGENT, system_prompt="")).request.system == ""
+
+
+def test_thinking_may_be_switched() -> None:
+    thinking = Settings(thinking=ThinkingSettings(budget_tokens=5000))
+    assert look("thinking: false", thinking).request.thinking == ThinkingSettings(False, 5000)
+    assert look("thinking: {enabled: false}", thinking).request.thinking == ThinkingSettings(False, 5000)
+    assert look("thinking: {enabled: nonsense}", thinking).request.thinking == ThinkingSettings(True, 5000)
+
+
+def test_all_of_thinking_may_be_set_by_a_file() -> None:
+    base = Settings(thinking=ThinkingSettings(budget_tokens=5000))
+    every = "{enabled: true, budget_tokens: 2000, effort: low, show: false}"
+    assert look(f"thinking: {every}", base).request.thinking == ThinkingSettings(True, 2000, "low", False)
+    assert look("thinking: {effort: max}", base).request.thinking == ThinkingSettings(True, 5000, "max")
+    assert look("thinking: {show: false}", base).request.thinking == ThinkingSettings(True, 5000, None, False)
+    assert look("thinking: {}", base).request.thinking == ThinkingSettings(True, 5000)
+
+
+def test_the_rest_of_a_request() -> None:
+    request = look("temperature: 1\nmax_full_exchanges: 3").request
+    assert (request.temperature, request.max_full_exchanges, request.provider, request.model) == (
+        1,
+        3,
+        "demo",
+        "demo",
+    )
+    assert (look().request.temperature, look().request.max_full_exchanges) == (0.3, 42)
+
+
+def whom(front_matter: str, chosen: str | None = None, using: Settings | None = None) -> tuple[str, str, str]:
+    text = f"---\n{front_matter}\n---\n💬: q\n"
+    agent = agent_of(parse(text), using or Settings(), {}, chosen)
+    return agent.name, agent.provider, agent.model
+
+
+def test_whom_a_chat_talks_to() -> None:
+    claude = ("Claude", "anthropic", "claude-sonnet-5-5")
+    assert whom("topic: x") == ("Demo", "demo", "demo")
+    assert whom("agent: Claude") == claude
+    assert whom("agent: Claude", chosen="Demo") == ("Demo", "demo", "demo")
+    assert whom("agent: Nobody") == ("Demo", "demo", "demo")
+    assert whom("agent: Nobody", chosen="Claude") == claude
+    assert whom("provider: openai\nmodel: gpt") == ("Demo", "openai", "gpt")
+    assert whom("provider: https://evil.example\nmodel: m") == ("Demo", "demo", "m")
+    assert whom("provider: openai\nmodel: gpt", chosen="Claude") == claude
+
+
+keys = st.sampled_from(
+    [
+        *["tools: ['*']", "tool_mode: native", "tool_mode: json", "max_tool_calls: 99", "max_tokens: 99999"],
+        *["approval: {auto: ['*']}", "safety: {}", "loop: {max_iterations: 99}", "keys: {scope: case}", "x"],
+        *[
+            "max_tool_calls: {per_message: 99}",
+            "agent: Claude",
+            "mcp: {servers: {}}",
+            "base_url: http://x",
+            "- a",
+        ],
+    ]
+)
+
+
+@examples(60)
+@given(st.lists(keys, max_size=6).map("\n".join))
+def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> None:
+    strict = Settings(
+        max_tool_calls=CallLimits(2, 3),
+        safety=Safety(max_tokens_per_request=50, blocked_tool_patterns=("rm",)),
+        approval=Approval(deny=(Pattern("*/*"),)),
+    )
+    agent = replace(AGENT, tools=("other/*",))
+    plain, made = look("", strict, agent), look(front_matter, strict, agent)
+    assert made.limits == plain.limits
+    assert made.rules == Rules(deny=(Pattern("*/*"),))
+    assert set(offered(made)) <= set(offered(plain))
+    assert (made.request.max_tokens or 0) <= 50
+    assert (made.scope, made.parallel, made.timeout_s, made.request.official) == (
+        plain.scope,
+        plain.parallel,
+        plain.timeout_s,
+        plain.request.official,
+    )

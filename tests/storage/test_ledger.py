@@ -1,0 +1,433 @@
+"""The ledger: a yes is used up once, whoever asks for it at the same time, for what it was said of."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, replace
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import pytest
+
+from parley.errors import BusyError, ParleyError
+from parley.policy.approval import CallKey, Entry, LedgerView
+from parley.storage.ledger import ChatLedger, LedgerFile, default_path
+from tests.ledgers import open_ledger
+
+KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[LedgerFile]:
+    ledger = LedgerFile(tmp_path / "state" / "ledger.db")
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def chat(file: LedgerFile, tmp_path: Path) -> ChatLedger:
+    return file.chat(str(tmp_path / "chat.md"))
+
+
+def states(ledger: ChatLedger) -> list[str]:
+    return [entry.state for entry in ledger.view().entries]
+
+
+def test_a_yes_starts_its_call_once(chat: ChatLedger) -> None:
+    assert not chat.start(KEY)
+    chat.enter([(KEY, "ya")], "key", "ya by key")
+    assert chat.view() == LedgerView((Entry(KEY, "ya", "key"),))
+    assert chat.start(KEY)
+    assert not chat.start(KEY)
+    assert states(chat) == ["used"]
+
+
+@pytest.mark.parametrize("field", ["id", "server", "tool", "arguments", "digest"])
+def test_a_yes_starts_nothing_else(chat: ChatLedger, field: str) -> None:
+    chat.enter([(KEY, "ya")], "key", "")
+    changed: dict[str, Any] = {field: getattr(KEY, field) + " "}
+    assert not chat.start(replace(KEY, **changed))
+    assert chat.start(KEY)
+
+
+def test_a_new_yes_takes_the_place_of_the_old_one(chat: ChatLedger) -> None:
+    chat.enter([(KEY, "ya")], "key", "")
+    chat.enter([(KEY, "yA")], "command", "")
+    assert states(chat) == ["revoked", "live"]
+    assert chat.start(KEY)
+    assert not chat.start(KEY)
+
+
+def test_a_yes_that_was_revoked_starts_nothing(chat: ChatLedger) -> None:
+    chat.enter([(KEY, "ya"), (replace(KEY, id="call_2"), "ya")], "key", "")
+    chat.revoke(["call_1", "call_9"])
+    assert not chat.start(KEY)
+    assert chat.start(replace(KEY, id="call_2"))
+
+
+def test_what_was_used_is_never_revoked(chat: ChatLedger) -> None:
+    chat.enter([(KEY, "ya")], "key", "")
+    chat.start(KEY)
+    chat.revoke(["call_1"])
+    assert states(chat) == ["used"]
+
+
+def test_books_are_closed_on_one_use_for_each_call_that_leaves_the_file(chat: ChatLedger) -> None:
+    other = replace(KEY, arguments='{"query":"y"}')
+    for key in (KEY, other, KEY):
+        chat.enter([(key, "ya")], "key", "")
+        chat.start(key)
+    chat.forget([(KEY.id, KEY.arguments)])
+    assert states(chat) == ["used", "used", "closed"]
+    chat.forget([(KEY.id, KEY.arguments), (KEY.id, KEY.arguments)])
+    assert states(chat) == ["closed", "used", "closed"]
+
+
+def test_each_chat_has_its_own_yeses(file: LedgerFile, tmp_path: Path) -> None:
+    one, other = file.chat(str(tmp_path / "one.md")), file.chat(str(tmp_path / "other.md"))
+    one.enter([(KEY, "ya")], "key", "")
+    one.wrote([("call_1", "web_search", "{}")])
+    assert other.view() == LedgerView()
+    assert not other.start(KEY)
+    other.revoke(["call_1"])
+    assert one.start(KEY)
+
+
+def test_a_link_is_the_chat_that_it_points_to_and_must_still_be_when_the_call_starts(
+    file: LedgerFile, tmp_path: Path
+) -> None:
+    real, other, link = tmp_path / "real.md", tmp_path / "other.md", tmp_path / "link.md"
+    real.touch()
+    other.touch()
+    link.symlink_to(real)
+    by_link = file.chat(str(link))
+    by_link.enter([(KEY, "ya")], "key", "")
+    assert states(file.chat(str(real))) == ["live"]
+    link.unlink()
+    link.symlink_to(other)
+    assert not by_link.start(KEY)
+    assert states(file.chat(str(real))) == ["live"]
+
+
+def test_what_parley_wrote_is_known_by_id_name_and_arguments(chat: ChatLedger) -> None:
+    written = ("call_1", "web_search", '{"query":"x"}')
+    chat.wrote([written, written])
+    chat.wrote([written])
+    assert list(chat.view().written) == [written] * 3
+
+
+@pytest.mark.parametrize("odd", ["\ud83d\udcff", "a\0b", "ä😀\u2028", "'; DROP TABLE entries; --"])
+def test_any_text_is_kept_as_it_is(file: LedgerFile, odd: str) -> None:
+    key = CallKey("call_1", odd, odd, odd, "d")
+    ledger = file.chat("/chat")
+    ledger.enter([(key, "ya")], "key", odd)
+    ledger.wrote([("call_1", odd, odd)])
+    assert ledger.view() == LedgerView((Entry(key, "ya", "key"),), (("call_1", odd, odd),))
+    assert ledger.start(key)
+
+
+def test_a_file_name_that_is_no_utf8_is_a_chat(file: LedgerFile, tmp_path: Path) -> None:
+    ledger = file.chat(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md"))
+    ledger.enter([(KEY, "ya")], "key", "")
+    with ledger.lease():
+        assert ledger.start(KEY)
+
+
+def test_all_yeses_of_a_key_are_entered_or_none(chat: ChatLedger) -> None:
+    broken: Any = (replace(KEY, id="call_2"), object())
+    with pytest.raises(TypeError):
+        chat.enter([(KEY, "ya"), broken], "key", "")
+    assert states(chat) == []
+    chat.enter([(KEY, "ya")], "key", "")
+    assert chat.start(KEY)
+
+
+def test_only_the_user_may_read_it(file: LedgerFile) -> None:
+    file.chat("/chat").enter([(KEY, "ya")], "key", "")
+    assert file.path
+    for path in [file.path, *file.path.parent.glob("ledger.db-*")]:
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert file.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_ledger_that_others_could_read_is_theirs_no_longer(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch(mode=0o644)
+    path.chmod(0o644)
+    LedgerFile(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_is_durable(file: LedgerFile) -> None:
+    assert file.read("PRAGMA synchronous", ()) == [(2,)]
+    assert file.read("PRAGMA journal_mode", ()) == [("wal",)]
+
+
+def test_a_place_where_it_cannot_be_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ParleyError, match=r"cannot open the ledger of approvals .*XDG_STATE_HOME"):
+        LedgerFile(tmp_path / "file" / "parley" / "ledger.db")
+    (tmp_path / "ledger.db").write_bytes(b"no database at all" * 1000)
+    with pytest.raises(ParleyError, match=r"ledger\.db: file is not a database"):
+        LedgerFile(tmp_path / "ledger.db")
+
+
+def test_a_ledger_that_fails_later_is_told_too(file: LedgerFile) -> None:
+    chat = file.chat("/chat")
+    assert file.path
+    with sqlite3.connect(file.path) as other:
+        other.execute("DROP TABLE entries")
+    other.close()
+    for attempt in (chat.view, lambda: chat.start(KEY), lambda: chat.enter([(KEY, "ya")], "key", "")):
+        with pytest.raises(ParleyError, match="no such table"):
+            attempt()
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def deleted_with_its_log(path: Path) -> None:
+    for each in path.parent.glob("ledger.db*"):
+        each.unlink()
+
+
+def deleted_with_its_folder(path: Path) -> None:
+    rmtree(path.parent)
+
+
+def replaced(path: Path) -> None:
+    LedgerFile(path.with_name("other.db")).close()
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize("lose", [deleted, deleted_with_its_log, deleted_with_its_folder, replaced])
+@pytest.mark.parametrize("is_seen_first_by_a_read", [True, False])
+def test_a_file_that_went_while_it_was_open_is_opened_anew_and_that_is_said_once(
+    file: LedgerFile, lose: Callable[[Path], None], is_seen_first_by_a_read: bool
+) -> None:
+    assert file.path
+    chat = file.chat("/chat")
+    chat.enter([(KEY, "ya")], "key")
+    lose(file.path)
+    if is_seen_first_by_a_read:
+        assert states(chat) == []
+    assert not chat.start(KEY)
+    chat.enter([(KEY, "yA")], "key")
+    other = open_ledger(file.path)
+    assert states(other.chat("/chat")) == ["live"]
+    assert other.chat("/chat").start(KEY)
+    assert states(chat) == ["used"]
+    (told,) = chat.news()
+    assert "was deleted or replaced" in told
+    assert (chat.news(), other.news()) == ([], [])
+
+
+def test_a_file_that_cannot_be_made_anew_is_told_until_it_can(file: LedgerFile) -> None:
+    assert file.path
+    rmtree(file.path.parent)
+    file.path.parent.touch()
+    chat = file.chat("/chat")
+    for attempt in (chat.view, lambda: chat.enter([(KEY, "ya")], "key")):
+        with pytest.raises(ParleyError, match="cannot open the ledger of approvals"):
+            attempt()
+    file.path.parent.unlink()
+    chat.enter([(KEY, "ya")], "key")
+    assert chat.start(KEY)
+    assert len(chat.news()) == 1
+
+
+def test_where_it_is() -> None:
+    assert default_path({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/parley/ledger.db")
+    assert default_path({"HOME": "/home/me"}) == Path("/home/me/.local/state/parley/ledger.db")
+
+
+# --- Looking back -----------------------------------------------------------------------------------------
+
+
+def test_the_definition_that_was_approved_is_kept_with_the_yes(chat: ChatLedger) -> None:
+    assert chat.definition(KEY.digest) == ""
+    chat.enter([(replace(KEY, definition='{"name":"web_search"}'), "ya")], "key")
+    assert chat.definition(KEY.digest) == '{"name":"web_search"}'
+    chat.enter([(KEY, "ya")], "key")
+    assert chat.definition(KEY.digest) == '{"name":"web_search"}'
+
+
+def test_a_ledger_of_the_time_before_definitions_were_kept_is_used_as_it_is(file: LedgerFile) -> None:
+    assert file.path
+    file.chat("/chat").enter([(KEY, "ya")], "key")
+    with file.transaction() as db:
+        db.execute("DROP TABLE definitions")
+    later = open_ledger(file.path)
+    chat = later.chat("/chat")
+    assert chat.definition(KEY.digest) == ""
+    chat.enter([(replace(KEY, id="call_2", definition="{}"), "ya")], "key")
+    assert [chat.start(KEY), chat.definition(KEY.digest)] == [True, "{}"]
+    later.close()
+
+
+def test_why_a_call_waits_is_recorded_once_and_again_when_the_reason_is_another(chat: ChatLedger) -> None:
+    for why in ("new", "new", "changed", "changed"):
+        chat.explain("asked", [("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")])
+    chat.enter([(KEY, "ya")], "memory", "it is remembered")
+    chat.explain("asked", [("call_1", "demo/web_search", "changed")])
+    assert [(kind, facts["call"], facts["because"]) for _, kind, facts in chat.history()] == [
+        ("asked", "call_1", "new"),
+        ("asked", "call_2", "new"),
+        ("asked", "call_1", "changed"),
+        ("decided", "call_1", "it is remembered"),
+        ("asked", "call_1", "changed"),
+    ]
+
+
+# --- Races ------------------------------------------------------------------------------------------------
+
+
+def test_of_two_connections_that_see_the_same_yes_one_starts_it(file: LedgerFile) -> None:
+    assert file.path
+    other = open_ledger(file.path)
+    one, two = file.chat("/chat"), other.chat("/chat")
+    one.enter([(KEY, "ya")], "key", "")
+    assert one.view() == two.view()
+    assert [two.start(KEY), one.start(KEY)] == [True, False]
+    other.close()
+
+
+RACER = """
+import sys, pathlib
+from parley.storage.ledger import LedgerFile
+from parley.policy.approval import CallKey
+
+sys.stdin.readline()
+ledger = LedgerFile(pathlib.Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.readline()
+print(ledger.chat("/chat").start(CallKey(*sys.argv[2:])), flush=True)
+ledger.close()
+"""
+"""One process: opens the ledger when all others do, then goes for the one yes when all others do."""
+
+
+def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    command = [sys.executable, "-c", RACER, str(path), *astuple(KEY)]
+    racers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    assert told(racers, "open") == ["open"] * 4
+    ledger = LedgerFile(path)
+    ledger.chat("/chat").enter([(KEY, "ya")], "key", "")
+    assert sorted(told(racers, "go")) == ["False", "False", "False", "True"]
+    assert [racer.communicate(timeout=30)[0] for racer in racers] == [""] * 4
+    assert [racer.returncode for racer in racers] == [0] * 4
+    assert states(ledger.chat("/chat")) == ["used"]
+    ledger.close()
+
+
+def told(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
+    """What processes say when all of them hear a word."""
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write(word + "\n")
+        racer.stdin.flush()
+    return [racer.stdout.readline().strip() for racer in racers if racer.stdout]
+
+
+def test_one_turn_at_a_time_runs_in_a_chat(file: LedgerFile) -> None:
+    assert file.path
+    other = open_ledger(file.path)
+    with file.chat("/chat").lease():
+        with pytest.raises(BusyError, match="another Neovim or command"), other.chat("/chat").lease():
+            pass
+        with other.chat("/other").lease():
+            pass
+    with other.chat("/chat").lease():
+        pass
+    other.close()
+
+
+def test_a_process_that_is_killed_gives_its_turn_back(file: LedgerFile) -> None:
+    assert file.path
+    code = (
+        "import sys, pathlib; from parley.storage.ledger import LedgerFile\n"
+        "with LedgerFile(pathlib.Path(sys.argv[1])).chat('/chat').lease():\n"
+        "    print('mine', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(file.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdout
+    assert holder.stdin
+    assert holder.stdout.readline() == b"mine\n"
+    with pytest.raises(BusyError), file.chat("/chat").lease():
+        pass
+    holder.kill()
+    holder.wait(10)
+    with file.chat("/chat").lease():
+        pass
+    holder.stdout.close()
+    holder.stdin.close()
+
+
+def locks(file: LedgerFile) -> list[Path]:
+    return list(file.turns.iterdir())
+
+
+def test_no_lock_is_left_of_a_turn_that_has_ended_or_was_killed(file: LedgerFile) -> None:
+    with file.chat("/chat").lease():
+        assert len(locks(file)) == 1
+    assert locks(file) == []
+    (file.turns / "of-a-process-that-was-killed").touch()
+    assert file.path
+    later = open_ledger(file.path)
+    with file.chat("/chat").lease(), later.chat("/other").lease():
+        assert len(locks(file)) == 2
+    assert locks(file) == []
+    later.close()
+
+
+def test_who_waits_at_a_lock_that_is_taken_away_does_not_hold_the_one_made_since(file: LedgerFile) -> None:
+    """Processes that take and leave one lock as fast as they can never hold it together."""
+    held = file.turns.parent / "held"
+    code = (
+        "import os, pathlib, sys\n"
+        "from parley.storage.locks import locked\n"
+        "lock, held = map(pathlib.Path, sys.argv[1:])\n"
+        "turns = 0\n"
+        "while turns < 200:\n"
+        "    with locked(lock) as is_ours:\n"
+        "        if is_ours:\n"
+        "            os.close(os.open(held, os.O_CREAT | os.O_EXCL)); turns += 1; held.unlink()\n"
+    )
+    arguments = [sys.executable, "-c", code, str(file.turns / "one"), str(held)]
+    rivals = [subprocess.Popen(arguments) for _ in range(3)]
+    assert [rival.wait(60) for rival in rivals] == [0, 0, 0]
+
+
+TAKING: dict[str, Callable[[ChatLedger], object]] = {
+    "used up": lambda chat: chat.start(KEY),
+    "revoked": lambda chat: chat.revoke(["call_1"]),
+    "forgotten": lambda chat: chat.forget([("call_1", KEY.arguments)]),
+    "decided anew": lambda chat: chat.enter([(replace(KEY, digest="new"), "ya")], "key"),
+}
+
+
+@pytest.mark.parametrize("taken", TAKING.values(), ids=TAKING)
+def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
+    file: LedgerFile, tmp_path: Path, taken: Callable[[ChatLedger], object]
+) -> None:
+    assert file.path
+    chat = file.chat("/chat")
+    chat.enter([(KEY, "ya")], "key")
+    taken(chat)
+    restored = tmp_path / "restored.db"
+    restored.write_bytes(file.path.read_bytes())
+    copy = open_ledger(restored)
+    assert copy.chat("/chat").view() == chat.view()
+    assert not copy.chat("/chat").start(KEY)
+    copy.close()

@@ -1,0 +1,314 @@
+"""What a reference in a question brings in, and what it never does without being asked about."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from parley.chat.references import Path as FilePath
+from parley.chat.references import ReferenceText, expansion
+from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
+from tests.powers import bound_by_permissions
+
+
+class App:
+    """A folder to work in, a file beside it, and a user who is asked."""
+
+    def __init__(self, folder: Path, answer: bool) -> None:
+        self.work, self.beside = folder / "work", folder / "beside.txt"
+        self.work.mkdir()
+        (self.work / "inside.txt").write_text("inside\n", encoding="utf-8")
+        (self.work / "link.txt").symlink_to(self.beside)
+        (self.work / ".hidden").write_text("hidden\n", encoding="utf-8")
+        (self.work / "loop").symlink_to(self.work / "loop")
+        (self.work / "binary").write_bytes(b"text\0")
+        os.mkfifo(self.work / "pipe")
+        self.beside.write_text("beside\n", encoding="utf-8")
+        self.answer = answer
+        self.asked = list[Path]()
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def may_read(self, path: Path) -> bool:
+        self.asked.append(path)
+        self.meanwhile()
+        return self.answer
+
+    async def bring(self, name: str) -> list[ReferenceText]:
+        async def resource(server: str, uri: str) -> str:
+            raise AssertionError("no resource is meant")
+
+        found = FileReferences(lambda: self.work, resource, self.may_read)
+        return list(await found.bring([FilePath(name)]))
+
+
+OUT = ["../beside.txt", "link.txt", "{beside}"]
+
+
+@pytest.mark.parametrize("name", OUT)
+@pytest.mark.parametrize("answer", [True, False])
+async def test_a_file_outside_is_asked_about_by_its_real_path(
+    tmp_path: Path, name: str, answer: bool
+) -> None:
+    home = App(tmp_path, answer)
+    name = name.format(beside=home.beside)
+    (brought,) = await home.bring(name)
+    assert home.asked == [home.beside]
+    assert brought == (ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing"))
+
+
+async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tmp_path: Path) -> None:
+    home = App(tmp_path, True)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret\n", encoding="utf-8")
+
+    def change() -> None:
+        home.beside.unlink()
+        home.beside.symlink_to(secret)
+
+    home.meanwhile = change
+    assert await home.bring("../beside.txt") == [
+        ReferenceText("../beside.txt", "it is another file now: not read", "missing")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (".hidden", "hidden: not read"),
+        ("none.txt", "No such file or directory"),
+        ("../none.txt", OUTSIDE),
+        ("..", OUTSIDE),
+        ("../*.txt", INSIDE),
+        ("a/../../*.txt", INSIDE),
+        ("/etc/*", INSIDE),
+        ("**/" * 20 + "*.zzz", "no file matches"),
+        (".hidden*", "hidden: not read"),
+        ("./.git/**/config", "hidden: not read"),
+        (".", "a folder: not read; a pattern such as ./* brings in its files"),
+        ("x" * 5000, "File name too long"),
+        ("../" + "x" * 5000, "cannot be read"),
+        ("loop", "no such file"),
+        ("loop*", "no file matches"),
+        ("~nobody-of-this-name/*", "no file matches"),
+        ("pipe", "no file: not read"),
+        ("binary", "no text: not read"),
+        ("~nobody-of-this-name/x", "no such file"),
+        ("a\0b", "no such file"),
+    ],
+)
+async def test_what_is_not_brought_in_is_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
+    home = App(tmp_path, True)
+    assert {(each.text, each.kind) for each in await home.bring(name)} == {(why, "missing")}
+    assert home.asked == []
+
+
+async def test_a_pattern_deeper_than_any_folder_is_only_missing(tmp_path: Path) -> None:
+    assert [each.kind for each in await App(tmp_path, True).bring("*/" * 2000 + "x")] == ["missing"]
+
+
+async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) -> None:
+    home = App(tmp_path, False)
+    assert await home.bring("inside.txt") == [ReferenceText("inside.txt", "inside\n")]
+    assert home.asked == []
+
+
+# --- Patterns, in folders as they are ----------------------------------------------------------------------
+
+
+class Tree:
+    """A folder with files in it, and what its patterns bring."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+
+    def file(self, name: str, content: str | bytes = "x\n") -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    async def bring(
+        self, *names: str, bounds: Bounds | None = None, now: Callable[[], float] = lambda: 0.0
+    ) -> list[tuple[str, str]]:
+        async def resource(server: str, uri: str) -> str:
+            return "r" * 40
+
+        found = FileReferences(lambda: self.folder, resource, bounds=bounds or Bounds(), now=now)
+        brought = await found.bring([*map(FilePath, names)])
+        return [(each.title, each.text if each.kind == "missing" else "") for each in brought]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*", ["top.py"]),
+        ("**", ["src/a.py", "src/deep/er/a.py", "src/deep/er/b.txt", "top.py"]),
+        ("**/*.py", ["src/a.py", "src/deep/er/a.py", "top.py"]),
+        ("src/**/*.py", ["src/a.py", "src/deep/er/a.py"]),
+        ("**/deep/**/a.py", ["src/deep/er/a.py"]),
+        ("**/**/**/**/a.py", ["src/a.py", "src/deep/er/a.py"]),
+        ("./src//*.p[yz]", ["src/a.py"]),
+        ("s?c/*/er/*", ["src/deep/er/a.py", "src/deep/er/b.txt"]),
+        ("*/deep/er/b.txt", ["src/deep/er/b.txt"]),
+    ],
+)
+async def test_a_pattern_means_what_it_means_in_a_shell(tree: Tree, pattern: str, names: list[str]) -> None:
+    for name in ("top.py", "src/a.py", "src/deep/er/a.py", "src/deep/er/b.txt", "src/.hidden/a.py"):
+        tree.file(name)
+    assert await tree.bring(pattern) == [(name, "") for name in names]
+
+
+async def test_links_in_a_circle_and_out_of_the_folder_end_no_search(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "work")
+    tree.file("a/one.py")
+    (tmp_path / "secret.py").write_text("secret", encoding="utf-8")
+    for name, target in (
+        ("a/up", ".."),
+        ("a/self.py", "self.py"),
+        ("out", str(tmp_path)),
+        ("secret.py", str(tmp_path / "secret.py")),
+        ("b.py", "a/one.py"),
+    ):
+        (tree.folder / name).symlink_to(target)
+    assert await tree.bring("**/*.py", bounds=Bounds(names=20)) == [
+        ("a/one.py", ""),
+        ("b.py", ""),
+        ("**/*.py", "left out: 1 file (outside the working directory or hidden)"),
+    ]
+    assert await tree.bring("out/*.py") == [
+        ("out/*.py", "only patterns inside the working directory are read")
+    ]
+
+
+async def test_what_is_no_file_stops_nothing(tree: Tree) -> None:
+    """A pipe that nobody writes to, a socket, devices, and files that are no text or have no end."""
+    os.mkfifo(tree.folder / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tree.folder / "socket.py"))
+    for name, device in (("null.py", "/dev/null"), ("zero.py", "/dev/zero"), ("tty.py", "/dev/tty")):
+        (tree.folder / name).symlink_to(device)
+    tree.file("latin.py", "ä".encode("latin-1"))
+    tree.file("image.py", b"\x89PNG\0\0")
+    with tree.file("sparse.py").open("r+b") as sparse:
+        sparse.truncate(1_000_000_000)
+    tree.file("well.py")
+    assert await tree.bring("*.py", "zero.py", "socket.py", "sparse.py") == [
+        ("well.py", ""),
+        ("*.py", "left out: 2 files (no text), 1 file (too large)"),
+        ("zero.py", OUTSIDE),
+        ("socket.py", "no file: not read"),
+        ("sparse.py", "too large (1000.0 MB): not read"),
+    ]
+
+
+async def test_a_file_that_grows_while_it_is_read_is_bounded(tree: Tree) -> None:
+    path, enough = tree.file("log.txt", "line\n"), threading.Event()
+
+    def write() -> None:
+        with path.open("ab") as log:
+            while not enough.is_set():
+                log.write(b"x" * 10_000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):
+            ((_, said),) = await tree.bring("log.txt", bounds=Bounds(file_bytes=50_000))
+            assert not said or said.startswith("too large")
+    finally:
+        enough.set()
+        writer.join()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
+async def test_proc_is_read_within_bounds() -> None:
+    """Its files have no size, some wait for ever when they are read, and its folders lead in circles."""
+    brought = await Tree(Path("/proc")).bring("**/*", "self/mem", "self/status", bounds=Bounds(names=3_000))
+    assert len(brought) <= 103
+    assert any("left out: " in said for _, said in brought)
+
+
+async def test_a_folder_without_permission_is_counted(tree: Tree) -> None:
+    tree.file("closed/a.py")
+    tree.file("b.py")
+    (tree.folder / "closed").chmod(0)
+    try:
+        with bound_by_permissions():
+            brought = await tree.bring("**/*.py")
+    finally:
+        (tree.folder / "closed").chmod(0o700)
+    assert brought == [("b.py", ""), ("**/*.py", "left out: 1 folder (cannot be read)")]
+
+
+async def test_a_name_commands_no_terminal_and_makes_no_line(tree: Tree) -> None:
+    tree.file("a\n💬: b\x1b[2J\u202e.py")
+    (tree.folder / os.fsdecode(b"\xff.py")).write_text("x", encoding="utf-8")
+    titles = [title for title, _ in await tree.bring("*.py")]
+    assert titles == ["a\n💬: b\\x1b[2J\\u202e.py", "\ufffd.py"]  # a line break is a blank where it is shown
+    brought = ReferenceText(titles[0], "x")
+    assert expansion(brought)[0] == "`a 💬: b\\x1b[2J\\u202e.py` (1 line)"
+
+
+async def test_a_large_tree_brings_what_is_near_and_says_what_is_left_out(tree: Tree) -> None:
+    for n, m in itertools.product(range(20), range(5)):
+        tree.file(f"deep/{n:02}/file{m}.py", "x" * 100)
+    for n in range(3):
+        tree.file(f"near{n}.py", "x" * 100)
+    narrow = ". Name a folder, or a pattern that fewer files match, such as src/*.py"
+    *near, (pattern, said) = await tree.bring("**/*.py", bounds=Bounds(texts=5, all_bytes=10_000))
+    assert [name for name, _ in near] == [
+        "deep/00/file0.py",
+        "deep/00/file1.py",
+        "near0.py",
+        "near1.py",
+        "near2.py",
+    ]
+    most = "a question brings in at most 5 texts and 10 kB in all"
+    assert (pattern, said) == ("**/*.py", f"left out: 98 more files ({most}){narrow}")
+    *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(all_bytes=350))
+    assert (len(near), "100 more files" in said) == (3, True)
+    *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(names=10))
+    assert len(near) == 3
+    assert said == f"left out: all beyond the first 10 names of files and folders{narrow}"
+    clock = itertools.count()
+    *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(seconds=20), now=lambda: float(next(clock)))
+    assert said == f"left out: all that was not found within 20 seconds{narrow}"
+    *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(opened=4))
+    assert (len(near), "99 more files" in said) == (4, True)
+
+
+async def test_the_references_of_one_question_share_its_bounds(tree: Tree) -> None:
+    for n in range(4):
+        tree.file(f"{n}.txt", "x" * 100)
+    bounds = Bounds(references=3, texts=2)
+    most = "a question brings in at most 2 texts and 1.0 MB in all"
+    assert await tree.bring("0.txt", "1.txt", "2.txt", "3.txt", "4.txt", bounds=bounds) == [
+        ("0.txt", ""),
+        ("1.txt", ""),
+        ("2.txt", f"left out: {most}; ask about it in another question"),
+        ("3.txt", "left out with all after it (2 in all): a question has at most 3 references"),
+    ]
+
+
+async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> None:
+    tree.file("src/a.py")
+    assert await tree.bring("src") == [
+        ("src", "a folder: not read; a pattern such as src/* brings in its files")
+    ]
+
+
+async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
+    home = App(tmp_path, True)
+    (home.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
+    assert await home.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]

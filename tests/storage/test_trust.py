@@ -1,0 +1,234 @@
+"""A project's file of servers: unused until its exact content was trusted, and never above the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parley.cli import main
+from parley.errors import ParleyError
+from parley.runtime.app import App
+from parley.settings.values import Mcp, Settings
+from parley.storage.trust import programs, trust
+from parley.tools.mcp_files import read_servers
+from parley.tools.servers import ServerSettings
+from tests.ledgers import open_ledger
+
+FAKE = str(Path(__file__).parents[1] / "mcp" / "fake_server.py")
+ENTRY = {"command": sys.executable, "args": [FAKE]}
+UNUSED = {"own": ServerSettings("own", "no-such-command", enabled=False)}
+
+
+def write(folder: Path, **servers: object) -> Path:
+    path = folder / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+@asynccontextmanager
+async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[App]:
+    ledger = open_ledger(folder / "ledger.db")
+    home = App(settings or Settings(), os.environ, ledger, folder=lambda: folder)
+    try:
+        yield home
+    finally:
+        await home.close()
+
+
+def names(home: App) -> list[str]:
+    return [status.name for status in home.servers.status()]
+
+
+async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_process(tmp_path: Path) -> None:
+    path = write(tmp_path, fake=ENTRY)
+    async with home_in(tmp_path) as home:
+        assert home.untrusted() == [path]
+        assert names(home) == ["mock"]
+        assert home.settings.mcp.servers == {}
+        home.trust(path)
+        assert home.untrusted() == []
+        assert names(home) == ["fake", "mock"]
+        assert (await home.servers.catalogue()).get("echo")
+    async with home_in(tmp_path) as home:
+        assert (home.untrusted(), home.problems(), names(home)) == ([], (), ["fake", "mock"])
+        assert home.settings.mcp.servers["fake"].cwd == str(tmp_path)
+
+
+async def test_another_content_is_not_trusted_and_what_runs_of_it_ends(tmp_path: Path) -> None:
+    path = write(tmp_path, fake=ENTRY)
+    async with home_in(tmp_path) as home:
+        home.trust(path)
+        await home.servers.catalogue()
+        path.write_bytes(path.read_bytes() + b"\n")
+        assert home.untrusted() == [path]
+        assert names(home) == ["mock"]
+
+
+async def test_what_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
+    path = write(tmp_path, fake=ENTRY)
+    async with home_in(tmp_path) as home:
+        home.untrusted()
+        shown = path.read_bytes()
+        write(tmp_path, fake={"command": "evil"})
+        with pytest.raises(ParleyError, match="has changed meanwhile"):
+            home.trust(path)
+        home.untrusted()
+        with pytest.raises(ParleyError, match="has changed meanwhile"):
+            home.trust(path, shown)
+        assert home.untrusted() == [path]
+
+
+async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with home_in(tmp_path) as home:
+        home.trust(write(tmp_path, fake=ENTRY))
+    path = write(other, fake=ENTRY)
+    ledger = open_ledger(tmp_path / "ledger.db")
+    home = App(Settings(), {}, ledger, folder=lambda: other)
+    assert home.untrusted() == [path]
+    await home.close()
+
+
+async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, own=ENTRY, fake=ENTRY)
+    async with home_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as home:
+        home.trust(path)
+        assert home.settings.mcp.servers["own"] == UNUSED["own"]
+        assert home.problems() == (
+            "parley: .mcp.json: mcpServers.own: your settings have a server of this name",
+        )
+        assert names(home) == ["fake", "own", "mock"]
+
+
+async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path: Path) -> None:
+    own = ServerSettings("own", sys.executable, (FAKE,))
+    async with home_in(tmp_path, Settings(mcp=Mcp({"own": own}))) as home:
+        await home.servers.catalogue()
+        before = home.servers.status()[0]
+        home.trust(write(tmp_path, fake=ENTRY))
+        assert home.servers.status()[1] == before
+        home.servers.use({"own": replace(own, timeout_s=5)})
+        assert [status.state for status in home.servers.status()] == ["stopped"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])
+async def test_what_is_no_plain_file_is_a_problem_and_never_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / ".mcp.json"
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.write_bytes(b" " * 1_000_001)
+    async with home_in(tmp_path) as home:
+        assert home.untrusted() == []
+        assert [str(path) in problem for problem in home.problems()] == [True]
+
+
+async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: Path) -> None:
+    write(tmp_path, fake=ENTRY)
+    (tmp_path / "file").touch()
+    home = App(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
+    assert names(home) == ["mock"]
+    assert "cannot open the ledger" in home.problems()[0]
+    await home.close()
+
+
+async def test_a_conversation_in_memory_trusts_nothing(tmp_path: Path) -> None:
+    write(tmp_path, fake=ENTRY)
+    home = App(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
+    assert names(home) == ["mock"]
+    await home.close()
+
+
+def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, fake=ENTRY, broken={}, web={"url": "http://127.0.0.1:9/mcp", "disabled": True})
+    monkeypatch.chdir(tmp_path)
+    for name in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    assert main(["tools"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("mock: ready")
+    assert f"then run: parley trust {tmp_path}/.mcp.json" in said.err
+    assert main(["trust", ".mcp.json"]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"fake: {sys.executable} {FAKE}\nweb: http://127.0.0.1:9/mcp\n"
+    assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
+    assert main(["tools"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("fake: ready\n  echo: To echo.")
+    assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
+    assert main(["trust", "none.json"]) == 1
+    assert capsys.readouterr().err == "parley: none.json is no file\n"
+
+
+async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: Path) -> None:
+    good, other = tmp_path / "good", tmp_path / "other"
+    good.mkdir()
+    other.mkdir()
+    path = write(good, fake=ENTRY)
+    (other / ".mcp.json").symlink_to(path)
+    ledger = open_ledger(tmp_path / "ledger.db")
+    trust(ledger, path)
+    home = App(Settings(), os.environ, ledger, folder=lambda: other)
+    assert home.untrusted() == [other / ".mcp.json"]
+    assert names(home) == ["mock"]
+    await home.close()
+
+
+def scripted(folder: Path) -> Path:
+    """A project whose server is a program of its own, named in several ways."""
+    (folder / "tools").mkdir()
+    (folder / "tools" / "serve.py").write_text("one", encoding="utf-8")
+    (folder / "serve.sh").write_text("one", encoding="utf-8")
+    others = {"args": ["../serve.sh", "--config=serve.py", "/etc/hosts", "none"], "cwd": "tools"}
+    return write(folder, a={"command": "./serve.sh"}, b={"command": sys.executable, **others})
+
+
+@pytest.mark.parametrize("changed", ["serve.sh", "tools/serve.py"])
+@pytest.mark.parametrize("pinned", [True, False])
+async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_project(
+    tmp_path: Path, pinned: bool, changed: str
+) -> None:
+    path = scripted(tmp_path)
+    async with home_in(tmp_path) as home:
+        home.untrusted()
+        home.trust(path, home.seen(path), pinned=pinned)
+        assert home.untrusted() == []
+        (tmp_path / changed).write_text("two", encoding="utf-8")
+        assert home.untrusted() == ([path] if pinned else [])
+        (tmp_path / changed).unlink()
+        assert home.untrusted() == ([path] if pinned else [])
+
+
+def test_the_programs_of_a_project_are_those_in_its_folder(tmp_path: Path) -> None:
+    path = scripted(tmp_path)
+    file = read_servers(path.read_bytes(), "", str(tmp_path))
+    assert programs(file, tmp_path) == (Path("serve.sh"), Path("tools/serve.py"))
+
+
+def test_the_shell_pins_and_names_programs_and_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "serve.sh").touch()
+    write(tmp_path, a={"command": "./serve.sh", "args": ["${ANTHROPIC_API_KEY}"], "env": {"B": "${B}${B}"}})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert main(["trust", "--pin", ".mcp.json"]) == 0
+    assert capsys.readouterr().out == (
+        "a: ./serve.sh '${ANTHROPIC_API_KEY}'\n  is given your variables ANTHROPIC_API_KEY, B\n"
+        "  runs serve.sh of the project; a change asks again\n"
+    )

@@ -1,0 +1,214 @@
+"""The clock of a turn: it stands still while the user, or a rate limit, is waited for; limits move along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.chat import references
+from parley.chat.reader import parse
+from parley.clock import PausableClock
+from parley.mcp.session import Progress, Watch
+from parley.mcp.stderr import StderrTail
+from parley.mcp.supervisor import Supervisor
+from parley.models.events import Event, Finished, TextDelta
+from parley.models.request import Request
+from parley.policy.rate import RateWindow
+from parley.runtime.app import App
+from parley.runtime.audit import AuditedObserver
+from parley.runtime.model_port import ModelPort
+from parley.runtime.tasks import Callbacks, together
+from parley.runtime.text_tool_caller import TextToolCaller
+from parley.settings.values import Provider, Settings
+from parley.storage.chat_file import TextDocument
+from parley.tools.catalogue import Tool
+from parley.tools.prompts import Prompt
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings
+from tests.fake_time import run
+from tests.ledgers import open_ledger
+
+DAY = 86_400.0
+
+
+def test_time_stands_still_while_somebody_is_waited_for() -> None:
+    async def work() -> list[float]:
+        clock, seen = PausableClock(), list[float]()
+        for seconds in (3, 4):
+            await asyncio.sleep(seconds)
+            with clock.standing_still(), clock.standing_still():
+                seen.append(clock.now())
+                await asyncio.sleep(DAY)
+            seen.append(clock.now())
+        return seen
+
+    assert run(work()) == [3, 3, 7, 7]
+
+
+@pytest.mark.parametrize("begun", ["before", "while it stands still"])
+def test_what_was_left_of_a_limit_is_left_afterwards(begun: str) -> None:
+    async def work() -> float:
+        clock, loop = PausableClock(), asyncio.get_running_loop()
+
+        async def user() -> None:
+            await asyncio.sleep(6 if begun == "before" else 0)
+            with clock.standing_still():
+                await asyncio.sleep(DAY)
+
+        asking = asyncio.ensure_future(user())
+        await asyncio.sleep(0 if begun == "before" else 1)
+        with pytest.raises(TimeoutError):
+            async with clock.limit(10):
+                await asyncio.Event().wait()
+        await asking
+        return loop.time() - DAY
+
+    assert run(work()) == 10
+
+
+def test_calls_that_run_together_may_take_as_long_as_the_user_needs_and_no_longer() -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        clock, done, cut = PausableClock(), list[str](), list[str]()
+
+        async def asks() -> str:
+            with clock.standing_still():
+                await asyncio.sleep(DAY)
+            await asyncio.sleep(8)
+            return "asked"
+
+        async def hangs() -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cut.append(f"cut at {clock.now():g}")
+                raise
+            return "never"
+
+        async for outcome in together([asks, hangs], 10, clock):
+            done.append(outcome)
+        return done, cut
+
+    assert run(work()) == (["asked"], ["cut at 10"])
+
+
+class Questioner:
+    """A session with a server that has the user asked in the midst of a call."""
+
+    protocol = "fake"
+    left_out = ""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    async def tools(self) -> tuple[Tool, ...]:
+        return (ASKS,)
+
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
+        await asyncio.sleep(4)
+        with self._watch.clock.standing_still():
+            await asyncio.sleep(DAY)
+        await asyncio.sleep(arguments["then"])
+        return Outcome("ok", "blue")
+
+    async def resource(self, uri: str) -> str:
+        raise NotImplementedError
+
+    async def prompts(self) -> tuple[Prompt, ...]:
+        return ()
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
+        raise NotImplementedError
+
+
+ASKS = Tool("fake", "asks")
+
+
+@asynccontextmanager
+async def questioner(_: ServerSettings, __: StderrTail, watch: Watch) -> AsyncIterator[Questioner]:
+    yield Questioner(watch)
+
+
+@pytest.mark.parametrize(
+    ("then", "outcome"),
+    [
+        (5.0, Outcome("ok", "blue")),
+        (7.0, Outcome("error", "Tool 'asks' of MCP server 'fake' gave no answer within 10 s")),
+    ],
+)
+def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float, outcome: Outcome) -> None:
+    async def work() -> tuple[list[Outcome], float]:
+        turn = PausableClock()
+        supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
+
+        async def call() -> Outcome:
+            return await supervisor.call(ASKS, {"then": then}, None, turn)
+
+        found = [outcome async for outcome in together([call], 12, turn)]
+        elapsed = turn.now()
+        if ending := supervisor.stop():
+            await ending
+        return found, elapsed
+
+    assert run(work()) == ([outcome], min(4 + then, 10))
+
+
+async def nothing() -> None:
+    """There is nothing to prepare."""
+
+
+def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) -> None:
+    async def think(_: Path) -> bool:
+        await asyncio.sleep(DAY)
+        return True
+
+    async def work() -> tuple[list[str], float]:
+        app = App(Settings(), {}, open_ledger(), may_read=think)
+        inside = tmp_path / "inside"
+        ports = app.ports(TextDocument("", 0), "chat.md", Callbacks(), lambda: inside)
+        brought = await ports.references.bring([references.Path(str(tmp_path / "note.txt"))])
+        await app.close()
+        return [each.text for each in brought], ports.clock.now()
+
+    (tmp_path / "note.txt").write_text("outside", encoding="utf-8")
+    (tmp_path / "inside").mkdir()
+    assert run(work()) == (["outside"], 0)
+
+
+class Talker:
+    """A provider that answers at once."""
+
+    async def stream(self, *_: object) -> AsyncIterator[Event]:
+        yield TextDelta("yes")
+        yield Finished("complete")
+
+
+def test_the_thirty_first_request_of_a_minute_waits_says_so_and_takes_no_time() -> None:
+    said = list[str]()
+
+    async def work() -> tuple[list[float], float]:
+        clock, loop, sent = PausableClock(), asyncio.get_running_loop(), list[float]()
+        rate = RateWindow(Settings().safety.rate_limit_per_minute)
+        chats = [model_port(clock, rate, said.append) for _ in range(2)]
+        for number in range(31):
+            async for _ in chats[number % 2].stream(Request(parse("💬: q\n"), 0, "p", "m")):
+                pass
+            sent.append(loop.time())
+            await asyncio.sleep(1)
+        return sent, clock.now()
+
+    sent, elapsed = run(work())
+    assert sent == [*range(30), 60]
+    assert elapsed == 31
+    assert said == [f"Rate limit reached, waiting {left}s..." for left in range(30, 0, -1)] + [""]
+
+
+def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], None]) -> ModelPort:
+    audit = open_ledger().chat("chat.md")
+    observer = AuditedObserver(Callbacks(status), audit)
+    talker: Any = Talker()
+    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller())
