@@ -105,7 +105,7 @@ class Session:
 
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
         """Let `approve` decide on the first call that is undecided. Raises ParleyError where it cannot."""
-        call = (await engine.look(ports, resolve)).undecided()[0]
+        call = (await engine.observe(ports, resolve)).undecided()[0]
         choice = self._approve(call) if isinstance(call, Proposal) else "yn"
         made = await engine.choose(ports, resolve, call.span.start, choice, "command")
         if not made.decided:

@@ -90,7 +90,7 @@ async def go_on(desk: Desk) -> dict[str, Any]:
     async with desk.sit_down() as here:
         kinds.append((await here.respond(path)).kind)
         unasked = len(desk.calls()) - ran
-        seen = await engine.look(here.ports(path), here.app.resolve(None))
+        seen = await engine.observe(here.ports(path), here.app.resolve(None))
         starts = sum(seen.situation.approvals.starts(each) for each in proposals(path) if not each.result)
         yeses = list[tuple[str, int]]()
         while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
@@ -114,7 +114,7 @@ async def go_on(desk: Desk) -> dict[str, Any]:
 async def say_yes(here: Sitting, path: Path) -> tuple[str, str]:
     """What a yes to the call is answered with, and how the turn ends that follows."""
     ports, resolve = here.ports(path), here.app.resolve(None)
-    line = (await engine.look(ports, resolve)).undecided()[0].span.start
+    line = (await engine.observe(ports, resolve)).undecided()[0].span.start
     made = await engine.choose(ports, resolve, line, "ya", "key")
     return made.message, (await engine.run_turn(here.ports(path), resolve)).kind
 

@@ -84,7 +84,7 @@ class Sitting:
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
         """A key on the n-th call that waits, and what follows."""
         ports, resolve = self.ports(path), self.app.resolve(None)
-        seen = await engine.look(ports, resolve)
+        seen = await engine.observe(ports, resolve)
         line = waiting(seen.snapshot.answer)[number].span.start
         await engine.choose(ports, resolve, line, key, "key")
         return await engine.run_turn(self.ports(path), resolve)

@@ -169,7 +169,7 @@ async def go_on(app: App, path: Path, agent: str) -> engine.End:
 async def decide(app: App, path: Path, agent: str) -> int:
     """A yes to all that waits; how much that was."""
     there, resolve = ports(app, path), app.resolve(agent)
-    calls = waiting((await engine.look(there, resolve)).snapshot.answer)
+    calls = waiting((await engine.observe(there, resolve)).snapshot.answer)
     await engine.choose(there, resolve, calls[0].span.start, "ya", "key")
     return len(calls)
 

@@ -75,7 +75,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             said = Response(SAYS["anthropic"]("Found."))
             server.plan(Response([event(each) for each in calls()]), said)
             assert await engine.run_turn(ports, resolve) == engine.End("waiting")
-            (call,) = waiting((await engine.look(ports, resolve)).snapshot.answer)
+            (call,) = waiting((await engine.observe(ports, resolve)).snapshot.answer)
             await engine.choose(ports, resolve, call.span.start, "ya", "key")
             assert await engine.run_turn(ports, resolve) == engine.End("complete")
             text = path.read_text(encoding="utf-8").rstrip()

@@ -20,18 +20,17 @@ from parley.engine import (
     End,
     Snapshot,
     choose,
-    look,
     regenerate,
     run_turn,
     stopped,
 )
+from parley.engine.observe import guidance, observe
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.models.request import Request, ThinkingSettings
 from parley.policy.approval import written_key
 from parley.policy.doubts import Sighting
-from parley.policy.guidance import guidance
 from parley.policy.limits import Limits
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
@@ -860,7 +859,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
     fresh = App(settings_, {}, open_ledger())
     try:
         reopened = TextDocument(texts[0], 10**6)
-        seen = await look(fresh.ports(reopened, "chat.md", FakeWorld()), fresh.resolve(None))
+        seen = await observe(fresh.ports(reopened, "chat.md", FakeWorld()), fresh.resolve(None))
         again = seen.request(tools_on=True)
     finally:
         await fresh.close()

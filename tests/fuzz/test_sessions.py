@@ -94,7 +94,7 @@ async def shell_yes(home: Path, path: Path) -> bool:
     try:
         if (await engine.run_turn(ports, resolve)).kind != "waiting":
             return False
-        call = (await engine.look(ports, resolve)).undecided()[0]
+        call = (await engine.observe(ports, resolve)).undecided()[0]
         made = await engine.choose(ports, resolve, call.span.start, "ya", "command")
         if made.decided:
             await engine.run_turn(ports, resolve)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.policy.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
+from parley.policy.doubts import why_asked
 from parley.policy.plan import AwaitChoices, Decide, RunTools, Settle
-from parley.policy.reasons import why_asked
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue, Tool
 from tests.chats import OK, READ, SEARCH, TOOLS, answer, asked, chat, ran, step, tool, view, yes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from parley.engine.observe import guidance
 from parley.policy import status
-from parley.policy.guidance import guidance
 from parley.policy.rate import RateWindow
 from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS

@@ -173,7 +173,7 @@ def test_what_is_no_sentence_is_not_shown(said: str | ModelError) -> None:
 def test_nobody_is_asked_where_it_is_off_or_the_host_is_not_the_providers_own() -> None:
     for talker, more in (
         (Talker(SENTENCE), {"wanted": Status(llm=False)}),
-        (Talker(SENTENCE), {"ask": replace(ASK, official=False)}),
+        (Talker(SENTENCE), {"request": replace(ASK, official=False)}),
     ):
         assert statuses(talker, **more) == []
         assert talker.asked == []

@@ -21,7 +21,7 @@ from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
-from parley.policy.reasons import cautions
+from parley.policy.doubts import cautions
 from parley.runtime.totals import totals, totals_table
 from parley.settings.values import Settings
 from parley.storage.chat_file import content
@@ -54,7 +54,7 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     try:
         if not arguments.tools:
             ports = replace(ports, tools=_NoTools())
-        seen = await engine.look(ports, resolve)
+        seen = await engine.observe(ports, resolve)
         request = seen.next_request()
         chosen = arguments.provider or ""
         name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)

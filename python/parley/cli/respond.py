@@ -17,7 +17,7 @@ from parley.chat.front_matter import trouble
 from parley.chat.transcript import Proposal
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
-from parley.policy.reasons import caution
+from parley.policy.doubts import caution
 from parley.text import legible
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
@@ -82,7 +82,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
         if end.kind == "waiting":
-            told.waiting(await engine.look(ports, resolve))
+            told.waiting(await engine.observe(ports, resolve))
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
@@ -101,7 +101,7 @@ async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any
     What is said then is to be read before the next choice: that takes another command.
     """
     while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and choices:
-        line = (await engine.look(ports, resolve)).undecided()[0].span.start
+        line = (await engine.observe(ports, resolve)).undecided()[0].span.start
         made = await engine.choose(ports, resolve, line, choices.pop(0), "command")
         if made.doubts:
             return engine.End("waiting", made.message)

@@ -3,7 +3,7 @@
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
-from parley.engine.observe import Observation, look
+from parley.engine.observe import Observation, observe
 from parley.engine.ports import (
     NOTHING_ASKED,
     REMOVED,
@@ -51,7 +51,7 @@ __all__ = [
     "Tools",
     "TurnEvent",
     "choose",
-    "look",
+    "observe",
     "regenerate",
     "run_turn",
     "stopped",

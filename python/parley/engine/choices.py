@@ -10,7 +10,7 @@ from parley.chat.edits import Edit
 from parley.chat.grammar import fit
 from parley.chat.transcript import YES, Choice, Proposal, Result
 from parley.engine.calls import explain
-from parley.engine.observe import Observation, look
+from parley.engine.observe import Observation, observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
@@ -58,7 +58,7 @@ async def _choose(
     reason: str,
     shown: Collection[Sighting] | None,
 ) -> ChoiceMade:
-    observation = await look(ports, resolve)
+    observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
     found = chosen(observation.snapshot.exchange, line, key, observation.settings.scope, approvals)
     proposals = [call for call in found.proposals if isinstance(call, Proposal)]

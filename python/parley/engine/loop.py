@@ -10,13 +10,13 @@ from parley.chat.references import expansion, references
 from parley.chat.transcript import Proposal, Question
 from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
 from parley.engine.notices import end_unfinished, open_question
-from parley.engine.observe import Observation, look
+from parley.engine.observe import Observation, observe
 from parley.engine.ports import ChatSettings, End, Ports, Resolve
 from parley.engine.reply import ask_model
 from parley.policy import plan
 from parley.policy.approval import unclaimed
+from parley.policy.doubts import why_asked
 from parley.policy.plan import next_step
-from parley.policy.reasons import why_asked
 
 
 async def run_turn(ports: Ports, resolve: Resolve) -> End:
@@ -35,7 +35,7 @@ async def run_turn(ports: Ports, resolve: Resolve) -> End:
 async def _run(ports: Ports, resolve: Resolve) -> End:
     started, moved = ports.clock.now(), False
     while True:
-        observation = await look(ports, resolve)
+        observation = await observe(ports, resolve)
         step = next_step(observation.situation)
         if not moved and isinstance(step, plan.Complete):
             await open_question(ports.document)

@@ -11,7 +11,6 @@ from parley.models.request import Request
 from parley.policy import plan
 from parley.policy.approval import LedgerView, unclaimed
 from parley.policy.choice import open_keys
-from parley.policy.guidance import guidance
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.tools.catalogue import Catalogue
@@ -66,7 +65,7 @@ class Observation:
         return [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
 
 
-async def look(ports: Ports, resolve: Resolve) -> Observation:
+async def observe(ports: Ports, resolve: Resolve) -> Observation:
     """The document, its settings, its tools and its decisions, as they are now."""
     snapshot = await ports.document.read()
     settings = resolve(snapshot.transcript)
@@ -77,3 +76,16 @@ async def look(ports: Ports, resolve: Resolve) -> Observation:
         ports.ledger.revoke(undone)
         view = ports.ledger.view(calls)
     return Observation(snapshot, settings, catalogue, view)
+
+
+_RULES = """\
+- Use tools one after another as needed to complete the task.
+- If a tool call fails, try another way.
+- If the task cannot be completed after reasonable attempts, say why.
+- Stop calling tools once there is enough to answer."""
+
+
+def guidance(catalogue: Catalogue) -> str:
+    """The list of tools and the rules for using them; "" where there is no tool."""
+    names = ", ".join(catalogue.names())
+    return f"You have access to the following tools: {names}\n{_RULES}" if names else ""

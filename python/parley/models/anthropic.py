@@ -12,7 +12,7 @@ from typing import Any
 
 from parley.chat.history import ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text, Thinking
-from parley.models import cache, decoder
+from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
 from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
@@ -39,7 +39,7 @@ def request_body(request: Request) -> Body:
         body["thinking"] = dict(mode.config)
     if mode.effort:
         body["output_config"] = {"effort": mode.effort}
-    cache.mark(body)
+    _mark_cached(body)
     return fit_body(body)
 
 
@@ -211,3 +211,21 @@ class Decoder(decoder.Decoder):
         if self._stop is None:
             raise decoder.ended_early(self.provider)
         yield from self._conclude([self._calls[index] for index in sorted(self._calls)], *self._stop)
+
+
+# --- The provider's cache ---------------------------------------------------------------------------------
+
+_CACHED = {"cache_control": {"type": "ephemeral"}}
+_CACHED_TURNS = 2
+
+
+def _mark_cached(body: Body) -> None:
+    """Mark the parts that the provider keeps in its cache: what stays the same till the next request.
+
+    At most four marks are allowed. They go on the last tool, the system prompt and the last two turns of the
+    user: the last to write what is new, the one before it to read what the request before wrote.
+    """
+    turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
+        if blocks:
+            blocks[-1] |= _CACHED

@@ -6,6 +6,7 @@ as the signature of a thinking block, and is sent again in the same tool loop. C
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,6 @@ from parley.models.accumulate import PartialCall
 from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
-from parley.models.reasoning import sealed, unsealed
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.catalogue import Tool
@@ -196,3 +196,23 @@ class Decoder(decoder.Decoder):
 
     def _finish(self) -> Iterator[Event]:
         raise decoder.ended_early(self.provider)
+
+
+def sealed(item: Mapping[str, Any]) -> str:
+    """The signature for a finished item, one line of JSON; "" for an item that cannot be sent again."""
+    kept = {key: text(item, key) for key in ("id", "encrypted_content")}
+    return json.dumps(kept, separators=(",", ":")) if all(kept.values()) else ""
+
+
+def unsealed(thinking: Thinking) -> dict[str, Any] | None:
+    """The item that a signature stands for, None for a signature that is not one of `sealed`."""
+    try:
+        kept = json.loads(thinking.signature)
+    except (ValueError, RecursionError):
+        return None
+    match kept:
+        case {"id": str(item_id), "encrypted_content": str(content)} if item_id and content:
+            summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
+            return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": content}
+        case _:
+            return None

@@ -161,7 +161,7 @@ class Chat:
             if call is None:
                 self.editor.message(UNREADABLE, "warn")
                 return
-            seen = await engine.look(self.ports(document, Callbacks()), self.resolve)
+            seen = await engine.observe(self.ports(document, Callbacks()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
             before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
@@ -172,7 +172,7 @@ class Chat:
         """Look at the exchange at a handle and use what is seen."""
 
         async def work(document: BufferDocument) -> None:
-            use(await engine.look(self.ports(document, Callbacks()), self.resolve))
+            use(await engine.observe(self.ports(document, Callbacks()), self.resolve))
 
         self._beside(handle, work)
 

@@ -17,8 +17,7 @@ from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Spa
 from parley.nvim.summary import Chunks, decoded_arguments, shown, summary, written
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import open_calls
-from parley.policy.doubts import Sighting, sighting
-from parley.policy.reasons import caution
+from parley.policy.doubts import Sighting, caution, sighting
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
