@@ -68,3 +68,4 @@ def _end_quietly() -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # else it looks through those values once more: a fifth of the time of a turn
