@@ -10,6 +10,7 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from parley.text import is_hidden
+from tests.cli.fork_server import Command, ForkServer
 
 PATIENCE_S = 45.0
 PARLEY = (sys.executable, "-m", "parley")
@@ -28,10 +30,14 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class Shell:
-    """A home with nothing in it but what a test puts there, and a chat of it."""
+    """A home with nothing in it but what a test puts there, and a chat of it.
 
-    def __init__(self, folder: Path) -> None:
+    With a server of forks, commands in terminals and those that nothing is written behind are run by it.
+    """
+
+    def __init__(self, folder: Path, forks: ForkServer | None = None) -> None:
         self.folder = folder
+        self.forks = forks
         self.chat = folder / "chat.md"
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
@@ -68,11 +74,30 @@ class Shell:
 
     def run(self, *arguments: str, after: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
         """A command with pipes; `after` is what a shell writes behind it, such as `>&-`."""
+        if self.forks and not after:
+            return self._fork(self.forks, arguments, {**self.environ, **environ})
         line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *PARLEY, *arguments]
         env = {**self.environ, **environ}
         return subprocess.run(
             line, cwd=self.folder, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
         )
+
+    def _fork(
+        self, forks: ForkServer, arguments: tuple[str, ...], environ: dict[str, str]
+    ) -> subprocess.CompletedProcess[bytes]:
+        reader, writer = os.pipe()
+        with (
+            os.fdopen(reader, "rb") as out,
+            os.fdopen(writer, "wb") as theirs,
+            tempfile.TemporaryFile() as err,
+            Path(os.devnull).open("rb") as null,
+        ):
+            handles = (null.fileno(), theirs.fileno(), err.fileno())
+            command = forks.start(arguments, environ, self.folder, handles)
+            theirs.close()
+            written, code = out.read(), command.wait(PATIENCE_S)
+            err.seek(0)
+            return subprocess.CompletedProcess(arguments, code, written, err.read())
 
     def start(self, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
         """A command with pipes that is left running."""
@@ -90,21 +115,26 @@ class Shell:
         """A command in a terminal of its own."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen(
-            [sys.executable, "-c", _IN_A_TERMINAL, *PARLEY, *arguments],
-            cwd=self.folder,
-            env={**self.environ, **environ},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
+        env = {**self.environ, **environ}
+        process: subprocess.Popen[bytes] | Command
+        if self.forks:
+            process = self.forks.start(arguments, env, self.folder, (theirs, theirs, theirs))
+        else:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _IN_A_TERMINAL, *PARLEY, *arguments],
+                cwd=self.folder,
+                env=env,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+            )
         os.close(theirs)
         try:
             yield Terminal(process, ours)
         finally:
             process.kill()
-            process.wait()
+            process.wait(PATIENCE_S)
             with suppress(OSError):
                 os.close(ours)
 
@@ -112,7 +142,7 @@ class Shell:
 class Terminal:
     """What a command has written to its terminal, and keys for it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], handle: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Command, handle: int) -> None:
         self.process = process
         self.written = b""
         self._handle = handle

@@ -14,6 +14,7 @@ import pytest
 from parley.chat.calls import proposal_line
 from parley.chat.reader import parse
 from parley.chat.transcript import ToolCall
+from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, raw, toml
 
 SERVER = Path(__file__).with_name("hostile_server.py")
@@ -23,8 +24,8 @@ CONTENT = f"---\nagent: {_QUOTED}\n{_QUOTED}: 1\ntemperature: {_QUOTED}\n---\n\n
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
 
 
 def shows(shell: Shell, *arguments: str) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.fork_server import ForkServer
 from tests.cli.shell import PARLEY, PATIENCE_S, Shell
 
 CHAT = "💬: hello ☎\n\n🤖:[Demo]\n\nHow do you do?\n\n💬: \n"
@@ -157,7 +158,8 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     )
 
 
-def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> None:
+def test_calls_that_wait_stand_on_lines_of_their_own_each_time(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
     shell.ask("find the stock price of google")
     first, second = (shell.run("respond", "chat.md") for _ in range(2))
     assert first.returncode == second.returncode == 3
