@@ -1,12 +1,14 @@
 """Runs the same turn again and again, and dies one step later each time; then goes on as after a crash.
 
-A program of its own, since it forks: `mortal.py FOLDER STEP…` prints one JSON line for each step to die at.
+A program of its own, since it forks, which saves the imports of each turn. It reads lines of JSON with a new
+folder and the step to die at, and answers each with one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import json
 import os
 import signal
@@ -134,22 +136,29 @@ def in_child(work: Callable[[], None]) -> int:
     os._exit(0)
 
 
-def main(folder: str, *steps: str) -> None:
+def die(folder: Path, step: int) -> None:
+    """Print how it went on after a death at this step."""
+    desk = Desk(folder)
+    folder.mkdir()
+    desk.chat(ASK)
+    died = in_child(lambda: asyncio.run(live(desk, step)))
+
+    def tell() -> None:
+        facts = asyncio.run(go_on(desk))
+        sys.stdout.write(json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n")
+        sys.stdout.flush()
+
+    assert in_child(tell) == 0
+
+
+def main() -> None:
     for name in ("anthropic", "mcp", "jsonschema", "starlette", "uvicorn"):
         import_module(name)
-    for step in map(int, steps):
-        desk = Desk(Path(folder) / str(step))
-        desk.folder.mkdir()
-        desk.chat(ASK)
-        died = in_child(lambda desk=desk, step=step: asyncio.run(live(desk, step)))  # type: ignore[misc]
-
-        def tell(desk: Desk = desk, step: int = step, died: int = died) -> None:
-            facts = asyncio.run(go_on(desk))
-            sys.stdout.write(json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n")
-            sys.stdout.flush()
-
-        assert in_child(tell) == 0
+    gc.freeze()
+    for line in sys.stdin:
+        folder, step = json.loads(line)
+        die(Path(folder), step)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,31 @@ STEPS = [
 """Before the reply, while it is written, around the yes, around the call, while its result is answered."""
 
 
-def deaths(folder: Path, steps: list[str]) -> list[dict[str, Any]]:
-    ran = subprocess.run(
-        [sys.executable, PROGRAM, folder, *steps], capture_output=True, text=True, check=True
-    )
-    return [json.loads(line) for line in ran.stdout.splitlines()]
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[subprocess.Popen[str]]:
+    """The program, which dies at many steps and imports only once."""
+    command = [sys.executable, str(PROGRAM)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        yield program
+    assert program.returncode == 0
+
+
+def death(mortal: subprocess.Popen[str], folder: Path, step: str) -> dict[str, Any]:
+    """What is found after a death at this step."""
+    assert mortal.stdin is not None
+    assert mortal.stdout is not None
+    mortal.stdin.write(json.dumps([str(folder / step), int(step)]) + "\n")
+    mortal.stdin.flush()
+    found: dict[str, Any] = json.loads(mortal.stdout.readline())
+    return found
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: f"{steps[0]} to {steps[-1]}")
-def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(tmp_path: Path, steps: list[str]) -> None:
-    found = deaths(tmp_path, steps)
+def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
+    mortal: subprocess.Popen[str], tmp_path: Path, steps: list[str]
+) -> None:
+    found = [death(mortal, tmp_path, step) for step in steps]
     assert [str(each["step"]) for each in found] == steps
     for each in found:
         assert each["killed"] == (each["step"] < 1000), each
