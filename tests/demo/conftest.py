@@ -1,12 +1,17 @@
 """A running demo server at full speed, for the tests that talk to it through the real SDK clients."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 
 from parley.demo.server import DemoServer, start
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 
 @pytest.fixture
@@ -17,11 +22,15 @@ async def demo() -> AsyncIterator[DemoServer]:
 
 @pytest.fixture
 async def claude(demo: DemoServer) -> AsyncIterator[AsyncAnthropic]:
+    from anthropic import AsyncAnthropic  # takes seconds, which only those who talk to it have to spend
+
     async with AsyncAnthropic(api_key="none", base_url=demo.url, max_retries=0) as client:
         yield client
 
 
 @pytest.fixture
 async def gpt(demo: DemoServer) -> AsyncIterator[AsyncOpenAI]:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(api_key="none", base_url=f"{demo.url}/v1", max_retries=0) as client:
         yield client

@@ -1,19 +1,21 @@
 """The server through the real SDK clients: both rounds of the example in every format, and refusals."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 
 from parley.demo.server import DemoServer, start
 from parley.demo.signing import unseal, verify
+
+if TYPE_CHECKING:  # they take seconds to import, in each process that only looks what tests there are, too
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -170,11 +172,13 @@ async def test_redacted_thinking_goes_round(claude: AsyncAnthropic) -> None:
 
 
 async def test_thinking_that_was_changed_is_refused_in_the_open_loop(claude: AsyncAnthropic) -> None:
+    from anthropic import BadRequestError
+
     mode = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     blocks, _ = await streamed_blocks(claude, claude_body(user(QUESTION), **mode))
     blocks[0]["thinking"] += "!"
     history = (user(QUESTION), {"role": "assistant", "content": blocks}, tool_results(blocks))
-    with pytest.raises(anthropic.BadRequestError, match="Invalid `signature` in `thinking` block") as refused:
+    with pytest.raises(BadRequestError, match="Invalid `signature` in `thinking` block") as refused:
         await claude.messages.create(**claude_body(*history, **mode))
     assert refused.value.body == {
         "type": "error",
@@ -283,7 +287,9 @@ async def test_a_reply_that_is_too_long_ends_for_that_reason(
 
 
 async def test_refusals_have_openais_shape(gpt: AsyncOpenAI) -> None:
-    with pytest.raises(openai.BadRequestError) as refused:
+    from openai import BadRequestError
+
+    with pytest.raises(BadRequestError) as refused:
         await gpt.chat.completions.create(**chat_body(user("hi"), model="demo-text"))
     assert refused.value.body == {
         "message": '"demo-text" does not support tools',
@@ -292,7 +298,7 @@ async def test_refusals_have_openais_shape(gpt: AsyncOpenAI) -> None:
         "code": None,
     }
     call = {"type": "function_call", "call_id": "a", "name": "web_search", "arguments": "{}"}
-    with pytest.raises(openai.BadRequestError, match=r"No tool output found for function call a\."):
+    with pytest.raises(BadRequestError, match=r"No tool output found for function call a\."):
         await gpt.responses.create(**responses_body(user("hi"), call))
 
 
@@ -353,6 +359,8 @@ async def test_a_client_that_goes_away_ends_its_stream_at_once(
 
 
 async def test_stopping_ends_an_open_stream_at_once() -> None:
+    from openai import APIConnectionError, AsyncOpenAI
+
     server = await start(pace=30)
     async with AsyncOpenAI(api_key="none", base_url=f"{server.url}/v1", max_retries=0) as client:
         stream = await client.chat.completions.create(**chat_body(user(QUESTION)), stream=True)
@@ -360,7 +368,7 @@ async def test_stopping_ends_an_open_stream_at_once() -> None:
         async with asyncio.timeout(1):
             await server.stop()
         assert server.streaming == 0
-        with pytest.raises((openai.APIConnectionError, httpx2.TransportError)):
+        with pytest.raises((APIConnectionError, httpx2.TransportError)):
             async for _ in stream:
                 pass
 
