@@ -25,7 +25,7 @@ STEPS = [
 
 
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[subprocess.Popen[str]]:
+def program() -> Iterator[subprocess.Popen[str]]:
     """The program, which dies at many steps and imports only once."""
     command = [sys.executable, str(PROGRAM)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
@@ -33,22 +33,22 @@ def mortal() -> Iterator[subprocess.Popen[str]]:
     assert program.returncode == 0
 
 
-def death(mortal: subprocess.Popen[str], folder: Path, step: str) -> dict[str, Any]:
+def death(program: subprocess.Popen[str], folder: Path, step: str) -> dict[str, Any]:
     """What is found after a death at this step."""
-    assert mortal.stdin is not None
-    assert mortal.stdout is not None
-    mortal.stdin.write(json.dumps([str(folder / step), int(step)]) + "\n")
-    mortal.stdin.flush()
-    found: dict[str, Any] = json.loads(mortal.stdout.readline())
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(json.dumps([str(folder / step), int(step)]) + "\n")
+    program.stdin.flush()
+    found: dict[str, Any] = json.loads(program.stdout.readline())
     return found
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: f"{steps[0]} to {steps[-1]}")
 def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
-    mortal: subprocess.Popen[str], tmp_path: Path, steps: list[str]
+    program: subprocess.Popen[str], tmp_path: Path, steps: list[str]
 ) -> None:
-    found = [death(mortal, tmp_path, step) for step in steps]
+    found = [death(program, tmp_path, step) for step in steps]
     assert [str(each["step"]) for each in found] == steps
     for each in found:
         assert each["killed"] == (each["step"] < 1000), each
