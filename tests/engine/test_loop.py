@@ -872,10 +872,10 @@ def _body(request: Request) -> bytes:
 
 def unshown(turns: Turns) -> Turns:
     """The same chat, with thinking that is not to be shown."""
-    shown = turns.resolve
+    sightings = turns.resolve
 
     def resolve(transcript: Transcript) -> ChatSettings:
-        made = shown(transcript)
+        made = sightings(transcript)
         return replace(made, request=replace(made.request, thinking=ThinkingSettings(show=False)))
 
     turns.resolve = resolve
@@ -909,11 +909,11 @@ async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> 
     (proposal,) = Snapshot(turns.text, 0).answer.proposals
     drawn = Sighting(written_key(proposal), tool().digest)
     other = replace(drawn, digest=tool(title="Post to the web").digest)
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown={other})
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={other})
     assert not made.decided
     assert "is not the one that was shown" in made.message
     assert turns.ledger.view().entries == ()
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", shown={drawn})
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={drawn})
     assert made.decided
 
 

@@ -158,7 +158,7 @@ def test_there_is_a_step_for_every_file_and_it_keeps_to_its_bounds(situation: Si
             for decision in decisions:
                 assert decision.proposal in _last_open(situation)
                 assert decision.proposal.choice is None
-                assert written_key(decision.proposal) in situation.view.written
+                assert written_key(decision.proposal) in situation.view.proposals
         case AwaitChoices(calls):
             assert calls
             assert all(call in waiting(situation.exchange.answers[-1]) for call in calls)

@@ -118,7 +118,7 @@ def test_what_parley_wrote_is_known_by_id_name_and_arguments(chat: ChatLedger) -
     written = ("call_1", "web_search", '{"query":"x"}')
     chat.wrote([written, written])
     chat.wrote([written])
-    assert list(chat.view().written) == [written] * 3
+    assert list(chat.view().proposals) == [written] * 3
 
 
 @pytest.mark.parametrize("odd", ["\ud83d\udcff", "a\0b", "ä😀\u2028", "'; DROP TABLE entries; --"])

@@ -1,1 +1,1 @@
-"""What a chat file says: values, reader, writer, edits. Pure: no IO, no clock, no model."""
+"""The content of a chat file: values, reader, writer, edits. Pure: no IO, no clock, no model."""

@@ -35,18 +35,18 @@ def proposal_line(call: ToolCall, choice: str | None = None) -> str:
 
 def split_proposal(content: str) -> tuple[str | None, str, int]:
     """The bracket's text (None without one), the JSON text, and the JSON's offset in `content`."""
-    found = _PROPOSAL.fullmatch(content)
-    assert found is not None, "the pattern takes any text"
-    rest = found["json"]
+    parts = _PROPOSAL.fullmatch(content)
+    assert parts is not None, "the pattern takes any text"
+    rest = parts["json"]
     bare = rest.strip(SPACING + "\r").strip("`")
-    return found["choice"], bare, content.find(bare, found.start("json"))
+    return parts["choice"], bare, content.find(bare, parts.start("json"))
 
 
 def remark(line: str, column: int, choice: str | None) -> str:
     """A proposal's line, its marker ending at `column`, with another choice in its bracket."""
-    found = _PROPOSAL.fullmatch(line, column)
-    assert found is not None, "the pattern takes any text"
-    return f"{line[:column]}{f'[{choice}]' if choice else ''} {found['json'].lstrip(SPACING)}"
+    parts = _PROPOSAL.fullmatch(line, column)
+    assert parts is not None, "the pattern takes any text"
+    return f"{line[:column]}{f'[{choice}]' if choice else ''} {parts['json'].lstrip(SPACING)}"
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def _is_shallow(value: Any) -> bool:
     """Whether JSON can be written again: what can just be decoded may be too deep for that."""
     level = [value]
     for _ in range(_DEEPEST):
-        holders = [each for each in level if isinstance(each, dict | list)]
-        level = [inner for each in holders for inner in (each.values() if isinstance(each, dict) else each)]
+        holders = [item for item in level if isinstance(item, dict | list)]
+        level = [inner for item in holders for inner in (item.values() if isinstance(item, dict) else item)]
         if not level:
             return True
     return False

@@ -88,12 +88,12 @@ def _ending(lines: LineDecoder, span: Span) -> list[str]:
 
 
 def start_answer(
-    lines: LineDecoder, exchange: Exchange, agent: str | None, brought: Sequence[Sequence[str]] = ()
+    lines: LineDecoder, exchange: Exchange, agent: str | None, texts: Sequence[Sequence[str]] = ()
 ) -> Edit:
-    """A new answer below all that the exchange holds; above it, what its question's references brought."""
+    """A new answer below all that the exchange holds; above it, the texts of its question's references."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
-    blocks = [[grammar.escape_line(line) for line in block] for block in brought]
-    ending = _ending(lines, span) if brought else []
+    blocks = [[grammar.escape_line(line) for line in block] for block in texts]
+    ending = _ending(lines, span) if texts else []
     return _append(lines, span, [*blocks, [writer.answer_line(agent)]], ending)
 
 
@@ -124,30 +124,30 @@ def put_question(lines: LineDecoder, transcript: Transcript, at: int, text: str)
     """A text as what an exchange asks, below what it asks already; an answered one has a next."""
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
-    asked = writer.question_blocks(Question((Text(text),)))
+    blocks = writer.question_blocks(Question((Text(text),)))
     if exchange.answers or exchange.question is None:
-        return _append(lines, exchange.span, asked)
+        return _append(lines, exchange.span, blocks)
     if exchange.question.parts:
         return _append(lines, exchange.span, [grammar.escape(text)], _ending(lines, exchange.span))
     start = exchange.question.span.start
-    return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(asked[0]))
+    return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(blocks[0]))
 
 
 def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
     """The choice in the brackets of a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]
-    found = grammar.marker_of(line)
-    assert found is not None, "a proposal's line starts with its marker"
-    written = calls.remark(line, found[1], choice)
-    return Edit(proposal.span.start, proposal.span.start + 1, (written,))
+    marker = grammar.marker_of(line)
+    assert marker is not None, "a proposal's line starts with its marker"
+    text = calls.remark(line, marker[1], choice)
+    return Edit(proposal.span.start, proposal.span.start + 1, (text,))
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
     """A result right below its proposal."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
-    written = ["", *results.result_lines(proposal.call.name, proposal.call.id, result)]
-    return Edit(at, at, (*written, "") if below else tuple(written))
+    block = ["", *results.result_lines(proposal.call.name, proposal.call.id, result)]
+    return Edit(at, at, (*block, "") if below else tuple(block))
 
 
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:
@@ -196,17 +196,17 @@ def empty_answer(lines: LineDecoder, answer: Answer, agent: str | None) -> Edit:
     return Edit(answer.span.start, answer.span.end, (writer.answer_line(agent), *below))
 
 
-def written_calls(calls: Sequence[ToolCall], taken: Collection[str] = ()) -> list[ToolCall]:
+def written_calls(calls: Sequence[ToolCall], used_ids: Collection[str] = ()) -> list[ToolCall]:
     """The calls of one reply as they are written: numbered from 0, each with an id unlike the others'.
 
-    An id that is `taken` by a call that is not in the file any more is none for a new one, either.
+    An id that is one of `used_ids`, of a call that is not in the file any more is none for a new one, either.
     """
-    kept, seen, uses = list[ToolCall](), set(taken), dict[str, int]()
+    unique, seen, uses = list[ToolCall](), set(used_ids), dict[str, int]()
     for index, call in enumerate(calls):
         call_id, begin = call.id, call.id[:120]
         while call_id in seen:
             uses[begin] = uses.get(begin, 1) + 1
             call_id = f"{begin}.{uses[begin]}"
         seen.add(call_id)
-        kept.append(replace(call, index=index, id=call_id))
-    return kept
+        unique.append(replace(call, index=index, id=call_id))
+    return unique

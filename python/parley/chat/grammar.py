@@ -41,9 +41,9 @@ _LONGEST = max(len(PROMPT), *(len(m) + 1 for m in MARKERS.values()))
 
 def marker_of(line: str) -> tuple[Kind, int] | None:
     """The marker at column 0 and the column after it, None for a line of text."""
-    if line[:1] not in _STARTS or not (found := _MARKER.match(line)):
+    if line[:1] not in _STARTS or not (match := _MARKER.match(line)):
         return None
-    return _KIND_OF[found[0].replace(_VS16, "")], found.end()
+    return _KIND_OF[match[0].replace(_VS16, "")], match.end()
 
 
 def is_escaped(line: str) -> bool:
@@ -84,7 +84,7 @@ def may_need_escape(start: str) -> bool:
 
 def fit(text: str) -> str:
     """Any text without what no text of a transcript holds: NUL shows as ␀, a lone surrogate as U+FFFD."""
-    return UNFIT.sub(lambda found: "␀" if found[0] == "\0" else "\ufffd", text)
+    return UNFIT.sub(lambda match: "␀" if match[0] == "\0" else "\ufffd", text)
 
 
 def read_thinking_head(content: str) -> tuple[str, str, str, bool] | None:

@@ -1,4 +1,4 @@
-"""What of a transcript a model is sent, before any provider's wire format: who said what, in order.
+"""The history that a model is sent, before any provider's wire format: who said what, in order.
 
 Knows which parts of a file never leave it: notes, orphans, broken blocks, choices, problems, the preamble
 (text above the first question is the user's own heading) and everything after the exchange that is answered.
@@ -50,7 +50,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What the user said; never blank."""
+    """The user's words; never blank."""
 
     text: str
 
@@ -97,14 +97,14 @@ def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]
     So it is below an answer that another one is to follow, and in a file that begins with an empty one.
     """
     answers = exchanges[-1].answers if exchanges else ()
-    if not answers or _said(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
+    if not answers or _contents(answers[-1]) or (turns and isinstance(turns[-1], UserTurn)):
         return turns
     return (*turns, UserTurn(GO_ON if turns else NO_QUESTION))
 
 
 def _shortened(exchange: Exchange) -> tuple[Turn, ...]:
-    said = next(filter(None, map(summary, reversed(exchange.answers))), None)
-    return (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {said}"),))) if said else ()
+    text = next(filter(None, map(summary, reversed(exchange.answers))), None)
+    return (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {text}"),))) if text else ()
 
 
 def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn]:
@@ -112,28 +112,30 @@ def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn
     for answer in exchange.answers:
         is_last = is_answered and answer is exchange.answers[-1]
         replies += _replies(answer, ids, is_last=is_last)
-    asked = exchange.question.text if exchange.question else ""
-    if asked.strip():
-        yield UserTurn(asked)
+    question = exchange.question.text if exchange.question else ""
+    if question.strip():
+        yield UserTurn(question)
     elif replies:
         yield UserTurn(NO_QUESTION)
     yield from replies
 
 
 def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[ModelTurn]:
-    said = _said(answer)
-    goes_on = is_last and bool(said) and bool(said[-1][1])
-    return [ModelTurn(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in said]
+    contents = _contents(answer)
+    goes_on = is_last and bool(contents) and bool(contents[-1][1])
+    return [
+        ModelTurn(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in contents
+    ]
 
 
-def _said(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
-    """What of an answer's rounds is sent, each one's parts and calls."""
-    said = [(_parts(each), each.proposals) for each in rounds(answer)]
-    return [(parts, calls) for parts, calls in said if calls or any(isinstance(p, Text) for p in parts)]
+def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
+    """The parts and calls of each round of an answer that is sent."""
+    contents = [(_parts(reply), reply.proposals) for reply in rounds(answer)]
+    return [(parts, calls) for parts, calls in contents if calls or any(isinstance(p, Text) for p in parts)]
 
 
 def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
-    """What the model said and thought; text of unusual spaces alone counts as nothing."""
+    """The model's words and thoughts; text of unusual spaces alone counts as nothing."""
     return tuple(
         part
         for part in reply.segments
@@ -151,7 +153,7 @@ def _answered(proposal: Proposal, ids: _Ids) -> CallOutcome:
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:
-    """What is said of a call without a result: the mark's letter decides, nothing else."""
+    """Status and text for a call without a result: the mark's letter decides, nothing else."""
     if choice is None:
         return "refused", NOT_APPROVED
     return ("error", NO_RESULT) if choice in YES else ("refused", DECLINED)
@@ -161,15 +163,15 @@ class _Ids:
     """Makes ids unique by occurrence: what comes later in the file never changes an earlier one."""
 
     def __init__(self) -> None:
-        self._taken = set[str]()
+        self._used_ids = set[str]()
         self._uses = dict[str, int]()
 
     def unique(self, call_id: str) -> str:
         """The id itself, or with a number behind it if it was given before."""
         candidate, number = call_id, self._uses.get(call_id, 1)
-        while candidate in self._taken:
+        while candidate in self._used_ids:
             number += 1
             candidate = f"{call_id}_{number}"
         self._uses[call_id] = number
-        self._taken.add(candidate)
+        self._used_ids.add(candidate)
         return candidate

@@ -42,9 +42,9 @@ class Page:
         if not UNFIT.search("\n".join(self.lines)):
             return
         for number, line in enumerate(self.lines):
-            if found := UNFIT.search(line):
-                what = "NUL" if found[0] == "\0" else "bytes that are not UTF-8"
-                self.problem(number, found.start(), "warning", f"{what}: sent as a replacement character")
+            if match := UNFIT.search(line):
+                what = "NUL" if match[0] == "\0" else "bytes that are not UTF-8"
+                self.problem(number, match.start(), "warning", f"{what}: sent as a replacement character")
                 self.lines[number] = grammar.fit(line)
 
     def front_matter(self) -> tuple[str | None, int]:

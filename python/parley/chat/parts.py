@@ -85,7 +85,7 @@ class Parts:
             self.page.problem(block.start, 0, "hint", "an empty note")
         self._in_note = True
 
-    def done(self) -> tuple[Segment, ...]:
+    def finish(self) -> tuple[Segment, ...]:
         """All that was collected."""
         self._end_text()
         return tuple(self.segments)
@@ -164,8 +164,8 @@ class AnswerParts(Parts):
 
     def _add_result(self, block: Block) -> None:
         lines = self.page.text_lines(block.start + 1, block.end)
-        body, taken, trouble = results.read_body(lines)
-        end = block.end if taken == len(lines) else self._file_line(block, taken)
+        body, count, trouble = results.read_body(lines)
+        end = block.end if count == len(lines) else self._file_line(block, count)
         head = results.read_header(block.content)
         if head is None:
             message = "cannot read this result: expected 🛠️: [tool][call id]"
@@ -174,16 +174,16 @@ class AnswerParts(Parts):
             if trouble:
                 self.page.problem(block.start, 0, "warning", trouble)
             name, call_id, status = head
-            result = Result(status, body, tuple(lines[:taken]), Span(block.start, end))
+            result = Result(status, body, tuple(lines[:count]), Span(block.start, end))
             self._attach(name, call_id, result)
         self._add_rest(block, end)
 
-    def _file_line(self, block: Block, taken: int) -> int:
-        """The line of the file after the first `taken` text lines of a block."""
+    def _file_line(self, block: Block, count: int) -> int:
+        """The line of the file after the first `count` text lines of a block."""
         if not self.page.ignored:
-            return block.start + 1 + taken
+            return block.start + 1 + count
         texts = (i for i in range(block.start + 1, block.end) if i not in self.page.ignored)
-        return next((i for n, i in enumerate(texts) if n == taken), block.end)
+        return next((i for n, i in enumerate(texts) if n == count), block.end)
 
     def _push_broken(
         self, block: Block, kind: Kind, end: int, message: str, choice: Choice | None = None, column: int = 0

@@ -25,7 +25,7 @@ def parse(text: str) -> Transcript:
     for block in blocks[:first]:
         lead.add_plain(block)
     exchanges = tuple(_exchanges(page, blocks[first:]))
-    preamble = tuple(part for part in lead.done() if isinstance(part, Text | Note))
+    preamble = tuple(part for part in lead.finish() if isinstance(part, Text | Note))
     problems = sorted(page.problems, key=lambda p: (p.line, p.column))
     return Transcript(exchanges, preamble, front_matter, tuple(problems))
 
@@ -65,8 +65,8 @@ def _question(page: Page, turn: list[Block]) -> Question:
     parts.open(turn[0], turn[0].content)
     for block in turn[1:]:
         parts.add_plain(block)
-    kept = tuple(part for part in parts.done() if isinstance(part, Text | Note))
-    return Question(kept, Span(turn[0].start, turn[-1].end))
+    texts = tuple(part for part in parts.finish() if isinstance(part, Text | Note))
+    return Question(texts, Span(turn[0].start, turn[-1].end))
 
 
 def _answer(page: Page, turn: list[Block]) -> Answer:
@@ -80,7 +80,7 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     parts.open(head, content)
     for block in turn[1:]:
         parts.add(block)
-    return Answer(agent or None, parts.done(), Span(head.start, turn[-1].end))
+    return Answer(agent or None, parts.finish(), Span(head.start, turn[-1].end))
 
 
 def _report_unanswered(page: Page, replies: Iterable[Round]) -> None:

@@ -45,7 +45,7 @@ Reference: TypeAlias = Path | Resource
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """What a reference stands for: a text with its title, or why there is none."""
+    """The text that a reference stands for, with its title, or why there is none."""
 
     title: str
     text: str
@@ -54,7 +54,7 @@ class ReferenceText:
 
 def references(question: Question) -> tuple[Reference, ...]:
     """The references of a question in order, each once; those in a fence are plain text."""
-    found = dict[Reference, None]()
+    unique = dict[Reference, None]()
     fence = ""
     for line in question.text.split("\n"):
         mark = _FENCE.match(line)
@@ -64,8 +64,8 @@ def references(question: Question) -> tuple[Reference, ...]:
         elif mark:
             fence = mark["ticks"]
         else:
-            found.update((_reference(each["name"]), None) for each in _REFERENCE.finditer(line))
-    return tuple(found)
+            unique.update((_reference(match["name"]), None) for match in _REFERENCE.finditer(line))
+    return tuple(unique)
 
 
 def _reference(name: str) -> Reference:
@@ -73,16 +73,16 @@ def _reference(name: str) -> Reference:
     return Resource(resource["server"], resource["uri"]) if resource else Path(name)
 
 
-def expansion(brought: ReferenceText) -> list[str]:
+def expansion(reference: ReferenceText) -> list[str]:
     """The lines that a reference brings into the question; not yet escaped."""
-    if brought.kind == "missing":
-        return [f"`{_title(brought.title)}`: {brought.text}"]
-    lines = brought.text.removesuffix("\n").split("\n") if brought.text else []
-    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", brought.text)), default=0))
+    if reference.kind == "missing":
+        return [f"`{_title(reference.title)}`: {reference.text}"]
+    lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", reference.text)), default=0))
     count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
-    suffix = brought.title.rpartition(".")[2] if "." in brought.title else ""
+    suffix = reference.title.rpartition(".")[2] if "." in reference.title else ""
     info = _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
-    return [f"`{_title(brought.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
+    return [f"`{_title(reference.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
 
 
 def _title(title: str) -> str:

@@ -70,7 +70,7 @@ class ReplyWriter:
         return self._apart() + text
 
     def _apart(self) -> str:
-        """What stands between the block that begins and the one before."""
+        """The gap between the block that begins and the one before."""
         gap, self._gap = self._gap, "\n\n"
         return gap
 
@@ -85,7 +85,7 @@ class _Prose:
         self.fresh = True
         self._cr = ""
         self._blanks = list[str]()
-        """What is to be written before the next word, if one comes."""
+        """Blanks to be written before the next word, if one comes."""
         self._start = list[str]()
         """A line from its beginning, as long as it may grow into one to escape."""
         self._bare = ""
@@ -114,7 +114,7 @@ class _Prose:
 
     def _of_line(self, part: str) -> str:
         if not self._at_start or not part:
-            return self._written(part)
+            return self._hold_blanks(part)
         self._start.append(part)
         self._bare += part if self._bare else part.lstrip("\\")
         return "" if not self._bare or grammar.may_need_escape(self._bare) else self._decided()
@@ -123,9 +123,9 @@ class _Prose:
         """The line that was held back, now that it is known what it is."""
         line = "".join(self._start)
         self._start, self._bare, self._at_start = [], "", False
-        return self._written(grammar.escape_line(line))
+        return self._hold_blanks(grammar.escape_line(line))
 
-    def _written(self, text: str) -> str:
+    def _hold_blanks(self, text: str) -> str:
         words = text.rstrip(_BLANKS)
         if not words:
             self._blanks += [text] if text else []
@@ -146,15 +146,15 @@ class _Quote:
 
     def feed(self, piece: str) -> str:
         self._empty = self._empty and not piece
-        written = []
+        pieces = []
         for number, line in enumerate(grammar.fit(piece).split("\n")):
             if number > 0:
-                written.append("\n>" if self._line_due else "")
+                pieces.append("\n>" if self._line_due else "")
                 self._line_due = True
             if line:
-                written.append(("\n> " if self._line_due else "") + line)
+                pieces.append(("\n> " if self._line_due else "") + line)
                 self._line_due = False
-        return "".join(written)
+        return "".join(pieces)
 
     def end(self) -> str:
         return "\n>" if self._line_due and not self._empty else ""

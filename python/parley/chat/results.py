@@ -27,15 +27,15 @@ def result_header(name: str, call_id: str, status: Status) -> str:
 
 def read_header(content: str) -> tuple[str, str, Status] | None:
     """Name, call id and status of a result header's text after its marker, None where it cannot be read."""
-    if not (found := _HEADER.fullmatch(content)):
+    if not (header := _HEADER.fullmatch(content)):
         return None
     status: Status = "ok"
-    match found["status"]:
+    match header["status"]:
         case "error":
             status = "error"
         case "refused":
             status = "refused"
-    return header_name(found["name"]), found["id"], status
+    return header_name(header["name"]), header["id"], status
 
 
 def _longest_run(text: str) -> int:
@@ -69,7 +69,7 @@ def read_body(lines: Sequence[str]) -> tuple[str, int, str | None]:
 
 
 def _read_span(line: str) -> str | None:
-    """What stands between backticks that are as many at both ends, and fewer in between."""
+    """The text between backticks that are as many at both ends, and fewer in between."""
     ticks = len(line) - len(line.lstrip("`"))
     body = line[ticks : len(line) - ticks]
     closed = body and len(line) - len(line.rstrip("`")) == ticks

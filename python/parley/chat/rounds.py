@@ -1,4 +1,4 @@
-"""What can be derived from an answer: its rounds, its notices, its summary.
+"""Values derived from an answer: its rounds, its notices, its summary.
 
 A round is one reply of the model with the results of its calls. Nothing here is stored anywhere: it is
 worked out from the segments each time, so that an edited file means what it says.
@@ -40,11 +40,11 @@ def _as_reason(reason: str) -> str:
 
 def read_notice(note: Note) -> Notice | None:
     """The notice that a note is, None for any other note."""
-    found = _NOTICE.fullmatch(note.text)
-    match found and found["kind"]:
+    parts = _NOTICE.fullmatch(note.text)
+    match parts and parts["kind"]:
         case "Unable to complete task" | "Stopped" | "Interrupted" as kind:
-            assert found is not None
-            return Notice(kind, found["reason"])
+            assert parts is not None
+            return Notice(kind, parts["reason"])
         case _:
             return None
 
@@ -76,7 +76,7 @@ class Round:
         return tuple(s for s in self.segments if isinstance(s, Broken) and s.kind == "proposal")
 
     @property
-    def spoken(self) -> bool:
+    def has_words(self) -> bool:
         """Whether the model said or thought anything beside its calls."""
         return any(isinstance(segment, Text | Thinking) for segment in self.segments)
 

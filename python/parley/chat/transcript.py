@@ -22,11 +22,11 @@ REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 UNFIT = re.compile("[\0\ud800-\udfff]")
-"""What a text of a transcript never holds: NUL and lone surrogates, which no provider's JSON can carry."""
+"""NUL and lone surrogates, which no text of a transcript holds: no provider's JSON can carry them."""
 
 BLANK = " \t"
 SPACING = " \t\u00a0"
-"""What may stand between a marker and its content."""
+"""Characters that may stand between a marker and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a call; `refused` means that it never ran."""
+    """The outcome of a call; `refused` means that it never ran."""
 
     status: Status
     body: str
@@ -204,7 +204,7 @@ class RoundStarts:
     """Feed it the segments of an answer in order; it tells which of them begin a new round."""
 
     def __init__(self) -> None:
-        self._called = False
+        self._after_call = False
         self._index = -1
 
     def feed(self, segment: Segment) -> bool:
@@ -212,12 +212,12 @@ class RoundStarts:
         begins = False
         match segment:
             case Text() | Thinking():
-                begins, self._called = self._called, False
+                begins, self._after_call = self._after_call, False
                 self._index = -1 if begins else self._index
             case Proposal(call=ToolCall(index=int(index))):
-                begins, self._called, self._index = index <= self._index, True, index
+                begins, self._after_call, self._index = index <= self._index, True, index
             case Proposal() | Broken(kind="proposal"):
-                self._called = True
+                self._after_call = True
             case _:
                 pass
         return begins
@@ -247,7 +247,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """What a model is asked: the texts without the notes, "" where nothing is."""
+        """The text for the model: without the notes, "" where there is none."""
         return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
 
 

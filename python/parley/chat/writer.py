@@ -161,8 +161,8 @@ def proposal_line(proposal: Proposal) -> str:
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header, its body in the spelling it was read in where that says the same."""
-    body, taken, trouble = results.read_body(result.spelling)
-    if result.spelling and trouble is None and body == result.body and taken == len(result.spelling):
+    body, count, trouble = results.read_body(result.spelling)
+    if result.spelling and trouble is None and body == result.body and count == len(result.spelling):
         spelled = [grammar.escape_line(line) for line in result.spelling]
         gap = [] if not spelled[0].strip() else [""]
         return [results.result_header(name, call_id, result.status), *gap, *spelled]

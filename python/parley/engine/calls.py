@@ -18,22 +18,22 @@ from parley.policy.approval import Decision, Explained, all_proposals, call_key
 T = TypeVar("T")
 
 
-def _found(snapshot: Snapshot, wanted: Sequence[tuple[Proposal, T]]) -> Iterator[tuple[Proposal, T]]:
+def _current(snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]) -> Iterator[tuple[Proposal, T]]:
     """The same calls in the document as it is now, each once; not those that are gone or answered."""
     open_calls = [call for call in plan.waiting(snapshot.answer) if isinstance(call, Proposal)]
-    for proposal, what in wanted:
+    for proposal, what in pairs:
         same = [call for call in open_calls if call.call == proposal.call]
         if same:  # of lines that a person doubled, the one that was meant
-            found = next((call for call in same if call == proposal), same[0])
-            open_calls.remove(found)
-            yield found, what
+            current = next((call for call in same if call == proposal), same[0])
+            open_calls.remove(current)
+            yield current, what
 
 
 async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
     """Give calls their results, as far as they are still there and have none."""
 
     def change(shot: Snapshot) -> list[Edit]:
-        return [edits.put_result(shot.lines, call, result) for call, result in _found(shot, results)]
+        return [edits.put_result(shot.lines, call, result) for call, result in _current(shot, results)]
 
     await ports.document.change(change)
 
@@ -54,9 +54,9 @@ async def cut_off(ports: Ports, why: str) -> None:
     shot, result = await ports.document.read(), Result("error", f"The call was cancelled: {why}")
     answered = Counter((p.call.id, p.call.arguments) for p in all_proposals(shot.transcript) if p.has_run)
     used = (e.key for e in ports.ledger.view().entries if e.state == "used")
-    sent = Counter((key.id, key.arguments) for key in used) - answered
+    unanswered = Counter((key.id, key.arguments) for key in used) - answered
     calls = [p for p in plan.waiting(shot.answer) if isinstance(p, Proposal)]
-    cut = [p for p in calls if sent[p.call.id, p.call.arguments] > 0]
+    cut = [p for p in calls if unanswered[p.call.id, p.call.arguments] > 0]
     await settle(ports, [(proposal, result) for proposal in cut])
     for proposal in cut:
         ports.observer.on_event(CallEnded(proposal, result))
@@ -66,7 +66,7 @@ async def mark(ports: Ports, choices: Sequence[tuple[Proposal, Choice]]) -> None
     """Mark calls, as far as they are still there."""
 
     def change(shot: Snapshot) -> list[Edit]:
-        return [edits.mark(shot.lines, call, choice) for call, choice in _found(shot, choices)]
+        return [edits.mark(shot.lines, call, choice) for call, choice in _current(shot, choices)]
 
     await ports.document.change(change)
 

@@ -1,4 +1,4 @@
-"""What a person decides: a choice on calls, and an answer to be given anew."""
+"""Decisions of a person: a choice on calls, and an answer to be given anew."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it wi
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMade:
-    """What a key did: whether it decided anything, and what to tell the user."""
+    """The effect of a key: whether it decided anything, and what to tell the user."""
 
     decided: bool
     message: str = ""
@@ -37,16 +37,16 @@ async def choose(
     key: Choice,
     rule: Rule,
     reason: str = "",
-    shown: Collection[Sighting] | None = None,
+    sightings: Collection[Sighting] | None = None,
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
-    `shown` are the calls as the user saw them, None where nothing is drawn: a yes is one to what was shown.
+    `sightings` are the calls as the user saw them, None where nothing is drawn: a yes is one to those.
     What was not shown, or may have run before, is told instead, and the next yes counts. Raises BusyError
     when another process runs a turn in this chat: what is seen here may be settled there.
     """
     with ports.ledger.lease():
-        return await _choose(ports, resolve, line, key, rule, reason, shown)
+        return await _choose(ports, resolve, line, key, rule, reason, sightings)
 
 
 async def _choose(
@@ -56,16 +56,16 @@ async def _choose(
     key: Choice,
     rule: Rule,
     reason: str,
-    shown: Collection[Sighting] | None,
+    sightings: Collection[Sighting] | None,
 ) -> ChoiceMade:
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
-    found = chosen(observation.snapshot.exchange, line, key, observation.settings.scope, approvals)
-    proposals = [call for call in found.proposals if isinstance(call, Proposal)]
+    choice = chosen(observation.snapshot.exchange, line, key, observation.settings.scope, approvals)
+    proposals = [call for call in choice.proposals if isinstance(call, Proposal)]
     if key in YES:
-        if found.proposals and not proposals:
+        if choice.proposals and not proposals:
             return ChoiceMade(False, UNREADABLE)
-        if left := doubts(proposals, approvals, shown):
+        if left := doubts(proposals, approvals, sightings):
             return _held_back(ports, observation, left, key)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
@@ -77,26 +77,26 @@ async def _choose(
 
     def change(shot: Snapshot) -> list[Edit]:
         open_calls = plan.waiting(shot.answer)
-        same = [c for c in open_calls if c in found.proposals]
+        same = [c for c in open_calls if c in choice.proposals]
         readable = [c for c in same if isinstance(c, Proposal)]
         if key in YES:
             return [edits.mark(shot.lines, call, key) for call in readable]
         marks = [edits.mark(shot.lines, call, key) for call in same]
         return marks + [edits.put_result(shot.lines, c, declined) for c in readable]
 
-    if found.proposals:
+    if choice.proposals:
         await ports.document.change(change)
     for proposal in () if key in YES else proposals:
         ports.observer.on_event(CallRefused(proposal, declined))
-    return ChoiceMade(bool(found.proposals), found.message)
+    return ChoiceMade(bool(choice.proposals), choice.message)
 
 
 def _held_back(ports: Ports, observation: Observation, left: list[Doubt], key: Choice) -> ChoiceMade:
     """The yes is not taken: what is to be known first is kept as told, and on record."""
     ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
-    said = message(left, key)
-    explain(ports, observation, "warned", [(doubt.proposal, said) for doubt in left])
-    return ChoiceMade(False, said, tuple(left))
+    text = message(left, key)
+    explain(ports, observation, "warned", [(doubt.proposal, text) for doubt in left])
+    return ChoiceMade(False, text, tuple(left))
 
 
 async def regenerate(ports: Ports, agent: str) -> None:

@@ -53,9 +53,9 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
         case plan.AwaitQuestion():
             return End("nothing", "nothing is asked here: write your question after 💬: first")
         case plan.AwaitChoices(calls):
-            asked = [call for call in calls if isinstance(call, Proposal)]
+            readable = [call for call in calls if isinstance(call, Proposal)]
             approvals = observation.situation.approvals
-            explain(ports, observation, "asked", [(call, why_asked(call, approvals)) for call in asked])
+            explain(ports, observation, "asked", [(call, why_asked(call, approvals)) for call in readable])
             return End("waiting")
         case plan.Complete():
             await open_question(ports.document)
@@ -86,8 +86,8 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
 
 async def _start_answer(ports: Ports, observation: Observation) -> None:
     question, agent = observation.snapshot.exchange.question, observation.settings.agent
-    brought = await ports.references.bring(references(question or Question()))
-    texts = [expansion(each) for each in brought]
+    contents = await ports.references.bring(references(question or Question()))
+    texts = [expansion(content) for content in contents]
     await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 
 

@@ -27,7 +27,7 @@ class Observation:
 
     @property
     def situation(self) -> Situation:
-        """What the step depends on."""
+        """The situation that the step depends on."""
         shot, settings = self.snapshot, self.settings
         return Situation(shot.transcript, shot.at, self.catalogue, self.view, settings.limits, settings.rules)
 
@@ -53,9 +53,9 @@ class Observation:
         request = self.request(tools_allowed(self.settings.limits, shot.transcript, shot.exchange))
         if not isinstance(next_step(self.situation), plan.AwaitQuestion | plan.Complete):
             return request
-        said = [e for e in shot.transcript.exchanges[: shot.at + 1] if e.answers]
-        exchanges = (*said, Exchange(Question((Text(NO_QUESTION),))))
-        return replace(request, transcript=replace(shot.transcript, exchanges=exchanges), at=len(said))
+        history = [e for e in shot.transcript.exchanges[: shot.at + 1] if e.answers]
+        exchanges = (*history, Exchange(Question((Text(NO_QUESTION),))))
+        return replace(request, transcript=replace(shot.transcript, exchanges=exchanges), at=len(history))
 
     def undecided(self) -> list[Proposal | Broken]:
         """The calls in hand that wait for a choice, in file order."""

@@ -51,7 +51,7 @@ class Snapshot:
 
     @cached_property
     def transcript(self) -> Transcript:
-        """What the text says."""
+        """The text as values."""
         return parse(self.text)
 
     @cached_property
@@ -106,7 +106,7 @@ class Model(Protocol):
     """A provider."""
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """What the model says. Raises ModelError."""
+        """The events of the model's reply. Raises ModelError."""
         ...
 
 
@@ -126,7 +126,7 @@ class References(Protocol):
     """Where the texts are that a question may refer to."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """What a question's references stand for: one text, one a file of a glob, or why there is none."""
+        """The texts of a question's references: one each, one a file of a glob, or why there is none."""
         ...
 
 
@@ -139,14 +139,14 @@ class NoReferences:
 
 
 class Ledger(Protocol):
-    """What was decided on this machine for this chat. Each method is one durable transaction."""
+    """The decisions made on this machine for this chat. Each method is one durable transaction."""
 
     def lease(self) -> AbstractContextManager[None]:
         """The right to run a turn in this chat, for one process at a time. Raises BusyError."""
         ...
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
-        """What it holds, and which of these calls (id, arguments) were started for another file."""
+        """All that it holds, and which of these calls (id, arguments) were started for another file."""
         ...
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:

@@ -51,7 +51,7 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
 
 
 def _what_for(request: Request) -> str:
-    """What a person is told while the model has said nothing yet."""
+    """The status while the model has said nothing yet."""
     exchange = request.transcript.exchanges[request.at]
     results = [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
     if not results:
@@ -90,7 +90,7 @@ class _Reply:
         self.catalogue = request.catalogue
         self.writer = ReplyWriter()
         self.calls = list[ToolCall]()
-        self.said = False
+        self.has_text = False
         self.finished: Finished | None = None
         self._block = False
         self._shows = request.thinking.show
@@ -126,9 +126,9 @@ class _Reply:
 
     async def _append(self, text: str) -> None:
         if text:
-            if not self.said:
+            if not self.has_text:
                 self.ports.observer.status(status.FORMULATING)
-            self.said = True
+            self.has_text = True
             await self.ports.document.append(text)
 
     async def _end_thinking(self, signature: str, redacted: bool) -> None:
@@ -136,13 +136,13 @@ class _Reply:
         if unshown and signature:  # it covers the text, so that has to be in the file
             self._block = True
             await self._append(self.writer.thinking(self.provider, self.model, unshown))
-        made = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
+        thinking = Thinking(self.provider, self.model, None, signature, redacted) if signature else None
         if not self._block:
-            await self._append(self.writer.sealed(made) if made else "")
+            await self._append(self.writer.sealed(thinking) if thinking else "")
             return
         self._block = False
         await self._append(self.writer.end_thinking())
-        if made:
+        if thinking:
             await self.ports.document.settle()
             await self.ports.document.change(lambda s: edits.sign_thinking(s.answer, signature))
 
@@ -150,7 +150,7 @@ class _Reply:
         """Nothing of what was said so far stays."""
         await self.ports.document.settle()
         await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
-        self.writer, self.said, self._block, self._unshown = ReplyWriter(), False, False, ""
+        self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
         await self.begin()
 
     async def end(self) -> None:
@@ -180,6 +180,6 @@ class _Reply:
     def trouble(self) -> _Trouble | None:
         """Why the reply is no complete one, None where it is."""
         reason = self.finished.reason if self.finished else "complete"
-        if not self.said and not self.calls and reason not in _TROUBLE:
+        if not self.has_text and not self.calls and reason not in _TROUBLE:
             return _EMPTY
         return _TROUBLE.get(reason)

@@ -1,1 +1,1 @@
-"""What happens next: decided from transcript, settings, tools and ledger. Pure; does nothing."""
+"""The next step: decided from transcript, settings, tools and ledger. Pure; does nothing."""

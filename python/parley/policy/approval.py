@@ -34,7 +34,7 @@ class CallKey:
     arguments: str
     digest: str
     definition: str = field(default="", compare=False, repr=False)
-    """What the digest is of, kept to show what has changed since; "" where it is not at hand."""
+    """The text that the digest is of, to show what has changed since; "" where it is not at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +49,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What the ledger knows of one chat; `written` are the proposals that Parley put into it, each time."""
+    """The ledger's records of one chat; `proposals` are those that Parley wrote into it, each time."""
 
     entries: tuple[Entry, ...] = ()
-    written: Collection[tuple[str, str, str]] = ()
+    proposals: Collection[tuple[str, str, str]] = ()
     proposed: Collection[CallKey] = ()
     """The calls that Parley put into it, each with its tool as it was then offered to the model."""
     warnings: Collection[tuple[str, str, str]] = ()
-    """What whoever decides now was told of calls (id, arguments, what) instead of having a yes taken."""
+    """Warnings (id, arguments, what) that whoever decides now got instead of having a yes taken."""
     elsewhere: Collection[tuple[str, str]] = ()
     """The calls (id, arguments) of those asked about that were started for another file, each time."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
-    """What a decision about this proposal is bound to."""
+    """The key that a decision about this proposal is bound to."""
     call = proposal.call
     return CallKey(call.id, tool.server, tool.name, call.arguments, tool.digest, tool.definition)
 
@@ -84,7 +84,7 @@ def all_proposals(transcript: Transcript) -> list[Proposal]:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """What holds no more, since a tool is defined anew: a yes, or what the model meant by a call."""
+    """A yes, or a proposal of the model, that is void since its tool is defined anew."""
 
     digest: str
     """Of the definition that it was said of."""
@@ -94,11 +94,11 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What is counted once of a chat and its ledger, by call (id, arguments) or by proposal with its name."""
+    """Counts of a chat and its ledger, by call (id, arguments) or by proposal with its name."""
 
     entries: Mapping[_Call, Sequence[Entry]]
     settled: Counter[_Call]
-    shown: Counter[tuple[str, str, str]]
+    in_file: Counter[tuple[str, str, str]]
     own: Counter[tuple[str, str, str]]
     proposed: Mapping[_Call, Sequence[CallKey]]
     elsewhere: Counter[_Call]
@@ -120,7 +120,7 @@ class _Counts:
             entries,
             Counter((p.call.id, p.call.arguments) for p in proposals if p.has_run),
             Counter(map(written_key, proposals)),
-            Counter(view.written),
+            Counter(view.proposals),
             proposed,
             Counter(view.elsewhere),
         )
@@ -143,7 +143,7 @@ class Approvals:
         object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
 
     def standing(self, proposal: Proposal) -> Standing:
-        """What a proposal without a result is: its mark counts for no more than the ledger bears out."""
+        """The standing of a proposal without a result: its mark counts as far as the ledger bears it out."""
         if is_declined(proposal):
             return "declined"
         tool = self.catalogue.get(proposal.call.name)
@@ -171,7 +171,7 @@ class Approvals:
     def is_own(self, proposal: Proposal) -> bool:
         """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""
         key = written_key(proposal)
-        return self._counts.shown[key] <= self._counts.own[key]
+        return self._counts.in_file[key] <= self._counts.own[key]
 
     def is_as_proposed(self, proposal: Proposal) -> bool | None:
         """Whether its tool is what it was when the model proposed the call here; None where it did not."""
@@ -194,7 +194,7 @@ class Approvals:
         return self._remembered[known]
 
     def lapsed(self, proposal: Proposal) -> Lapse | None:
-        """What a new definition of the tool has made void: a yes that would decide, else the proposal."""
+        """The yes that a new definition of the tool has made void, else the proposal; None for neither."""
         tool = self.catalogue.get(proposal.call.name)
         if tool is None or self.standing(proposal) != "undecided":
             return None

@@ -1,4 +1,4 @@
-"""What a choice key decides: which proposals, and whether their tools are remembered.
+"""The meaning of a choice key: which proposals it decides, and whether their tools are remembered.
 
 The table is the whole rule; everything else finds the proposals it names.
 """
@@ -53,7 +53,7 @@ def open_keys(transcript: Transcript) -> list[tuple[str, str]]:
 
 
 def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: Approvals) -> Chosen:
-    """What a key pressed on a line of an exchange decides."""
+    """The decision of a key pressed on a line of an exchange."""
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call waits for a choice here")

@@ -1,4 +1,4 @@
-"""What a person has to be told before a yes of theirs counts: what is decided is what was shown. Pure.
+"""Doubts that a person hears before a yes of theirs counts: they decide on what was shown. Pure.
 
 A call that was started before, whose yes would run it again; a tool that is another one than was shown; a
 call that was not on the screen. The first yes only says so; the next one, given after that, decides.
@@ -61,35 +61,35 @@ def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
 
 
 def doubts(
-    proposals: Sequence[Proposal], approvals: Approvals, shown: Collection[Sighting] | None
+    proposals: Sequence[Proposal], approvals: Approvals, sightings: Collection[Sighting] | None
 ) -> list[Doubt]:
-    """What stands between a yes and these calls; `shown` is None where nothing is drawn, as in the shell."""
-    return [doubt for p in proposals if (doubt := _doubt(p, approvals, shown)) is not None]
+    """The doubts between a yes and these calls; `sightings` is None where nothing is drawn: a shell."""
+    return [doubt for p in proposals if (doubt := _doubt(p, approvals, sightings)) is not None]
 
 
-def message(found: Sequence[Doubt], key: str) -> str:
+def message(doubts: Sequence[Doubt], key: str) -> str:
     """The doubts in words, the gravest first."""
-    first = next(d for kind in _SAYS for d in found if d.kind == kind)
-    others = len({id(d.proposal) for d in found}) - 1
+    first = next(d for kind in _SAYS for d in doubts if d.kind == kind)
+    others = len({id(d.proposal) for d in doubts}) - 1
     call = legible(f"{first.proposal.call.name} {first.proposal.call.arguments}")
     named = call if len(call) <= _MOST_SHOWN else call[: _MOST_SHOWN - 1] + "…"
-    said = _SAYS[first.kind].format(named, key)
-    return f"{said} ({others} more to look at)" if others else said
+    text = _SAYS[first.kind].format(named, key)
+    return f"{text} ({others} more to look at)" if others else text
 
 
-def _doubt(proposal: Proposal, approvals: Approvals, shown: Collection[Sighting] | None) -> Doubt | None:
+def _doubt(proposal: Proposal, approvals: Approvals, sightings: Collection[Sighting] | None) -> Doubt | None:
     if approvals.standing(proposal) == "approved":
         return None  # it has a yes that was taken, for this very call
     now = sighting(proposal, approvals)
     if now.starts and not now.has_warning:
         return Doubt(proposal, "started", _start_warning(proposal, now.starts))
-    if shown is None:
+    if sightings is None:
         warning = (proposal.call.id, proposal.call.arguments, f"defined {now.digest}")
         is_other = approvals.is_as_proposed(proposal) is False and warning not in approvals.view.warnings
         return Doubt(proposal, "redefined", warning) if is_other else None
-    if now in shown or (approvals.is_as_proposed(proposal) and replace(now, digest="") in shown):
+    if now in sightings or (approvals.is_as_proposed(proposal) and replace(now, digest="") in sightings):
         return None
-    same = any(replace(each, digest=now.digest) == now for each in shown)
+    same = any(replace(other, digest=now.digest) == now for other in sightings)
     return Doubt(proposal, "redefined" if same else "unseen")
 
 
@@ -115,7 +115,7 @@ def why_asked(proposal: Proposal, approvals: Approvals) -> str:
 
 
 def caution(proposal: Proposal, approvals: Approvals) -> str:
-    """What to know before a call that waits is run: that it may have run before; "" where it has not."""
+    """The warning that a call which waits may have run before; "" where it has not."""
     seen = sighting(proposal, approvals)
     if not seen.starts:
         return ""

@@ -18,7 +18,7 @@ PER_SESSION = "Tool call limit exceeded for this session"
 
 
 def invalid_arguments(why: str) -> str:
-    """What is said of arguments that cannot be sent; some reasons say it already."""
+    """The message on arguments that cannot be sent; some reasons say it already."""
     return f"{INVALID_ARGUMENTS}: {why.removeprefix(f'{INVALID_ARGUMENTS}: ')}"
 
 

@@ -124,8 +124,8 @@ def next_step(situation: Situation) -> Step:
     """The step that follows for the exchange in hand. Total, pure."""
     exchange = situation.exchange
     if not exchange.answers:
-        asked = exchange.question is not None and exchange.question.text.strip()
-        return StartAnswer() if asked else AwaitQuestion()
+        question = exchange.question is not None and exchange.question.text.strip()
+        return StartAnswer() if question else AwaitQuestion()
     answer = exchange.answers[-1]
     if last_notice(answer):
         return Resume()
@@ -137,7 +137,7 @@ def next_step(situation: Situation) -> Step:
     if reply.proposals:
         reason = lim.stop_reason(situation.limits, answer) or _nothing_left(situation, answer)
         return Stop(reason) if reason else _ask(situation)
-    return Complete() if reply.spoken or reply.broken else _ask(situation)
+    return Complete() if reply.has_words or reply.broken else _ask(situation)
 
 
 def unanswered(reply: Round) -> list[Proposal | Broken]:
@@ -162,12 +162,12 @@ def _ask(situation: Situation) -> AskModel:
 
 def _nothing_left(situation: Situation, answer: Answer) -> str | None:
     """Why the model is not asked again after calls that it had no tools for; None where it had."""
-    called = [r for r in rounds_since_resumption(answer) if r.proposals]
-    if not called:
+    replies = [r for r in rounds_since_resumption(answer) if r.proposals]
+    if not replies:
         return None
-    if lim.unknown_names(called[-1]) and not situation.catalogue.tools:
+    if lim.unknown_names(replies[-1]) and not situation.catalogue.tools:
         return "the model asked for a tool, and there is none"
-    if not lim.calls_in(called[-1]) and not _ask(situation).tools_on:
+    if not lim.calls_in(replies[-1]) and not _ask(situation).tools_on:
         return "the model kept asking for tools after the limit of tool calls"
     return None
 
@@ -193,8 +193,8 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
 
     Calls made, and those of this reply that stand, count against the limits for each call after them.
     """
-    made = lim.calls_made(situation.exchange.answers)
-    session = lim.session_calls(situation.transcript)
+    exchange_calls = lim.calls_made(situation.exchange.answers)
+    session_calls = lim.session_calls(situation.transcript)
     refused, standing = list[tuple[Proposal, Result]](), 0
     proposals = reply.proposals
     for number, proposal in enumerate(proposals):
@@ -203,7 +203,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
         why = (
             (DECLINED if is_declined(proposal) else None)
             or refusal(situation, proposal, number, len(proposals))
-            or lim.over_limit(situation.limits, made + standing, session + standing)
+            or lim.over_limit(situation.limits, exchange_calls + standing, session_calls + standing)
         )
         if why:
             refused.append((proposal, Result("refused", why)))

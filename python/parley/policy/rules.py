@@ -1,4 +1,4 @@
-"""What the settings decide on a call without asking: patterns for tools and their arguments. Pure."""
+"""The settings' decisions on calls without asking: patterns for tools and their arguments. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _surely_fits(expression: str, value: Any) -> bool:
 def _may_fit(expression: str, value: Any) -> bool:
     """Text as it is, over all its lines, and as a path; anything else as its JSON, or by what is in it."""
     spellings = (spelling for text in _texts_of(value) for spelling in _spellings(text))
-    return any(fits(expression, each, otherwise=True, over_lines=True) for each in spellings)
+    return any(fits(expression, spelling, otherwise=True, over_lines=True) for spelling in spellings)
 
 
 def _spellings(text: str) -> Iterator[str]:
@@ -87,14 +87,14 @@ def _texts_of(value: Any) -> Iterator[str]:
         case float() if value.is_integer():
             yield str(int(value))
         case list():
-            yield from (text for each in value for text in _texts_of(each))
+            yield from (text for inner in value for text in _texts_of(inner))
         case dict():
-            yield from (text for each in value.values() for text in _texts_of(each))
+            yield from (text for inner in value.values() for text in _texts_of(inner))
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is decided without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
+    """The rules that decide without asking: `approval.auto`, `approval.deny`, `approval.auto_read_only`."""
 
     auto: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()

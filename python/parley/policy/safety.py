@@ -31,5 +31,7 @@ def _blocks(pattern: str, name: str) -> bool:
         return is_in(pattern[1:-1], name, otherwise=True)  # what it was to keep out is not known
     if any(sign in pattern for sign in "*?["):
         return fnmatchcase(name.lower(), pattern.lower())
-    wanted, found = words(pattern), words(name)
-    return bool(wanted) and any(found[i : i + len(wanted)] == wanted for i in range(len(found)))
+    pattern_words, name_words = words(pattern), words(name)
+    return bool(pattern_words) and any(
+        name_words[i : i + len(pattern_words)] == pattern_words for i in range(len(name_words))
+    )

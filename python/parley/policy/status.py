@@ -1,4 +1,4 @@
-"""What a person is told while a turn runs: the fixed texts, and the sentence that says what a tool does.
+"""The texts of the status while a turn runs: the fixed ones, and the sentence that says what a tool does.
 
 Knows the words; knows nothing of when they are shown, or who writes the sentence.
 """
@@ -37,27 +37,27 @@ def format_tool_name(name: str) -> str:
 
 
 def using(names: Iterable[str]) -> str:
-    """What is said of running tools when nobody has a better sentence."""
+    """The text for running tools when nobody has a better sentence."""
     return f"Using {', '.join(dict.fromkeys(map(format_tool_name, names)))}..."
 
 
 def failed(name: str) -> str:
-    """What is said when a tool failed and the model is asked how to go on."""
+    """The text for a tool that failed, while the model is asked how to go on."""
     return f"Tool {format_tool_name(name)} failed, trying alternative approach..."
 
 
 def stopped(reason: str) -> str:
-    """What is said when a limit ended the loop."""
+    """The text for a loop that a limit ended."""
     return f"Stopped: {reason}"
 
 
 def rate_limited(seconds: float) -> str:
-    """What is said while the rate limit is waited for."""
+    """The text while the rate limit is waited for."""
     return f"Rate limit reached, waiting {max(1, round(seconds))}s..."
 
 
 def sentence_prompt(name: str, arguments: str) -> str:
-    """What a model is asked for the sentence about a call."""
+    """The prompt that asks a model for the sentence about a call."""
     return _PROMPT.format(tool=format_tool_name(name), arguments=arguments[:_LONGEST_ARGUMENTS])
 
 
