@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.examples import VARIABLE
 from tests.fuzz.recorder import FILE
 
-TESTS = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MOST = 200
 """No more examples than so many times the usual: a new seed finds more than a longer run of an old one."""
 GROWTH = 4
@@ -53,7 +53,7 @@ class Round:
         options = [f"--hypothesis-seed={self.seed}", "-n", workers, f"--timeout={LONGEST_S}", "--tb=short"]
         options += [
             "-p",
-            "fuzz.recorder",
+            "tests.fuzz.recorder",
             "-p",
             "no:cacheprovider",
             *(f"--deselect={name}" for name in without),
@@ -61,7 +61,7 @@ class Round:
         with tempfile.TemporaryDirectory() as folder:
             record = Path(folder, "laws")
             record.touch()
-            env = {VARIABLE: str(self.factor), FILE: str(record), "PYTHONPATH": str(TESTS)}
+            env = {VARIABLE: str(self.factor), FILE: str(record), "PYTHONPATH": str(ROOT)}
             command = [sys.executable, "-m", "pytest", "-m", "hypothesis or fuzz", *options, *targets]
             code = subprocess.run(command, env=os.environ | env, check=False).returncode
             return code, [Law(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()]

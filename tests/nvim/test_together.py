@@ -31,17 +31,22 @@ async def approve(home: Path, chat: Chat) -> None:
     assert "❓:[ya]" in chat.path.read_text(encoding="utf-8")
 
 
-def what_came(nvim: Child) -> str:
-    """How the turn ended for somebody who looks at this Neovim."""
-    until(nvim, lambda: not nvim.lua("return require('parley.handle').busy(0)"), "the end of the turn")
+def outcome(nvim: Child) -> str:
+    """How the turn ended for somebody who looks at this Neovim; "" as long as it has not."""
+    if nvim.lua("return require('parley.handle').busy(0)"):
+        return ""
     nvim.flush()
     if "another Neovim or command runs a turn" in nvim.messages():
         return "told that another runs it"
-    if waits(nvim):
-        until(nvim, lambda: any("may have run already" in said for said in problems(nvim)), "the problem")
+    if waits(nvim) and any("may have run already" in problem for problem in problems(nvim)):
         return "told that it may have run"
-    assert is_complete(nvim), nvim.report()
-    return "complete"
+    return "complete" if is_complete(nvim) else ""
+
+
+def what_came(nvim: Child) -> str:
+    """The outcome, once there is one: the turn may not even have begun."""
+    until(nvim, lambda: outcome(nvim) != "", "the end of the turn")
+    return outcome(nvim)
 
 
 def goes_on(nvim: Child, chat: Chat, word: str) -> None:
