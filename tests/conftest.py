@@ -15,6 +15,9 @@ import pytest
 
 from tests import examples, ledgers  # noqa: F401  the laws of all folders are tried as examples says
 
+# The demo model, in the hundreds of processes that tests start, refuses what the providers would refuse.
+os.environ["PARLEY_DEMO_STRICT"] = "1"
+
 # Servers that tests start do so in the folder of the state: not in that of whoever runs them.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)

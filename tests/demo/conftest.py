@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def demo() -> AsyncIterator[DemoServer]:
-    async with await start(pace=0) as server:
+    async with await start(pace=0, strict=True) as server:
         yield server
 
 

@@ -265,7 +265,6 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         "maximum of 4 blocks with cache_control may be provided",
     ),
     ("lone surrogate", put(*RESULTS, 0, "content", "\ud83d"), "The request body is not valid JSON"),
-    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
 ]
 
 CALLS = ("messages", 2, "tool_calls")
@@ -374,7 +373,6 @@ CHAT: list[tuple[str, Spoil, str]] = [
     ),
     ("stream options alone", put("stream_options", {"include_usage": True}), "only allowed when 'stream'"),
     ("lone surrogate", put("messages", 4, "content", "\udc00"), "We could not parse the JSON body"),
-    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
 ]
 
 RESPONSES: list[tuple[str, Spoil, str]] = [
@@ -422,7 +420,6 @@ RESPONSES: list[tuple[str, Spoil, str]] = [
     ),
     ("last is a call", add("input", {"role": "assistant", "content": "so"}), "the last item must be a user"),
     ("lone surrogate", put("input", 5, "output", "\ud800"), "We could not parse the JSON body"),
-    ("text-only model", put("model", "demo-text"), '"demo-text" does not support tools'),
 ]
 
 

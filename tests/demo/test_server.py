@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from parley.demo.server import DemoServer, start
+from parley.demo.server import APIS, DemoServer, start
 from parley.demo.signing import unseal, verify
 
 if TYPE_CHECKING:  # they take seconds to import, in each process that only looks what tests there are, too
@@ -309,6 +309,24 @@ async def test_the_text_only_model_answers_without_tools(gpt: AsyncOpenAI) -> No
     assert (whole.choices[0].message.content or "").startswith("Hello!")
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", claude_body({"role": "user", "content": "hi"})),
+        ("/v1/chat/completions", chat_body({"role": "user", "content": "hi"})),
+        ("/v1/responses", responses_body({"role": "user", "content": "hi"})),
+    ],
+)
+async def test_the_text_only_model_refuses_tools_in_every_api(
+    path: str, body: dict[str, Any], strict: bool
+) -> None:
+    async with await start(pace=0, strict=strict) as server, httpx2.AsyncClient() as client:
+        refused = await client.post(f"{server.url}{path}", json=body | {"model": "demo-text"})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == '"demo-text" does not support tools'
+
+
 async def test_both_sdks_can_list_the_models(claude: AsyncAnthropic, gpt: AsyncOpenAI) -> None:
     assert [model.id async for model in claude.models.list()] == ["demo", "demo-text"]
     assert [model.id async for model in gpt.models.list()] == ["demo", "demo-text"]
@@ -361,7 +379,7 @@ async def test_a_client_that_goes_away_ends_its_stream_at_once(
 async def test_stopping_ends_an_open_stream_at_once() -> None:
     from openai import APIConnectionError, AsyncOpenAI
 
-    server = await start(pace=30)
+    server = await start(pace=30, strict=True)
     async with AsyncOpenAI(api_key="none", base_url=f"{server.url}/v1", max_retries=0) as client:
         stream = await client.chat.completions.create(**chat_body(user(QUESTION)), stream=True)
         await anext(aiter(stream))
@@ -376,3 +394,21 @@ async def test_stopping_ends_an_open_stream_at_once() -> None:
 async def test_a_taken_port_is_an_os_error(demo: DemoServer) -> None:
     with pytest.raises(OSError, match="in use"):
         await start(port=int(demo.url.rsplit(":", 1)[1]))
+
+
+async def test_only_a_strict_server_refuses_what_the_provider_would() -> None:
+    body = {"model": "demo", "max_tokens": 9, "messages": [{"role": "assistant", "content": "I begin."}]}
+    for strict, status in ((True, 400), (False, 200)):
+        async with await start(pace=0, strict=strict) as server, httpx2.AsyncClient() as client:
+            assert (await client.post(f"{server.url}/v1/messages", json=body)).status_code == status
+
+
+@pytest.mark.parametrize("path", APIS)
+@pytest.mark.parametrize(
+    "body", [{}, {"model": 7, "messages": [3], "input": 3}, {"messages": {}, "input": [[]]}]
+)
+async def test_a_body_of_another_api_is_refused_by_any_server(path: str, body: dict[str, Any]) -> None:
+    async with await start(pace=0) as server, httpx2.AsyncClient() as client:
+        refused = await client.post(f"{server.url}{path}", json=body)
+    assert refused.status_code == 400
+    assert "not one of this API" in refused.json()["error"]["message"]

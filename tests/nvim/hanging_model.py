@@ -25,7 +25,7 @@ class HangingModel:
 
 @contextmanager
 def hanging_model() -> Iterator[HangingModel]:
-    model, app = HangingModel(), create_app(pace=0)
+    model, app = HangingModel(), create_app(pace=0, strict=True)
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

@@ -28,7 +28,7 @@ async def no_demo() -> str:
 
 @pytest.mark.parametrize("form", PROVIDERS)
 async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
-    async with await server.start(pace=0) as demo:
+    async with await server.start(pace=0, strict=True) as demo:
         base = demo.url if form == "anthropic" else f"{demo.url}/v1"
         client = ProviderClient({}, no_demo)
         events = [e async for e in client.once(replace(PROVIDERS[form], base_url=base), ASK)]

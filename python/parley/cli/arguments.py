@@ -15,6 +15,7 @@ from parley.cli.terminal import screen
 
 FORMATS = ("openai", "openai-responses", "anthropic")
 _CHAT = "a chat"
+_STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
 _CODES = """exit codes:
   0    done; of respond: the answer is complete
@@ -73,6 +74,7 @@ def parser() -> Parser:
     served = command("demo-server", demo_server)
     served.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
     served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
+    served.add_argument("--strict", action="store_true", help=_STRICT)
     return made
 
 

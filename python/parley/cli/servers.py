@@ -83,7 +83,7 @@ def demo_server(arguments: argparse.Namespace) -> int:
     from parley.demo.server import serve
 
     try:
-        serve(arguments.port, arguments.pace, say)
+        serve(arguments.port, arguments.pace, arguments.strict, say)
     except OSError as error:
         raise ParleyError(f"cannot listen on port {arguments.port}: {error}") from error
     return COMPLETE

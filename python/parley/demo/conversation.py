@@ -4,6 +4,7 @@ These are values only. `reading` makes conversations from request bodies, `rules
 the `wire_*` modules put replies into frames.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,8 @@ Thinking = Literal["off", "asked", "on"]
 """Never; only when the question asks for it; always."""
 
 Stop = Literal["end", "calls", "length"]
+
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +82,9 @@ class Reply:
 def tokens(text: str) -> int:
     """A rough count, a token for every four characters: enough to show and to limit."""
     return (len(text) + 3) // 4
+
+
+def claude_version(model: str) -> tuple[int, int] | None:
+    """(4, 7) for `claude-opus-4-7`; None for what is not a numbered Claude. Dates are no versions."""
+    match = _VERSION.search(model)
+    return (int(match[1]), int(match[2] or 0)) if match else None

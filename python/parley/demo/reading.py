@@ -1,6 +1,7 @@
 """Request bodies of the three formats into the one conversation the rules look at.
 
-Bodies have passed their check, so shapes are taken for granted. What counts as the question is the
+Shapes are taken for granted: what is read of a body that is not as its provider wants it raises LookupError,
+TypeError, ValueError or AttributeError. What counts as the question is the
 last text of the user; results that came before it are history, those after it are news.
 """
 
@@ -9,8 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from parley.demo.checks.shapes import claude_version
-from parley.demo.conversation import Conversation, Done, Thinking, tokens
+from parley.demo.conversation import Conversation, Done, Thinking, claude_version, tokens
 from parley.demo.in_words import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]

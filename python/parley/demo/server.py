@@ -1,7 +1,7 @@
 """The demo server: routes, pacing and the socket. What to refuse and what to say is decided elsewhere.
 
-A request is checked first and refused in the provider's own error shape. A stream ends at once when
-its client goes away or the server stops.
+A strict server checks each request first, and refuses in the provider's own words and error shape what the
+provider would refuse. A stream ends at once when its client goes away or the server stops.
 """
 
 import argparse
@@ -22,7 +22,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.conversation import TEXT_ONLY, Conversation, Reply
 from parley.demo.reading import read_anthropic, read_chat, read_responses
 from parley.demo.rules import reply
@@ -33,6 +32,7 @@ PACE = 0.02
 PACE_HEADER = "x-parley-pace"
 _REMEMBERED = 50
 _NOT_JSON = "The request body is not valid JSON: {}"
+_UNREADABLE = "The request body is not one of this API: {}"
 _MODELS = ("demo", TEXT_ONLY)
 _RATE_HEADERS = {
     "x-ratelimit-limit-requests": "1000",
@@ -46,7 +46,7 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One provider format: how to check, read, answer and refuse."""
+    """One provider format: how to check (which imports its rules), read, answer and refuse."""
 
     check: Callable[[Body, Mapping[str, str]], list[str]]
     read: Callable[[Body], Conversation]
@@ -56,7 +56,21 @@ class Api:
 
 
 def _check_messages(body: Body, headers: Mapping[str, str]) -> list[str]:
+    from parley.demo.checks import check_anthropic
+
     return check_anthropic(body, version=headers.get("anthropic-version", "2023-06-01"))
+
+
+def _check_chat(body: Body, _: Mapping[str, str]) -> list[str]:
+    from parley.demo.checks import check_openai
+
+    return check_openai(body)
+
+
+def _check_responses(body: Body, _: Mapping[str, str]) -> list[str]:
+    from parley.demo.checks import check_responses
+
+    return check_responses(body)
 
 
 def _anthropic_refusal(message: str) -> dict[str, Any]:
@@ -72,15 +86,9 @@ APIS: Mapping[str, Api] = {
     "/v1/messages": Api(
         _check_messages, read_anthropic, anthropic.whole, anthropic.stream, _anthropic_refusal
     ),
-    "/v1/chat/completions": Api(
-        lambda body, _: check_openai(body), read_chat, chat.whole, chat.stream, _openai_refusal
-    ),
+    "/v1/chat/completions": Api(_check_chat, read_chat, chat.whole, chat.stream, _openai_refusal),
     "/v1/responses": Api(
-        lambda body, _: check_responses(body),
-        read_responses,
-        responses.whole,
-        responses.stream,
-        _openai_refusal,
+        _check_responses, read_responses, responses.whole, responses.stream, _openai_refusal
     ),
 }
 
@@ -88,8 +96,9 @@ APIS: Mapping[str, Api] = {
 class Service:
     """The handlers with what they share: the pace, the last requests and the streams now open."""
 
-    def __init__(self, pace: float) -> None:
+    def __init__(self, pace: float, strict: bool) -> None:
         self.pace = pace
+        self.strict = strict
         self.requests: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_REMEMBERED)
         self.streaming = 0
 
@@ -99,9 +108,15 @@ class Service:
         if isinstance(body, str):
             return JSONResponse(api.refusal(body), 400)
         self.requests.append((request.url.path, body))
-        if found := api.check(body, request.headers):
-            return JSONResponse(api.refusal(found[0]), 400)
-        said = reply(api.read(body))
+        if self.strict and (reasons := api.check(body, request.headers)):
+            return JSONResponse(api.refusal(reasons[0]), 400)
+        if body.get("model") == TEXT_ONLY and body.get("tools"):  # in Ollama's words: ollama/ollama#10444
+            return JSONResponse(api.refusal(f'"{TEXT_ONLY}" does not support tools'), 400)
+        try:
+            conversation = api.read(body)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            return JSONResponse(api.refusal(_UNREADABLE.format(repr(error))), 400)
+        said = reply(conversation)
         if not body.get("stream"):
             return JSONResponse(api.whole(said, body), headers=_RATE_HEADERS)
         frames = self._paced(api.stream(said, body), _pace(request, self.pace))
@@ -117,9 +132,12 @@ class Service:
             self.streaming -= 1
 
 
-def create_app(pace: float = PACE) -> Starlette:
-    """The app; `pace` is seconds between pieces. `app.state.service` is what it remembers."""
-    service = Service(pace)
+def create_app(pace: float = PACE, *, strict: bool = False) -> Starlette:
+    """The app; `pace` is seconds between pieces. `app.state.service` is what it remembers.
+
+    `strict` refuses what the provider would refuse.
+    """
+    service = Service(pace, strict)
     routes = [Route(path, service.answer, methods=["POST"]) for path in APIS]
     routes += [Route("/v1/models", _models), Route("/health", _health)]
     app = Starlette(routes=routes)
@@ -207,14 +225,16 @@ class DemoServer:
         await self.stop()
 
 
-async def start(host: str = "127.0.0.1", port: int = 0, pace: float = PACE) -> DemoServer:
+async def start(
+    host: str = "127.0.0.1", port: int = 0, pace: float = PACE, *, strict: bool = False
+) -> DemoServer:
     """Serve on the running loop, without signal handlers and without a log; port 0 is any free one.
 
     uvicorn's own `serve` takes over signals and polls for its end every tenth of a second, so only its
     start and its protocol are used. Raises OSError when the port is taken.
     """
     listener = _listen(host, port)
-    app = create_app(pace)
+    app = create_app(pace, strict=strict)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -245,29 +265,30 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def main(argv: Sequence[str]) -> int:
-    """`python -m parley.demo [--port N] [--pace SECONDS]`: serve until Ctrl-C."""
+    """`python -m parley.demo [--port N] [--pace SECONDS] [--strict]`: serve until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m parley.demo", description="Parley's demo model server.")
     parser.add_argument("--port", type=int, default=8127, help="0 takes any free port (default %(default)s)")
     parser.add_argument(
         "--pace", type=float, default=PACE, help="seconds between pieces (default %(default)s)"
     )
+    parser.add_argument("--strict", action="store_true", help="refuse what the provider would")
     options = parser.parse_args(argv)
     try:
-        serve(options.port, options.pace, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
+        serve(options.port, options.pace, options.strict, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
     except OSError as error:
         sys.stderr.write(f"parley: cannot listen on port {options.port}: {error}\n")
         return 1
     return 0
 
 
-def serve(port: int, pace: float, say: Callable[[str], None]) -> None:
+def serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C; what to set in a shell is said first. Raises OSError where nobody can listen."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(port, pace, say))
+        asyncio.run(_serve(port, pace, strict, say))
 
 
-async def _serve(port: int, pace: float, say: Callable[[str], None]) -> None:
-    async with await start(port=port, pace=pace) as server:
+async def _serve(port: int, pace: float, strict: bool, say: Callable[[str], None]) -> None:
+    async with await start(port=port, pace=pace, strict=strict) as server:
         say(
             f"Demo server: {server.url} (Ctrl-C stops it)\n"
             f"export ANTHROPIC_BASE_URL={server.url}\n"

@@ -219,7 +219,8 @@ class App:
             from parley.demo import server  # nobody without the demo pays for its HTTP server
 
             pace = float(self.environ.get("PARLEY_DEMO_PACE", server.PACE))
-            self._demo = asyncio.ensure_future(server.start(pace=pace))
+            strict = self.environ.get("PARLEY_DEMO_STRICT", "") not in ("", "0")
+            self._demo = asyncio.ensure_future(server.start(pace=pace, strict=strict))
         return (await asyncio.shield(self._demo)).url  # who asked may be gone before it has started
 
     async def close(self) -> None:

@@ -14,7 +14,6 @@ from parley.demo.checks.shapes import (
     has_lone_surrogate,
     names,
     reasons,
-    text_only_model,
 )
 from parley.demo.checks.thinking import THINKING_RULES
 from parley.demo.checks.tool_blocks import TOOL_RULES
@@ -187,10 +186,7 @@ def _sampling(body: Body) -> Iterator[str]:
 
 
 _SHAPES: tuple[tuple[Rule, ...], ...] = (
-    (
-        text_only_model,
-        kinds_rule(_KINDS, lambda path, noun: f"{dotted(path)}: Input should be a valid {noun}"),
-    ),
+    (kinds_rule(_KINDS, lambda path, noun: f"{dotted(path)}: Input should be a valid {noun}"),),
     (_required, _unknown_fields),
     (_messages_shape, _blocks_shape),
 )

@@ -24,7 +24,6 @@ from parley.demo.checks.shapes import (
     is_openai_reasoning,
     names,
     reasons,
-    text_only_model,
     twice,
     wants_responses_for_tools,
 )
@@ -278,7 +277,7 @@ def _thought_signatures(body: Body) -> Iterator[str]:
 
 
 _SHAPES: tuple[tuple[Rule, ...], ...] = (
-    (text_only_model, kinds_rule(_KINDS, kind_words)),
+    (kinds_rule(_KINDS, kind_words),),
     (_required,),
     (_roles,),
     (_calls_shape,),

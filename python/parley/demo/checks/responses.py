@@ -24,7 +24,6 @@ from parley.demo.checks.shapes import (
     is_openai_reasoning,
     names,
     reasons,
-    text_only_model,
     twice,
 )
 from parley.demo.signing import unseal
@@ -260,7 +259,7 @@ _RULES: tuple[Rule, ...] = (
     _limits,
 )
 _STAGES: tuple[tuple[Rule, ...], ...] = (
-    (text_only_model, kinds_rule(_KINDS, kind_words)),
+    (kinds_rule(_KINDS, kind_words),),
     (_required,),
     (_item_shapes,),
     _RULES,

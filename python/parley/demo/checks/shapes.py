@@ -6,17 +6,14 @@ rule sees what the server would have got, tuples as arrays included.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-from parley.demo.conversation import TEXT_ONLY
 
 Body = Mapping[str, Any]
 Block = Mapping[str, Any]
 Rule = Callable[[Body], Iterable[str]]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 _REASONING = re.compile(r"(?:o\d|gpt-5(?!-chat))")
 _GPT5 = re.compile(r"gpt-5\.(\d+)")
 
@@ -44,12 +41,6 @@ def has_lone_surrogate(body: Body) -> bool:
     return False
 
 
-def text_only_model(body: Body) -> Iterator[str]:
-    """Ollama's refusal for a model whose template knows no tools (ollama/ollama#10444)."""
-    if body.get("model") == TEXT_ONLY and body.get("tools"):
-        yield f'"{TEXT_ONLY}" does not support tools'
-
-
 def twice(values: Iterable[str]) -> list[str]:
     """Each value that is seen a second time, in order."""
     seen: set[str] = set()
@@ -59,12 +50,6 @@ def twice(values: Iterable[str]) -> list[str]:
             again.append(value)
         seen.add(value)
     return again
-
-
-def claude_version(model: str) -> tuple[int, int] | None:
-    """(4, 7) for `claude-opus-4-7`; None for what is not a numbered Claude. Dates are no versions."""
-    found = _VERSION.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else None
 
 
 def is_openai_reasoning(model: str) -> bool:

@@ -7,8 +7,9 @@ open tool loop the blocks go back as they came; the demo model knows its own by 
 from collections.abc import Iterator
 from typing import Any
 
-from parley.demo.checks.shapes import Body, Rule, claude_version
+from parley.demo.checks.shapes import Body, Rule
 from parley.demo.checks.turns import open_loop, turns
+from parley.demo.conversation import claude_version
 from parley.demo.signing import unseal, verify
 
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
