@@ -13,7 +13,7 @@ import pytest
 from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import PausableClock
-from parley.mcp.session import Progress, Watch
+from parley.mcp.session import Progress, Signals
 from parley.mcp.stderr import StderrTail
 from parley.mcp.supervisor import Supervisor
 from parley.models.events import Event, Finished, TextDelta
@@ -102,15 +102,15 @@ class Questioner:
     protocol = "fake"
     left_out = ""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
 
     async def tools(self) -> tuple[Tool, ...]:
         return (ASKS,)
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
         await asyncio.sleep(4)
-        with self._watch.clock.standing_still():
+        with self._signals.clock.standing_still():
             await asyncio.sleep(DAY)
         await asyncio.sleep(arguments["then"])
         return Outcome("ok", "blue")
@@ -129,8 +129,8 @@ ASKS = Tool("fake", "asks")
 
 
 @asynccontextmanager
-async def questioner(_: ServerSettings, __: StderrTail, watch: Watch) -> AsyncIterator[Questioner]:
-    yield Questioner(watch)
+async def questioner(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIterator[Questioner]:
+    yield Questioner(signals)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is wrong with the address of a provider or a server, before anything is sent to it."""
+"""Flaws in the address of a provider or a server, found before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from urllib.parse import urlsplit
 
 from parley.text import one_line
 
-_SHOWN = 60
+_MOST_SHOWN = 60
 
 
 def flaw(url: str) -> str:
     """Why nothing can be reached at this address, "" where something may be."""
-    shown = one_line(url)[:_SHOWN]
+    address = one_line(url)[:_MOST_SHOWN]
     try:
         parts = urlsplit(url)
         port = parts.port  # raises ValueError for 99999 and for what is no number
         host = parts.hostname
     except ValueError as error:
-        return f"{shown} is no address: {one_line(str(error))}"
+        return f"{address} is no address: {one_line(str(error))}"
     if parts.scheme not in ("http", "https"):
-        return f"{shown} has to begin with http:// or https://"
+        return f"{address} has to begin with http:// or https://"
     if not host or port == 0:
-        return f"{shown} names no host" if not host else f"{shown} has no port 0"
+        return f"{address} names no host" if not host else f"{address} has no port 0"
     if not url.isprintable() or " " in url:
-        return f"{shown} has a blank or a character that does not show"
+        return f"{address} has a blank or a character that does not show"
     return ""

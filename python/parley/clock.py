@@ -78,7 +78,7 @@ class PausableClock:
                 limit.reschedule(end + self._stood)
 
     async def while_wanted(self, asking: Coroutine[Any, Any, T]) -> T | None:
-        """What the user says; None, and nobody is asked any more, once no request is left that wants it."""
+        """The user's answer; None, and nobody is asked any more, once no request is left that wants it."""
         answer, over = asyncio.ensure_future(asking), asyncio.ensure_future(self._over.wait())
         try:
             await asyncio.wait({answer, over}, return_when=asyncio.FIRST_COMPLETED)

@@ -92,8 +92,8 @@ def _question(question: Question, markdown: MarkdownIt) -> Iterator[str]:
 
 def _answer(answer: Answer, markdown: MarkdownIt) -> Iterator[str]:
     for segment in answer.segments:
-        if shown := _segment(segment, markdown):
-            yield shown
+        if html := _segment(segment, markdown):
+            yield html
 
 
 def _segment(segment: Segment, markdown: MarkdownIt) -> str:

@@ -93,9 +93,9 @@ def _add_extra(server: MCPServer) -> None:
 async def web_search(query: str) -> str:
     """Search the web."""
     lowered = query.lower()
-    found = dict.fromkeys(entry for name, entry in PRICES.items() if name in lowered)
+    prices = dict.fromkeys(entry for name, entry in PRICES.items() if name in lowered)
     matches = [
-        f"{_name(ticker)} stock {ticker} price is ${price} as of today" for ticker, price in found
+        f"{_name(ticker)} stock {ticker} price is ${price} as of today" for ticker, price in prices
     ] or [_made_up(query)]
     return json.dumps({"matches": matches}, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""What makes strangers' text safe to show: in a file, on a screen, in a terminal, in a message.
+"""Strangers' text made safe to show: in a file, on a screen, in a terminal, in a message.
 
 Knows the one table of characters that do not show for what they are; knows nothing of Parley. Text that came
 from a model, a server, a file or a user's settings goes through here before anybody is shown it.
@@ -103,20 +103,20 @@ class VisiblePieces:
 
     def __init__(self) -> None:
         self._last = ""
-        self._held = ""
+        self._rest = ""
 
     def feed(self, piece: str) -> str:
-        """What is shown of the next piece; a carriage return at its end waits for what follows."""
-        text = self._held + piece
-        self._held = "\r" if text.endswith("\r") else ""
-        text = text.removesuffix("\r") if self._held else text
-        shown = visible(self._last + text)[len(visible(self._last)) :]
+        """The next piece as it is shown; a carriage return at its end waits for what follows."""
+        text = self._rest + piece
+        self._rest = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r") if self._rest else text
+        piece = visible(self._last + text)[len(visible(self._last)) :]
         self._last = text[-1:] or self._last
-        return shown
+        return piece
 
     def end(self) -> str:
-        """What was held back; then a new text may begin."""
-        rest, self._held, self._last = visible(self._held), "", ""
+        """The rest that was held back; then a new text may begin."""
+        rest, self._rest, self._last = visible(self._rest), "", ""
         return rest
 
 
@@ -161,7 +161,7 @@ _TOGETHER = frozenset({"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGAN
 
 
 def mixed_scripts(name: str) -> str:
-    """What is odd about a name in which letters of several scripts stand in one word: they can look alike.
+    """The oddity of a name in which letters of several scripts stand in one word: they can look alike.
 
     "" where there is nothing. A script is the first word of a letter's name in Unicode.
     """

@@ -36,7 +36,7 @@ async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> No
     async with hub_of(flooding("a list with each change")) as hub:
         await tool_of(hub, "echo")
         supervisor = hub._supervisors["flood"]
-        await until(lambda: "listed 7" in only(hub).stderr and supervisor._watch.restless)
+        await until(lambda: "listed 7" in only(hub).stderr and supervisor._signals.restless)
         assert supervisor.state == "ready"
         assert (await hub.catalogue()).names() == ("echo",)  # nobody waits for the next list
 

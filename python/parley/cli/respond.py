@@ -62,7 +62,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(app.agents())}")
     warn_of_project(app)
     told = _Told(arguments.json)
-    document = FileDocument(Path(arguments.file), shown=told.text)
+    document = FileDocument(Path(arguments.file), on_append=told.text)
     transcript = (await document.read()).transcript
     if broken := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {broken}")

@@ -15,7 +15,7 @@ import httpx2
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
-"""What a client is to ask for: the one encoding that is unpacked here."""
+"""Headers for a client: they ask for the one encoding that is unpacked here."""
 
 MOST_OF_AN_ERROR = 65_536
 """Of a page that says what went wrong nobody reads more."""
@@ -40,7 +40,7 @@ class ElsewhereError(httpx2.RequestError):
 
 
 def bounded(most: int, *, streams: bool) -> Hook:
-    """What makes a client read no more than `most` bytes of a body, unpacked, and less of an error's page.
+    """A hook that has a client read at most `most` bytes of a body, unpacked, and less of an error's page.
 
     The page is cut, any other body fails with `UnreadableError`. Without `streams` a stream of events may
     go on for ever: for where each of its events is bounded.

@@ -23,7 +23,7 @@ class ProxyError(ParleyError):
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """What a client for this address is made with, {} where its own reading of the environment will do.
+    """Options of a client for this address, {} where its own reading of the environment will do.
 
     With a transport of its own, a client looks for no proxies. `trust_env=False` is not enough: the
     client of anthropic 2.12 reads them nevertheless ("if 'transport' not in kwargs: ... proxy_map = ...

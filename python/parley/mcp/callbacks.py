@@ -1,4 +1,4 @@
-"""What MCP servers ask of us while they work: a form, the user's working directory, a reply of the model.
+"""Requests of MCP servers to us while they work: a form, the user's working directory, a reply of the model.
 
 What nobody here can answer is not offered to them, and refused if they ask all the same. That goes for
 sampling, too, for every server that its settings do not allow to have the model talk. The same answers serve
@@ -66,15 +66,17 @@ class ServerRequests:
     sample: Sample | None = None
 
     def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
-        """What the SDK's client is to call; what is left out is not offered to the server."""
-        found: dict[str, Any] = {}
+        """The callbacks for the SDK's client; what is left out is not offered to the server."""
+        callbacks: dict[str, Any] = {}
         if self.elicitor is not None:
-            found["elicitation_callback"] = _through(_Door(5, 20), _form(self.elicitor, settings.name, clock))
+            callbacks["elicitation_callback"] = _through(
+                _Door(5, 20), _form(self.elicitor, settings.name, clock)
+            )
         if settings.sampling and self.sample is not None:
-            found["sampling_callback"] = _through(_Door(20, 0), _sampled(self.sample, clock))
+            callbacks["sampling_callback"] = _through(_Door(20, 0), _sampled(self.sample, clock))
         if self._may_know_folder(settings):
-            found["list_roots_callback"] = self._roots
-        return found
+            callbacks["list_roots_callback"] = self._roots
+        return callbacks
 
     def _may_know_folder(self, settings: ServerSettings) -> bool:
         """As it is set; else unless the arguments name a folder, which servers forget when they are told one.
@@ -84,7 +86,7 @@ class ServerRequests:
         if settings.roots is not None:
             return settings.roots
         base = None if settings.cwd is None else self.folder() / Path(settings.cwd).expanduser()
-        named = (Path(each.rpartition("=")[2]) for each in settings.args)
+        named = (Path(argument.rpartition("=")[2]) for argument in settings.args)
         return not any(_is_folder(place, base) for place in named)
 
     async def _roots(self, _: ClientRequestContext) -> ListRootsResult | ErrorData:

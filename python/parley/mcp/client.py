@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
-from parley.mcp.session import LostError, Progress, Watch
+from parley.mcp.session import LostError, Progress, Signals
 from parley.text import size_text
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
@@ -30,18 +30,18 @@ MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
 """Characters of definitions: with each request they go to the model."""
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
-"""What a server says that is well: wrong parameters, no such method, no such resource."""
+"""Error codes of a server that is well: wrong parameters, no such method, no such resource."""
 
 
 class SdkSession:
     """A connected server as the values of this project."""
 
-    def __init__(self, client: "Client", settings: ServerSettings, watch: Watch, max_bytes: int) -> None:
+    def __init__(self, client: "Client", settings: ServerSettings, signals: Signals, max_bytes: int) -> None:
         self.protocol = str(client.protocol_version)
         self.left_out = ""
         self._client = client
         self._settings = settings
-        self._watch = watch
+        self._signals = signals
         self._max_bytes = max_bytes
 
     async def tools(self) -> tuple[Tool, ...]:
@@ -49,7 +49,7 @@ class SdkSession:
 
         So are those beyond all bounds: `left_out` says so.
         """
-        found, room, too_large = dict[str, Tool](), MOST_OF_TOOLS, 0
+        tools, room, too_large = dict[str, Tool](), MOST_OF_TOOLS, 0
         self.left_out = ""
         async for definition in self._listed("tools"):
             with suppress(ValueError, TypeError, RecursionError):
@@ -61,13 +61,13 @@ class SdkSession:
                     too_large += 1
                 else:
                     room -= size
-                    found[tool.name] = tool
+                    tools[tool.name] = tool
         if too_large:
             self._leave_out(
                 f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "
                 f"each or {size_text(MOST_OF_TOOLS)} in all)"
             )
-        return tuple(found.values())
+        return tuple(tools.values())
 
     def _tool(self, definition: dict[str, Any]) -> Tool:
         return from_mcp(
@@ -82,7 +82,9 @@ class SdkSession:
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all pages."""
-        return tuple([prompt_from_mcp(each, self._settings.name) async for each in self._listed("prompts")])
+        return tuple(
+            [prompt_from_mcp(definition, self._settings.name) async for definition in self._listed("prompts")]
+        )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt for these arguments."""
@@ -155,7 +157,7 @@ class SdkSession:
             yield
         except MCPError as error:
             if error.code not in _ANSWERS and self._settings.url is not None:
-                self._watch.connection_lost()  # perhaps its session has expired: connect anew next time
+                self._signals.connection_lost()  # perhaps its session has expired: connect anew next time
             if error.code == _CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
             raise

@@ -17,9 +17,9 @@ from parley.mcp import line_codec as lines
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import SdkSession
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import Watch
+from parley.mcp.session import Signals
 from parley.mcp.stderr import StderrTail
-from parley.mcp.transport import watched
+from parley.mcp.transport import reporting_end
 from parley.programs import program, search_path, working_folder
 from parley.secrets import SecretError, command_secret
 from parley.text import size_text
@@ -56,7 +56,7 @@ class Connector:
 
     @asynccontextmanager
     async def connect(
-        self, settings: ServerSettings, stderr: StderrTail, watch: Watch
+        self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator[SdkSession]:
         """The server, started if it is a local one; it ends with this context."""
         from mcp import Client
@@ -64,31 +64,31 @@ class Connector:
 
         async def hear(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
-                watch.tools_changed()
+                signals.tools_changed()
             elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
                 stderr.lines.append(
                     f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)"
                 )
-                watch.connection_lost()
+                signals.connection_lost()
 
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(self._server(filled, stderr, watch))
+            server = await stack.enter_async_context(self._server(filled, stderr, signals))
             me = Implementation(name="parley", version=_version())
-            requests = self._requests.callbacks(filled, watch.clock)
+            requests = self._requests.callbacks(filled, signals.clock)
             try:
                 client = await stack.enter_async_context(
                     Client(server, message_handler=hear, client_info=me, **requests)
                 )
             finally:
                 stderr.detach()
-            listener = asyncio.get_running_loop().create_task(_listen(client, watch))
+            listener = asyncio.get_running_loop().create_task(_listen(client, signals))
             stack.push_async_callback(_ended, listener)
-            yield SdkSession(client, settings, watch, self._max_bytes)
+            yield SdkSession(client, settings, signals, self._max_bytes)
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, stderr: StderrTail, watch: Watch
+        self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
@@ -99,7 +99,7 @@ class Connector:
                 yield transport
         else:
             try:
-                yield watched(self._stdio(settings, stderr), watch.connection_lost)
+                yield reporting_end(self._stdio(settings, stderr), signals.connection_lost)
             finally:
                 self._reaper.prune()
 
@@ -107,7 +107,7 @@ class Connector:
         from mcp import StdioServerParameters, stdio_client
 
         cwd = self._place(settings)
-        command, args = self._reaper.launch(_found(settings, cwd), settings.args)
+        command, args = self._reaper.launch(_command_path(settings, cwd), settings.args)
         parameters = StdioServerParameters(
             command=command,
             args=args,
@@ -128,7 +128,7 @@ class Connector:
         return place
 
 
-def _found(settings: ServerSettings, cwd: Path | None) -> str:
+def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
     """The command's path, if it can be run; the shell that starts it would tell only stderr."""
     where, command = f"mcp.servers.{settings.name}", settings.command
     if not command:
@@ -185,7 +185,7 @@ async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> dict[s
         raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
 
 
-async def _listen(client: "Client", watch: Watch) -> None:
+async def _listen(client: "Client", signals: Signals) -> None:
     """Hears of changed tools from a server of revision 2026-07-28, which tells only those that subscribe."""
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
     from mcp.shared.exceptions import MCPError
@@ -197,10 +197,10 @@ async def _listen(client: "Client", watch: Watch) -> None:
         try:
             async with client.listen(tools_list_changed=True) as events:
                 async for _ in events:
-                    watch.tools_changed()
+                    signals.tools_changed()
         except SubscriptionLost:
             await asyncio.sleep(_LISTEN_AGAIN_S)
-            watch.tools_changed()  # what changed meanwhile, nobody will say
+            signals.tools_changed()  # what changed meanwhile, nobody will say
         except (ListenNotSupportedError, MCPError, TimeoutError):
             return
         else:

@@ -26,12 +26,12 @@ class LineDecoder(codecs.IncrementalDecoder):
         """The text of all lines that are complete by now."""
         ended, newline, rest = bytes(piece).rpartition(b"\n")  # type: ignore[call-overload]
         if not newline:
-            told = self._hold(rest)
-            return told + (self._taken() if final else "")
+            warning = self._hold(rest)
+            return warning + (self._take_line() if final else "")
         first, newline, others = (ended + newline).partition(b"\n")
-        told = self._hold(first + newline)
-        lines = told + self._taken() + others.decode("utf-8", self.errors) + self._hold(rest)
-        return f"{lines}{self._taken()}" if final else lines
+        warning = self._hold(first + newline)
+        lines = warning + self._take_line() + others.decode("utf-8", self.errors) + self._hold(rest)
+        return f"{lines}{self._take_line()}" if final else lines
 
     def _hold(self, piece: bytes) -> str:
         """Keep a piece of the line; the line that tells of one that is too long, once for it."""
@@ -43,7 +43,7 @@ class LineDecoder(codecs.IncrementalDecoder):
         was_told, self._is_told = self._is_told, True
         return "" if was_told else f"{TOO_LONG}\n"
 
-    def _taken(self) -> str:
+    def _take_line(self) -> str:
         line = b"".join(self._pieces)
         self._pieces, self._size, self._is_told = [], 0, False
         return line.decode("utf-8", self.errors)

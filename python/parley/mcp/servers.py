@@ -60,7 +60,7 @@ class Servers:
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
         self._closed = self._has_sdk = False
-        self._told = dict[str, str]()
+        self._last_news = dict[str, str]()
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
@@ -68,9 +68,9 @@ class Servers:
         before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
-            kept = old is not None and old.settings == settings
+            stays = old is not None and old.settings == settings
             self._supervisors[name] = (
-                before.pop(name) if kept else Supervisor(settings, self._import_sdk, self._connector.connect)
+                before.pop(name) if stays else Supervisor(settings, self._import_sdk, self._connector.connect)
             )
         for supervisor in before.values():
             if task := supervisor.stop():
@@ -117,12 +117,12 @@ class Servers:
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
-        lists = (
+        requests = (
             supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session: session.prompts())
             for supervisor in await self._ready()
         )
-        found = await asyncio.gather(*lists, return_exceptions=True)
-        return tuple(prompt for prompts in found if isinstance(prompts, tuple) for prompt in prompts)
+        lists = await asyncio.gather(*requests, return_exceptions=True)
+        return tuple(prompt for prompts in lists if isinstance(prompts, tuple) for prompt in prompts)
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
         """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""
@@ -132,8 +132,10 @@ class Servers:
     async def _ready(self) -> list[Supervisor]:
         if not self._closed:
             await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
-            wanted = [supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled]
-            await asyncio.gather(*(supervisor.listed(self._patience_s) for supervisor in wanted))
+            supervisors = [
+                supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled
+            ]
+            await asyncio.gather(*(supervisor.listed(self._patience_s) for supervisor in supervisors))
         return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
 
     async def settling(self) -> AsyncIterator[None]:
@@ -145,21 +147,21 @@ class Servers:
         waits = [
             supervisor.listed(supervisor.settings.start_timeout_s + _SLACK_S) for supervisor in supervisors
         ]
-        for each in asyncio.as_completed(waits):
-            await each
+        for done in asyncio.as_completed(waits):
+            await done
             yield
 
     def news(self) -> list[str]:
-        """What the user was not told yet of servers that cannot be used now, or not in full, a line each."""
-        found = {}
-        for each in self.status():
-            if each.enabled and each.state in ("failed", "starting"):
-                why = each.error if each.state == "failed" else "it is still starting"
-                found[each.name] = f"no tools of MCP server '{each.name}': {why}. :ParleyTools tells more"
-            elif each.enabled and each.error:
-                found[each.name] = f"MCP server '{each.name}': {each.error}. :ParleyTools tells more"
-        news = [told for name, told in found.items() if self._told.get(name) != told]
-        self._told = found
+        """News for the user of servers that cannot be used now, or not in full: a line each, once."""
+        texts = {}
+        for server in self.status():
+            if server.enabled and server.state in ("failed", "starting"):
+                why = server.error if server.state == "failed" else "it is still starting"
+                texts[server.name] = f"no tools of MCP server '{server.name}': {why}. :ParleyTools tells more"
+            elif server.enabled and server.error:
+                texts[server.name] = f"MCP server '{server.name}': {server.error}. :ParleyTools tells more"
+        news = [text for name, text in texts.items() if self._last_news.get(name) != text]
+        self._last_news = texts
         return news
 
     def restart(self, server: str) -> None:

@@ -1,6 +1,6 @@
 """The border between the supervisor of an MCP server and the connection to it.
 
-A `Session` answers what the supervisor asks; through a `Watch` it reports what happens while nobody asks.
+A `Session` answers what the supervisor asks; through `Signals` it reports what happens while nobody asks.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Session(Protocol):
 
     protocol: str
     left_out: str
-    """What of its tools cannot be used, for a person to read; "" for nothing."""
+    """The tools of it that cannot be used, for a person to read; "" for nothing."""
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools it offers now."""
@@ -46,8 +46,8 @@ class Session(Protocol):
         """The text of a prompt for these arguments."""
 
 
-class Watch:
-    """What a session reports while nobody asks it: the tools changed, the connection ended."""
+class Signals:
+    """Reports of a session while nobody asks it: the tools changed, the connection ended."""
 
     def __init__(self, settled: asyncio.Event) -> None:
         self.event = asyncio.Event()
@@ -77,4 +77,4 @@ class Watch:
         self.event.set()
 
 
-Connect = Callable[[ServerSettings, StderrTail, Watch], AbstractAsyncContextManager[Session]]
+Connect = Callable[[ServerSettings, StderrTail, Signals], AbstractAsyncContextManager[Session]]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from parley.clock import PausableClock
 from parley.errors import ParleyError, ServerError
-from parley.mcp.session import Connect, LostError, Progress, Session, Watch
+from parley.mcp.session import Connect, LostError, Progress, Session, Signals
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
@@ -44,7 +44,7 @@ class Supervisor:
         self._session: Session | None = None
         self._task: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
-        self._watch = Watch(self._settled)
+        self._signals = Signals(self._settled)
         self._calls: set[asyncio.Task[Any]] = set()
         self._failures = 0
         self._started_at = 0.0
@@ -88,7 +88,7 @@ class Supervisor:
         async def call(session: Session) -> Outcome:
             if reason := self._changed(tool):
                 raise ServerError(f"{name} {reason}")
-            with self._watch.clock.followed_by(clock):
+            with self._signals.clock.followed_by(clock):
                 return await session.call(tool.name, arguments, progress)
 
         name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
@@ -98,7 +98,7 @@ class Supervisor:
             return Outcome("error", str(error))
 
     async def ask(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
-        """What comes of `work` with the server, which is started if need be; `what` it is, for messages.
+        """The result of `work` with the server, which is started if need be; `what` names it in messages.
 
         Raises ServerError for whatever goes wrong.
         """
@@ -123,14 +123,14 @@ class Supervisor:
         task = self._task
         if task is None or task.done():
             return None
-        self._watch.stop()
+        self._signals.stop()
         if self.state == "starting":
             task.cancel()
         return task
 
     def _start(self) -> None:
         if self._task is not None and not self._task.done() and self.state != "failed":
-            if not (self._watch.lost and not self._calls):
+            if not (self._signals.lost and not self._calls):
                 return
             self.stop()
         self._begin()
@@ -141,85 +141,85 @@ class Supervisor:
         self.tools, self._session = (), None
         self._settled.clear()
         self._started_at = loop.time()
-        self._watch = Watch(self._settled)
-        self._task = loop.create_task(self._live(self._watch, self._task))
+        self._signals = Signals(self._settled)
+        self._task = loop.create_task(self._live(self._signals, self._task))
 
-    async def _live(self, watch: Watch, before: asyncio.Task[None] | None) -> None:
+    async def _live(self, signals: Signals, before: asyncio.Task[None] | None) -> None:
         """From the start of the server to its end; the boundary at which whatever it does wrong is told."""
         if before is not None:
             await asyncio.wait({before})  # one process at a time; it is already being wound down
         try:
             await self._prepare()
-            await self._hold(watch)
-            error = "" if watch.stopping else f"MCP server '{self.settings.name}' ended unexpectedly"
+            await self._hold(signals)
+            error = "" if signals.stopping else f"MCP server '{self.settings.name}' ended unexpectedly"
         except asyncio.CancelledError:
             error = ""
         except Exception as failure:  # noqa: BLE001 - the boundary of this task
-            error = self._told(failure)
+            error = self._explain(failure)
         self._stderr.close()
-        self._end(watch, error)
+        self._end(signals, error)
 
-    async def _hold(self, watch: Watch) -> None:
+    async def _hold(self, signals: Signals) -> None:
         timer = asyncio.get_running_loop().call_later(
-            self.settings.start_timeout_s, self._give_up, watch, asyncio.current_task()
+            self.settings.start_timeout_s, self._give_up, signals, asyncio.current_task()
         )
         try:
             async with AsyncExitStack() as stack:
-                session = await stack.enter_async_context(self._connect(self.settings, self._stderr, watch))
+                session = await stack.enter_async_context(self._connect(self.settings, self._stderr, signals))
                 self.tools = await session.tools()
                 timer.cancel()
                 self._ready(session)
                 try:
-                    await self._attend(session, watch)
+                    await self._attend(session, signals)
                 finally:
                     await self._end_calls()
         finally:
             timer.cancel()
 
-    async def _attend(self, session: Session, watch: Watch) -> None:
+    async def _attend(self, session: Session, signals: Signals) -> None:
         """Lists the tools anew when they changed; where they change all the time, ever less often."""
         now, listed_at, changes = asyncio.get_running_loop().time, 0.0, 0
-        while not self._is_over(watch):
-            await watch.event.wait()
-            watch.event.clear()
-            if not watch.changed:
+        while not self._is_over(signals):
+            await signals.event.wait()
+            signals.event.clear()
+            if not signals.changed:
                 continue
             pause = min(_CALM_S * 2 ** (changes - _CHANGES), _CALM_MAX_S) if changes >= _CHANGES else 0.0
             changes = changes + 1 if now() - listed_at < pause + _CALM_S else 0
-            watch.restless = changes > _CHANGES
-            if watch.restless:
+            signals.restless = changes > _CHANGES
+            if signals.restless:
                 self._settled.set()
-                await self._rest(watch, pause)
-            watch.changed = False
+                await self._rest(signals, pause)
+            signals.changed = False
             async with asyncio.timeout(self.settings.timeout_s):
                 self.tools = await session.tools()
             listed_at = now()
-            if watch.restless or not watch.changed:
+            if signals.restless or not signals.changed:
                 self._settled.set()
 
-    def _is_over(self, watch: Watch) -> bool:
-        return watch.stopping or (watch.lost and not self.settings.url)
+    def _is_over(self, signals: Signals) -> bool:
+        return signals.stopping or (signals.lost and not self.settings.url)
 
-    async def _rest(self, watch: Watch, seconds: float) -> None:
+    async def _rest(self, signals: Signals, seconds: float) -> None:
         """Lets some time pass, unless the server ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not self._is_over(watch):
-                    await watch.event.wait()
-                    watch.event.clear()
+                while not self._is_over(signals):
+                    await signals.event.wait()
+                    signals.event.clear()
 
     def _ready(self, session: Session) -> None:
         self._session, self._protocol = session, session.protocol
         self.state, self._failures = "ready", 0
         self._settled.set()
 
-    def _give_up(self, watch: Watch, task: asyncio.Task[Any] | None) -> None:
+    def _give_up(self, signals: Signals, task: asyncio.Task[Any] | None) -> None:
         seconds = self.settings.start_timeout_s
         self._stderr.drain()
         self._fail(
             f"MCP server '{self.settings.name}' was not ready within {seconds:g} s{self._last_words()}"
         )
-        watch.stop()
+        signals.stop()
         if task is not None:
             task.cancel()  # winding down may take the SDK seconds; nobody waits for that
 
@@ -230,8 +230,8 @@ class Supervisor:
         self.tools, self._session = (), None
         self._settled.set()
 
-    def _end(self, watch: Watch, error: str) -> None:
-        if watch is not self._watch or self.state == "failed":
+    def _end(self, signals: Signals, error: str) -> None:
+        if signals is not self._signals or self.state == "failed":
             return  # started anew, or told already
         if error:
             self._fail(error)
@@ -251,7 +251,7 @@ class Supervisor:
     async def _within_time(self, session: Session, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
         seconds = self.settings.timeout_s
         try:
-            async with self._watch.clock.limit(seconds):
+            async with self._signals.clock.limit(seconds):
                 return await work(session)
         except TimeoutError as error:
             raise ServerError(f"{what} gave no answer within {seconds:g} s") from error
@@ -276,15 +276,15 @@ class Supervisor:
         self._stderr.drain()
         return f"MCP server '{self.settings.name}' ended during the call{self._last_words()}"
 
-    def _told(self, failure: Exception) -> str:
+    def _explain(self, failure: Exception) -> str:
         self._stderr.drain()
         cause = _cause(failure)
         if isinstance(cause, LostError):
             return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
         if isinstance(cause, ParleyError):
             return str(cause)
-        told = " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__
-        return f"MCP server '{self.settings.name}': {told}{self._last_words()}"
+        reason = " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__
+        return f"MCP server '{self.settings.name}': {reason}{self._last_words()}"
 
     def _last_words(self) -> str:
         return f"; its last words: {self._stderr.lines[-1]}" if self._stderr.lines else ""

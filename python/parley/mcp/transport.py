@@ -9,20 +9,20 @@ from typing import Any, Self
 
 
 @asynccontextmanager
-async def watched(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], ended: Callable[[], None]
+async def reporting_end(
+    transport: AbstractAsyncContextManager[tuple[Any, Any]], on_end: Callable[[], None]
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The same transport; `ended` is called when nothing more can be read from it."""
     async with transport as (read, write):
-        yield _Heard(read, ended), write
+        yield _ReadStream(read, on_end), write
 
 
-class _Heard:
+class _ReadStream:
     """A read stream in front of the transport's own."""
 
-    def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
         self._stream = stream
-        self._ended = ended
+        self._on_end = on_end
 
     async def receive(self) -> Any:
         return await self._stream.receive()
@@ -37,7 +37,7 @@ class _Heard:
         try:
             return await self._stream.__anext__()
         except StopAsyncIteration:
-            self._ended()
+            self._on_end()
             raise
 
     async def __aenter__(self) -> Self:
@@ -45,5 +45,5 @@ class _Heard:
         return self
 
     async def __aexit__(self, *failure: object) -> bool | None:
-        ended: bool | None = await self._stream.__aexit__(*failure)
-        return ended
+        suppresses: bool | None = await self._stream.__aexit__(*failure)
+        return suppresses

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from parley.mcp.callbacks import Left
 from parley.nvim.dialogs import Dialogs
 from parley.text import one_line
-from parley.tools.forms import SHOWN, Field, complaint, fields, read
+from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
 
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
@@ -38,7 +38,7 @@ class Elicitation:
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         """The answers of the user, or how the form was left."""
         async with self._one_at_a_time:
-            asked = f"{server} asks: {one_line(message, SHOWN)}"
+            asked = f"{server} asks: {one_line(message, MOST_SHOWN)}"
             with self._showing(asked):
                 return await self._fill_in(asked, tuple(replace(f, server=server) for f in fields(schema)))
 
@@ -73,7 +73,7 @@ class Elicitation:
                 value = field.options[number - 1][0]
                 chosen = [v for v, _ in field.options if (v in chosen) != (v == value)]
             elif why := complaint(field, chosen):
-                told = f"{field.label} - {one_line(why, SHOWN)}"
+                told = f"{field.label} - {one_line(why, MOST_SHOWN)}"
             else:
                 return chosen
 
@@ -89,7 +89,7 @@ class Elicitation:
             why = complaint(field, value)
             if why is None:
                 return value
-            told = f"{field.label} - {one_line(why, SHOWN)}"
+            told = f"{field.label} - {one_line(why, MOST_SHOWN)}"
 
     async def _picked(self, prompt: str, items: list[str]) -> int:
         number = await self._dialogs.select(prompt, items)

@@ -16,7 +16,7 @@ from parley.mcp.servers import Servers
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.text import one_line
-from parley.tools.forms import SHOWN
+from parley.tools.forms import MOST_SHOWN
 from parley.tools.prompts import Prompt
 
 
@@ -34,7 +34,7 @@ async def insert_prompt(
     given = arguments(prompt, words[1:])
     for argument in prompt.arguments:
         if argument.required and argument.name not in given:
-            about = f" ({one_line(argument.description, SHOWN)})" if argument.description else ""
+            about = f" ({one_line(argument.description, MOST_SHOWN)})" if argument.description else ""
             typed = await dialogs.input(f"{argument.name}{about}:")
             if typed is None:
                 return
@@ -55,7 +55,7 @@ async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
     if not prompts:
         raise ParleyError("no MCP server here offers a prompt: see :ParleyTools")
     items = [
-        f"{one_line(full_name(p), SHOWN)}  {one_line(p.description or p.title, SHOWN)}".rstrip()
+        f"{one_line(full_name(p), MOST_SHOWN)}  {one_line(p.description or p.title, MOST_SHOWN)}".rstrip()
         for p in prompts
     ]
     number = await dialogs.select("Prompt", items)

@@ -1,4 +1,4 @@
-"""What outlives a chat: the settings, the providers' connections, the MCP servers, the ledger, the demo.
+"""The application, which outlives chats: settings, the providers' connections, MCP servers, ledger, demo.
 
 Everything in it starts when it is first needed; one app serves all chats of a process.
 """
@@ -77,10 +77,12 @@ class App:
         self._may_read = may_read
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
-        wanted = settings.prompt_tools
-        attempts = Attempts(wanted.max_retries, wanted.retry_delay_ms, wanted.temperature_reduction)
-        self._text_tools = TextToolCaller(attempts, wanted.records, patience)
-        self._templates, _ = load_templates(wanted.templates)
+        text_tools = settings.prompt_tools
+        attempts = Attempts(
+            text_tools.max_retries, text_tools.retry_delay_ms, text_tools.temperature_reduction
+        )
+        self._text_tools = TextToolCaller(attempts, text_tools.records, patience)
+        self._templates, _ = load_templates(text_tools.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
 
     def untrusted(self) -> list[Path]:
@@ -96,20 +98,20 @@ class App:
         return list(self._project.trusted)
 
     def seen(self, path: Path) -> bytes:
-        """What the last look at an untrusted file saw: what the user is to be shown."""
+        """The content of an untrusted file as the last look saw it, to be shown to the user."""
         return self._project.seen(path)
 
-    def trust(self, path: Path, shown: bytes | None = None, *, pinned: bool = False) -> None:
-        """The user trusts what was `shown`, by default what `untrusted` saw last; its servers are used now.
+    def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
+        """The user trusts `content`, by default what `untrusted` saw last; its servers are used now.
 
         `pinned`: with the programs of the project that it names, as they are now.
         Raises ParleyError if the file is another one by now.
         """
-        self._project.trust(path, shown, pinned=pinned)
+        self._project.trust(path, content, pinned=pinned)
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the project's file of servers, a line each."""
+        """The problems of the project's file of servers, a line each."""
         return self._project.file.problems
 
     def _look_at_project(self) -> None:
@@ -131,22 +133,22 @@ class App:
         return self.agent(transcript, chosen).name
 
     def no_key(self, transcript: Transcript, chosen: str | None) -> str:
-        """What to tell who talks to the demo model for want of a key, the first time; else ""."""
-        told = (
+        """The warning to who talks to the demo model for want of a key, the first time; else ""."""
+        warning = (
             "" if self._has_told_no_key else resolve.no_key(transcript, self.settings, self.environ, chosen)
         )
-        self._has_told_no_key = self._has_told_no_key or bool(told)
-        return told
+        self._has_told_no_key = self._has_told_no_key or bool(warning)
+        return warning
 
     def unconfirmed(
         self, transcript: Transcript, chat: str, chosen: str | None, *, is_typed: bool = False
     ) -> str:
-        """What a file asks for that the user has not agreed to; "" for nothing.
+        """The agent that a file asks for and the user has not agreed to; "" for none.
 
         What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
         """
-        wanted = "" if chosen else resolve.wanted_agent(transcript)
-        return wanted if wanted and not self.ledger(chat).may_want(wanted, is_typed=is_typed) else ""
+        agent = "" if chosen else resolve.wanted_agent(transcript)
+        return agent if agent and not self.ledger(chat).may_want(agent, is_typed=is_typed) else ""
 
     def unknown(self, transcript: Transcript, chosen: str | None) -> str:
         """Why the agent or provider that a file asks for cannot be had; "" where it can."""
@@ -154,11 +156,11 @@ class App:
 
     def confirm(self, transcript: Transcript, chat: str) -> None:
         """The user agrees to what a file asks for."""
-        if wanted := resolve.wanted_agent(transcript):
-            self.ledger(chat).confirm(wanted)
+        if agent := resolve.wanted_agent(transcript):
+            self.ledger(chat).confirm(agent)
 
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:
-        """What makes the settings of a look at a chat; with a `fixed` agent, whatever its text asks for."""
+        """The maker of a chat's settings from its text; with a `fixed` agent, whatever the text asks for."""
 
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
             agent = fixed or self.agent(transcript, chosen)

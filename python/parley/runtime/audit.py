@@ -33,7 +33,7 @@ class AuditLog(Protocol):
         ...
 
     def news(self) -> list[str]:
-        """What befell the records, for the user, who was not told yet."""
+        """Reports on what befell the records, each once, for the user."""
         ...
 
 
@@ -77,7 +77,7 @@ class AuditedObserver:
         self._audit.note("call", facts, began.at)
 
     def _rule(self, call: ToolCall) -> str:
-        """What the yes came from that this call used up."""
+        """The rule of the yes that this call used up."""
         same = (
             e for e in self._audit.view().entries if (e.key.id, e.key.arguments) == (call.id, call.arguments)
         )
@@ -90,8 +90,8 @@ async def recorded(
     """The events of a request, noted when it is over, however it ends, and what it was for."""
     began, usage, outcome = _Began(request.provider), Usage(), "cut"
     try:
-        async with closing(events) as said:
-            async for event in said:
+        async with closing(events) as stream:
+            async for event in stream:
                 match event:
                     case Usage():
                         usage = event

@@ -18,21 +18,21 @@ async def together(
 ) -> AsyncIterator[T]:
     """Do all at once and yield what comes of each as it comes; what is left after `limit_s` is cancelled."""
 
-    async def run(one: Callable[[], Awaitable[T]]) -> T:
-        return await one()
+    async def run(job: Callable[[], Awaitable[T]]) -> T:
+        return await job()
 
-    tasks = [asyncio.ensure_future(run(one)) for one in work]
+    tasks = [asyncio.ensure_future(run(job)) for job in work]
     pending, end = set(tasks), clock.now() + limit_s
     try:
         while pending:
             with suppress(TimeoutError):
                 async with clock.limit(end - clock.now()):
                     await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            done = {task for task in pending if task.done()}
-            if not done:
+            finished = {task for task in pending if task.done()}
+            if not finished:
                 return
-            pending -= done
-            for task in done:
+            pending -= finished
+            for task in finished:
                 yield task.result()
     finally:
         for task in tasks:

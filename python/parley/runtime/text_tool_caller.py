@@ -66,7 +66,7 @@ class TextToolCaller:
         return replace(request, mode="json") if has_none else request
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
-        """What the model says, by way of `send`. Raises ModelError, also where all tries failed."""
+        """The events of a reply, by way of `send`. Raises ModelError, also where all tries failed."""
         request = self.settled(request)
         if not isinstance(request, TextToolRequest):
             return send(request)
@@ -91,43 +91,43 @@ class TextToolCaller:
             yield event
 
     async def _tries(self, send: Send, request: TextToolRequest, tell: Tell) -> AsyncIterator[Event]:
-        attempts, failed, shown = self._attempts, list[TryFailed](), Shown(self._patience)
+        attempts, failures, preview = self._attempts, list[TryFailed](), Shown(self._patience)
         while True:
-            said, shown = list[Event](), Shown(self._patience, shown.spent)
+            events, preview = list[Event](), Shown(self._patience, preview.spent)
             warmth = attempts.temperature(request.temperature)
             try:
                 async for event in send(replace(request, errors=attempts.errors, temperature=warmth)):
-                    said.append(event)
-                    for each in shown.feed(event):
-                        yield each
+                    events.append(event)
+                    for output in preview.feed(event):
+                        yield output
             except TryFailed as failure:
-                for each in shown.failed():
-                    yield each
+                for output in preview.failed():
+                    yield output
                 attempts = attempts.after(str(failure))
-                failed.append(failure)
+                failures.append(failure)
                 if attempts.is_exhausted:
                     raise _gave_up(request, attempts) from failure
             except ModelError:
-                for each in shown.rest():
-                    yield each
+                for output in preview.rest():
+                    yield output
                 raise
             else:
-                self._record(request, failed, said)
+                self._record(request, failures, events)
                 return
-            tell(f"The tool call failed, retry {len(failed)} of {attempts.max_retries}...")
+            tell(f"The tool call failed, retry {len(failures)} of {attempts.max_retries}...")
             await self._sleep(attempts.delay_s(self._luck()))
 
-    def _record(self, request: TextToolRequest, failed: list[TryFailed], said: list[Event]) -> None:
-        if not (self._records and failed):
+    def _record(self, request: TextToolRequest, failures: list[TryFailed], events: list[Event]) -> None:
+        if not (self._records and failures):
             return
-        calls = [event.call for event in said if isinstance(event, Call)]
+        calls = [event.call for event in events if isinstance(event, Call)]
         line: dict[str, Any] = {
             "provider": request.provider,
             "model": request.model,
             "mode": request.mode,
-            "failed": [{"error": str(each), "said": each.said} for each in failed],
+            "failed": [{"error": str(failure), "said": failure.said} for failure in failures],
             "corrected": {
-                "said": "".join(event.text for event in said if isinstance(event, TextDelta)),
+                "said": "".join(event.text for event in events if isinstance(event, TextDelta)),
                 "calls": [{"name": call.name, "arguments": call.arguments} for call in calls],
             },
         }
@@ -137,8 +137,8 @@ class TextToolCaller:
 
 
 def _refuses_tools(error: ModelError) -> bool:
-    said = str(error).lower()
-    return error.status is not None and any(phrase in said for phrase in _REFUSALS)
+    message = str(error).lower()
+    return error.status is not None and any(phrase in message for phrase in _REFUSALS)
 
 
 def _gave_up(request: TextToolRequest, attempts: Attempts) -> ModelError:

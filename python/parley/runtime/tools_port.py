@@ -27,7 +27,7 @@ _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for a request that only words a status."""
 
 _MOMENT_S = 0.3
-"""What takes no longer is not shown."""
+"""A call that takes no longer is not shown."""
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
 """A server may tell its progress a thousand times a second; the screen shows it this often."""
@@ -61,8 +61,8 @@ class ToolsPort:
     async def catalogue(self) -> Catalogue:
         """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
         catalogue = await self._servers.catalogue()
-        for each in (*self._servers.news(), *self._audit.news()):
-            self._observer.on_event(Aside(each))
+        for news in (*self._servers.news(), *self._audit.news()):
+            self._observer.on_event(Aside(news))
         return catalogue
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
@@ -85,8 +85,8 @@ class ToolsPort:
             return
         self._next_progress = now + _PROGRESS_S
         part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        said = one_line(message, _PROGRESS_SHOWN) if message else ""
-        self._observer.status(f"{said} ({part})" if said else f"Progress: {part}")
+        text = one_line(message, _PROGRESS_SHOWN) if message else ""
+        self._observer.status(f"{text} ({part})" if text else f"Progress: {part}")
 
     async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.
@@ -104,16 +104,16 @@ class ToolsPort:
         request = _sentence_request(
             call_request, status.sentence_prompt(tool.name, arguments), self._settings.model
         )
-        said = list[str]()
+        pieces = list[str]()
         try:
             async with asyncio.timeout(status.SENTENCE_SECONDS):
                 events = self._client.once(self._provider(request.provider), request)
                 async for event in recorded(events, request, self._audit, FOR_STATUS):
                     if isinstance(event, TextDelta):
-                        said.append(event.text)
+                        pieces.append(event.text)
         except (ParleyError, TimeoutError):
             return
-        if text := status.sentence("".join(said)):
+        if text := status.sentence("".join(pieces)):
             self._observer.status(text)
 
 

@@ -1,4 +1,4 @@
-"""What the records of a chat add up to: requests and tokens, and for each tool how its calls went.
+"""Totals of a chat's records: requests and tokens, and for each tool how its calls went.
 
 Knows what the records say; nothing of where they are kept.
 """
@@ -14,7 +14,7 @@ Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
 """When (seconds since 1970), what kind, the facts."""
 
 FOR_STATUS = "status"
-"""What a request is `for` that only words a status."""
+"""The purpose (`for`) of a request that only words a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +73,19 @@ def _rounded(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(records: Iterable[Record]) -> Totals:
-    """What records, oldest first, add up to."""
-    found, tokens = Totals(), Counter[str]()
+    """The totals of records, oldest first."""
+    sums, tokens = Totals(), Counter[str]()
     tools, failed = dict[str, ToolTotals](), set[str]()
     for _, kind, facts in records:
         match kind:
             case "request":
                 tokens.update(facts["tokens"])
                 for_status = facts.get("for") == FOR_STATUS
-                found = replace(
-                    found,
-                    requests=found.requests + 1,
-                    for_status=found.for_status + for_status,
-                    seconds=found.seconds + facts["seconds"],
+                sums = replace(
+                    sums,
+                    requests=sums.requests + 1,
+                    for_status=sums.for_status + for_status,
+                    seconds=sums.seconds + facts["seconds"],
                 )
                 if facts["outcome"] == "complete" and not for_status:
                     failed.clear()  # the answer is complete: what comes is asked anew
@@ -94,22 +94,22 @@ def totals(records: Iterable[Record]) -> Totals:
                 tools[name] = tools.get(name, ToolTotals()).after(kind, facts, name in failed)
                 if kind != "declined":
                     (failed.discard if facts.get("outcome") == "ok" else failed.add)(name)
-    return replace(found, tokens={name: n for name, n in tokens.items() if n}, tools=tools)
+    return replace(sums, tokens={name: n for name, n in tokens.items() if n}, tools=tools)
 
 
 _HEADS = ("tool", "calls", "first try", "errors", "refused", "seconds")
 
 
-def totals_table(found: Totals) -> list[str]:
+def totals_table(sums: Totals) -> list[str]:
     """Totals as lines of Markdown that can be read as they stand."""
-    tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found.tokens.items()) or "none"
-    beside = f" ({found.for_status} for the status)" if found.for_status else ""
-    lines = [f"Requests: {found.requests}{beside}, {found.seconds:.1f} s. Tokens: {tokens}."]
-    if not found.tools:
+    tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sums.tokens.items()) or "none"
+    beside = f" ({sums.for_status} for the status)" if sums.for_status else ""
+    lines = [f"Requests: {sums.requests}{beside}, {sums.seconds:.1f} s. Tokens: {tokens}."]
+    if not sums.tools:
         return lines
     rows = [
         (name, *map(str, (t.calls, t.first_try, t.errors, t.refused)), f"{t.seconds:.1f}")
-        for name, t in found.tools.items()
+        for name, t in sums.tools.items()
     ]
     widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
     rule = tuple("-" * width for width in widths)

@@ -25,14 +25,14 @@ MOST_BYTES = 100_000_000
 
 
 class TextDocument:
-    """A chat in memory; `shown` is told each piece of a reply as it comes."""
+    """A chat in memory; `on_append` is called with each piece of a reply as it comes."""
 
-    def __init__(self, text: str, anchor: int, shown: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None) -> None:
         self._lines = split_lines(text)
         self._pieces = list[str]()
         """The line at the tip, as long as nobody has looked: adding to one string were quadratic."""
         self.anchor = anchor
-        self._shown = shown
+        self._on_append = on_append
         self._tip = 0
 
     @property
@@ -75,10 +75,10 @@ class TextDocument:
         if rest:
             self.lines[self._tip + 1 : self._tip + 1] = rest
             self._tip += len(rest)
-        self._shown(text)
+        self._on_append(text)
 
     async def settle(self) -> None:
-        """What was appended is in the document."""
+        """Put what was appended into the document."""
         self._changed()
 
     def _snapshot(self) -> Snapshot:
@@ -102,20 +102,20 @@ class FileDocument(TextDocument):
     """A chat file. Raises ParleyError where it cannot be read or written."""
 
     def __init__(
-        self, path: Path, anchor: int | None = None, shown: Callable[[str], None] = lambda _: None
+        self, path: Path, anchor: int | None = None, on_append: Callable[[str], None] = lambda _: None
     ) -> None:
         self.path = Path(os.path.realpath(path))
         self._on_disk = content(path)
         text = self._on_disk.decode("utf-8", "surrogateescape")
-        super().__init__(text, 0, shown)
+        super().__init__(text, 0, on_append)
         self.anchor = _in_hand(text) if anchor is None else anchor
         self._bom = "\ufeff" if text.startswith("\ufeff") else ""
         self._newline = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
 
     def _changed(self) -> None:
         text = self._bom + "".join(line + self._newline for line in self.lines)
-        written = text.encode("utf-8", "surrogateescape")
-        if written == self._on_disk:
+        new = text.encode("utf-8", "surrogateescape")
+        if new == self._on_disk:
             return
         try:
             if _content(self.path) != self._on_disk:
@@ -123,10 +123,10 @@ class FileDocument(TextDocument):
                     f"{self.path} was changed by another program, so nothing more is written to it: "
                     ":ParleyRespond goes on from what is there now"
                 )
-            write_atomically(self.path, written)
+            write_atomically(self.path, new)
         except OSError as error:
             raise ParleyError(f"cannot write {self.path}: {error.strerror}") from error
-        self._on_disk = written
+        self._on_disk = new
 
 
 def _in_hand(text: str) -> int:
@@ -165,10 +165,10 @@ def opening(path: Path, size: int) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    written = beginning(path, MOST_BYTES + 1)
-    if len(written) > MOST_BYTES:
+    data = beginning(path, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
         raise too_large(path)
-    return written
+    return data
 
 
 def too_large(what: object) -> ParleyError:
@@ -176,13 +176,13 @@ def too_large(what: object) -> ParleyError:
     return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
 
 
-def write_atomically(path: Path, written: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one."""
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".parley-", suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(written)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
             os.fchmod(file.fileno(), mode)

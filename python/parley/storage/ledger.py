@@ -1,4 +1,4 @@
-"""What was decided and run on this machine: a small database that editor and shell share.
+"""Decisions and runs of this machine: a small database that editor and shell share.
 
 A chat is the real path of its file. Every yes is one row, used up in one durable transaction before its call
 is sent, so that it runs at most one call whatever is undone, reloaded, killed or done in another window.
@@ -101,7 +101,7 @@ class Database:
         self._open()
 
     def news(self) -> list[str]:
-        """What befell the file, for the user, who was not told yet."""
+        """Reports on what befell the file, each once, for the user."""
         news, self._news = self._news, []
         return news
 
@@ -208,7 +208,7 @@ class Database:
 
 
 MADE_HERE = "*"
-"""What is confirmed of a chat that this machine made: anything that is typed into it here."""
+"""The agent confirmed for a chat that this machine made: any that is typed into it here."""
 
 
 def _stored(text: str) -> bytes:
@@ -216,8 +216,8 @@ def _stored(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _read(kept: bytes) -> str:
-    return kept.decode("utf-8", "surrogatepass")
+def _read(value: bytes) -> str:
+    return value.decode("utf-8", "surrogatepass")
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
@@ -257,8 +257,8 @@ class LedgerFile(Database):
 
     def trusts(self, path: str, digest: str) -> bool:
         """Whether the user trusts the file at this path with the content of this digest."""
-        asked = "SELECT 1 FROM trusted WHERE path = ? AND digest = ?"
-        return bool(self.read(asked, (_stored(path), digest)))
+        query = "SELECT 1 FROM trusted WHERE path = ? AND digest = ?"
+        return bool(self.read(query, (_stored(path), digest)))
 
     def trust(self, path: str, digest: str) -> None:
         """The user trusts this content of the file, and no other."""
@@ -269,8 +269,8 @@ class LedgerFile(Database):
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
     """Keep what the digest of a tool is of, to show later what has changed."""
     if key.definition:
-        kept = _stored(key.digest), _stored(key.definition)
-        db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", kept)
+        row = _stored(key.digest), _stored(key.definition)
+        db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", row)
 
 
 class ChatLedger:
@@ -285,7 +285,7 @@ class ChatLedger:
         self.chat = os.path.realpath(path)
 
     def news(self) -> list[str]:
-        """What befell the ledger, for the user, who was not told yet."""
+        """Reports on what befell the ledger, each once, for the user."""
         return self._file.news()
 
     @contextmanager
@@ -313,7 +313,7 @@ class ChatLedger:
             " FROM entries WHERE chat = ? ORDER BY number",
             chat,
         )
-        written = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
+        proposals = self._file.read("SELECT call_id, name, arguments FROM written WHERE chat = ?", chat)
         proposed = self._file.read(
             "SELECT call_id, server, tool, arguments, digest FROM proposed WHERE chat = ?", chat
         )
@@ -323,20 +323,20 @@ class ChatLedger:
         )
         return LedgerView(
             tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows),
-            tuple((_read(i), _read(n), _read(a)) for i, n, a in written),
+            tuple((_read(i), _read(n), _read(a)) for i, n, a in proposals),
             tuple(CallKey(*map(_read, row)) for row in proposed),
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
             tuple(self._elsewhere(calls)),
         )
 
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        wanted = {(_stored(call_id), _stored(arguments)) for call_id, arguments in calls}
-        ids = list({call_id for call_id, _ in wanted})
+        keys = {(_stored(call_id), _stored(arguments)) for call_id, arguments in calls}
+        ids = list({call_id for call_id, _ in keys})
         for at in range(0, len(ids), AT_ONCE):
             some = ids[at : at + AT_ONCE]
-            asked = ELSEWHERE.format(", ".join("?" * len(some)))
-            for call in self._file.read(asked, (_stored(self.chat), *some)):
-                if call in wanted:
+            query = ELSEWHERE.format(", ".join("?" * len(some)))
+            for call in self._file.read(query, (_stored(self.chat), *some)):
+                if call in keys:
                     yield _read(call[0]), _read(call[1])
 
     def enter(self, decided: Sequence[tuple[CallKey, Choice]], rule: Rule, why: str = "") -> None:
@@ -355,16 +355,16 @@ class ChatLedger:
                 )
 
     def definition(self, digest: str) -> str:
-        """What a digest is of, as canonical JSON; "" where that was not kept."""
-        asked = "SELECT definition FROM definitions WHERE digest = ?"
-        return next((_read(kept) for (kept,) in self._file.read(asked, (_stored(digest),))), "")
+        """The definition of this digest, as canonical JSON; "" where it was not kept."""
+        query = "SELECT definition FROM definitions WHERE digest = ?"
+        return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
     def explain(self, what: Explained, calls: Iterable[tuple[str, str, str]]) -> None:
         """Record why calls (id, tool, reason) wait or do not run; none is repeated."""
         last = {facts.get("call"): (kind, facts) for _, kind, facts in self.history()}
-        found = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
+        reasons = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
         with self._file.transaction() as db:
-            for facts in found:
+            for facts in reasons:
                 if last.get(facts["call"]) != (what, facts):
                     self._note(db, what, facts)
 
@@ -397,8 +397,8 @@ class ChatLedger:
             return False
         with self._file.transaction(takes=True) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
-            told = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
-            db.execute("DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", told)
+            call = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
+            db.execute("DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", call)
             return used.rowcount == 1
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
@@ -417,19 +417,19 @@ class ChatLedger:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
                 db.execute("INSERT OR IGNORE INTO warnings VALUES (?, ?, ?, ?, ?)", row)
 
-    def may_want(self, wanted: str, *, is_typed: bool = False) -> bool:
+    def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent so: that was confirmed, or typed in a chat made here."""
-        asked = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
-        kinds = (wanted, MADE_HERE) if is_typed else (wanted,)
-        found = [each for each in kinds if self._file.read(asked, (_stored(self.chat), _stored(each)))]
-        if MADE_HERE in found:
-            self.confirm(wanted)
-        return bool(found)
+        query = "SELECT 1 FROM confirmed WHERE chat = ? AND wanted = ?"
+        kinds = (agent, MADE_HERE) if is_typed else (agent,)
+        confirmed = [kind for kind in kinds if self._file.read(query, (_stored(self.chat), _stored(kind)))]
+        if MADE_HERE in confirmed:
+            self.confirm(agent)
+        return bool(confirmed)
 
-    def confirm(self, wanted: str) -> None:
+    def confirm(self, agent: str) -> None:
         """The user says that this chat may choose its agent so."""
         with self._file.transaction() as db:
-            row = (_stored(self.chat), _stored(wanted))
+            row = (_stored(self.chat), _stored(agent))
             db.execute("INSERT OR IGNORE INTO confirmed VALUES (?, ?)", row)
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:

@@ -31,7 +31,7 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLO
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one question may bring: so many references, texts, bytes; so much looked at for it."""
+    """Limits of what one question brings: so many references, texts, bytes; so much looked at for it."""
 
     references: int = 100
     texts: int = 100
@@ -72,11 +72,11 @@ class FileReferences:
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """The texts of a question's references in order; a line that says why where there is none."""
         room, most = _Room(self._bounds, self._now), self._bounds.references
-        brought = [each for one in references[:most] for each in await self._bring(one, room)]
+        texts = [text for reference in references[:most] for text in await self._bring(reference, room)]
         if more := references[most:]:
             why = f"left out with all after it ({len(more)} in all): a question has at most {most} references"
-            brought.append(_missing(_name(more[0]), why))
-        return brought
+            texts.append(_missing(_name(more[0]), why))
+        return texts
 
     async def _bring(self, reference: Reference, room: _Room) -> Sequence[ReferenceText]:
         if isinstance(reference, Resource):
@@ -115,7 +115,7 @@ class _LeftOutError(ParleyError):
 
 
 class _Room:
-    """What may still be brought into a question, and looked at for it."""
+    """Room left for what is brought into a question, and looked at for it."""
 
     def __init__(self, bounds: Bounds, now: Callable[[], float]) -> None:
         until = now() + bounds.seconds
@@ -136,7 +136,7 @@ class _Room:
         self._bytes -= size
 
     def most(self) -> str:
-        """What a question may bring."""
+        """The limits in words."""
         size = size_text(self.bounds.all_bytes)
         return f"a question brings in at most {self.bounds.texts} texts and {size} in all"
 
@@ -189,7 +189,7 @@ def _one(path: Path, name: str, room: _Room) -> ReferenceText:
 
 def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
     """The texts that a pattern means, and a line on what it means beside them."""
-    brought, left = list[ReferenceText](), Counter[str]()
+    texts, left = list[ReferenceText](), Counter[str]()
     if is_hidden("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
     try:
@@ -201,15 +201,15 @@ def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
                 left[_MORE] += 1
             else:
                 try:
-                    brought.append(ReferenceText(visible(name), _text(path, name, room)))
+                    texts.append(ReferenceText(visible(name), _text(path, name, room)))
                 except _LeftOutError as error:
                     left[error.kind] += 1
     except ValueError:
         return [_missing(pattern, INSIDE)]
-    brought.sort(key=lambda each: each.title)
-    if told := list(_left_out(left, room)):
-        brought.append(_missing(pattern, f"left out: {', '.join(told)}{_how_to_narrow(left, room)}"))
-    return brought or [_missing(pattern, "no file matches")]
+    texts.sort(key=lambda text: text.title)
+    if reasons := list(_left_out(left, room)):
+        texts.append(_missing(pattern, f"left out: {', '.join(reasons)}{_how_to_narrow(left, room)}"))
+    return texts or [_missing(pattern, "no file matches")]
 
 
 def _left_out(left: Counter[str], room: _Room) -> Iterator[str]:
@@ -258,8 +258,8 @@ def _content(path: Path, name: str, most: int) -> bytes:
     """The bytes of a regular file, `most` of them: others have no end, or wait for somebody who writes."""
     _regular(os.lstat(path), name, most)  # before it is opened, which alone moves some devices
     with os.fdopen(os.open(path, _READ_ONLY), "rb", buffering=0) as file:
-        found = os.fstat(file.fileno())
-        _regular(found, name, most)
+        status = os.fstat(file.fileno())
+        _regular(status, name, most)
         content = bytearray()
         while piece := file.read(most + 1 - len(content)):  # it may grow meanwhile, and /proc tells no size
             content += piece
@@ -268,15 +268,15 @@ def _content(path: Path, name: str, most: int) -> bytes:
     return bytes(content)
 
 
-def _regular(found: os.stat_result, name: str, most: int) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _regular(status: os.stat_result, name: str, most: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise _LeftOutError(f"a folder: not read; a pattern such as {name.rstrip('/')}/* brings in its files")
-    if stat.S_ISLNK(found.st_mode):  # a circle of links, which Python 3.13 resolves to itself
+    if stat.S_ISLNK(status.st_mode):  # a circle of links, which Python 3.13 resolves to itself
         raise _LeftOutError("no such file")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise _LeftOutError("no file: not read")
-    if found.st_size > most:
-        raise _too_large(found.st_size)
+    if status.st_size > most:
+        raise _too_large(status.st_size)
 
 
 def _too_large(size: int, about: str = "") -> _LeftOutError:

@@ -39,9 +39,9 @@ class ProjectTrust:
             if not path.exists():
                 return
             content = _content(path)
-            found = read_servers(content, PROJECT_FILE, str(path.parent))
-            if _trusts(self._ledger(), path, content, found):
-                self.trusted, self.file = [path], below(found, own, PROJECT_FILE)
+            file = read_servers(content, PROJECT_FILE, str(path.parent))
+            if _trusts(self._ledger(), path, content, file):
+                self.trusted, self.file = [path], below(file, own, PROJECT_FILE)
             else:
                 self.untrusted = [path]
                 self._seen[path] = content
@@ -49,25 +49,27 @@ class ProjectTrust:
             self.file = ServersFile(problems=(f"parley: {PROJECT_FILE}: {error}",))
 
     def seen(self, path: Path) -> bytes:
-        """What the last look saw in an untrusted file."""
+        """The content of an untrusted file as the last look saw it."""
         return self._seen.get(path, b"")
 
-    def trust(self, path: Path, shown: bytes | None = None, *, pinned: bool = False) -> None:
-        """The user trusts the content of a file, that of the last look if none is said to be `shown`.
+    def trust(self, path: Path, content: bytes | None = None, *, pinned: bool = False) -> None:
+        """The user trusts the content of a file, by default that of the last look.
 
         Raises ParleyError if it has changed since.
         """
-        content = self._seen.get(path) if shown is None else shown
+        content = self._seen.get(path) if content is None else content
         trust(self._ledger(), path, None if content is None else digest(content), pinned=pinned)
 
 
-def trust(ledger: LedgerFile, path: Path, shown: str | None = None, *, pinned: bool = False) -> ServersFile:
-    """Record trust in a file's content, which is what was `shown` by its digest; what the file says.
+def trust(
+    ledger: LedgerFile, path: Path, expected: str | None = None, *, pinned: bool = False
+) -> ServersFile:
+    """Record trust in a file's content, whose digest is `expected` if any is; returns what the file says.
 
     `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
     """
     content = _content(path)
-    if shown is not None and digest(content) != shown:
+    if expected is not None and digest(content) != expected:
         raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
     file = read_servers(content, str(path), str(path.parent))
     ledger.trust(_place(path), _pin(content, file, path.parent) if pinned else digest(content))
@@ -79,14 +81,14 @@ def programs(file: ServersFile, folder: Path) -> tuple[Path, ...]:
 
     Not what those load in turn: nobody can tell from here.
     """
-    found, folder = dict[Path, None](), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay links
+    paths, folder = dict[Path, None](), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay links
     for server in file.servers.values():
         base = folder / (server.cwd or ".")
         for word in (server.command or "", *server.args):
             place = Path(os.path.normpath(base / word.rpartition("=")[2]))
             if place.is_relative_to(folder) and place.is_file():
-                found[place.relative_to(folder)] = None
-    return tuple(found)
+                paths[place.relative_to(folder)] = None
+    return tuple(paths)
 
 
 def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -> bool:

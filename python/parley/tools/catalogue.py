@@ -62,7 +62,7 @@ class Tool:
 
     @property
     def label(self) -> str:
-        """What a person reads: the title, else the name."""
+        """The label that a person reads: the title, else the name."""
         return self.title or str(self.annotations.get("title") or self.name)
 
 
@@ -84,8 +84,8 @@ class Catalogue:
         for wire, tool in self.tools:
             if wire == name:
                 return tool
-        called = [tool for _, tool in self.tools if name in _spellings(tool)]
-        return called[0] if len(called) == 1 else None
+        tools = [tool for _, tool in self.tools if name in _spellings(tool)]
+        return tools[0] if len(tools) == 1 else None
 
     def wire(self, tool: Tool) -> str | None:
         """The name under which `tool` is offered here."""
@@ -105,8 +105,8 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | Non
     import difflib  # only on the way to an error message
 
     spelled = {other.lower(): other for other in known}
-    found = difflib.get_close_matches(word[:_NAME_SHOWN].lower(), spelled, n=1, cutoff=likeness)
-    return spelled[found[0]] if found else None
+    matches = difflib.get_close_matches(word[:_NAME_SHOWN].lower(), spelled, n=1, cutoff=likeness)
+    return spelled[matches[0]] if matches else None
 
 
 def _spellings(tool: Tool) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from parley.text import one_line
 from parley.tools.schema import check_arguments
 
-SHOWN = 300
+MOST_SHOWN = 300
 """Characters of a server's text in a question or a list."""
 
 
@@ -32,23 +32,23 @@ class Field:
 
     @property
     def label(self) -> str:
-        """What a person reads: title and description, else the name."""
+        """The label that a person reads: title and description, else the name."""
         about = self.schema.get("description")
-        title = _shown(self.schema.get("title") or self.name)
-        label = f"{title} ({_shown(about)})" if about else title
+        title = _bounded(self.schema.get("title") or self.name)
+        label = f"{title} ({_bounded(about)})" if about else title
         return f"{self.server}: {label}" if self.server else label
 
     @property
     def default(self) -> Any:
-        """What the server suggests; None if nothing."""
+        """The server's suggestion; None if there is none."""
         return self.schema.get("default")
 
 
 def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a form, in its order."""
     properties, required = schema.get("properties"), schema.get("required") or ()
-    found = properties.items() if isinstance(properties, Mapping) else ()
-    return tuple(_field(name, each, name in required) for name, each in found if isinstance(each, Mapping))
+    items = properties.items() if isinstance(properties, Mapping) else ()
+    return tuple(_field(name, field, name in required) for name, field in items if isinstance(field, Mapping))
 
 
 def read(field: Field, typed: str) -> Any:
@@ -62,13 +62,13 @@ def read(field: Field, typed: str) -> Any:
 
 
 def complaint(field: Field, value: Any) -> str | None:
-    """What is wrong with a value for a field; None if it fits."""
+    """The flaw of a value for a field; None if it fits."""
     schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
     return check_arguments(json.dumps({field.name: value}), schema)
 
 
-def _shown(text: object) -> str:
-    return one_line(str(text), SHOWN)
+def _bounded(text: object) -> str:
+    return one_line(str(text), MOST_SHOWN)
 
 
 def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
@@ -84,11 +84,11 @@ def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """The choices in each of the spellings: titled ones, plain ones, plain ones with names beside them."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
-        for each in titled:
-            if isinstance(each, Mapping) and "const" in each:
-                yield each["const"], _shown(each.get("title") or each["const"])
+        for option in titled:
+            if isinstance(option, Mapping) and "const" in option:
+                yield option["const"], _bounded(option.get("title") or option["const"])
         return
     values, names = schema.get("enum"), schema.get("enumNames")
     if isinstance(values, list):
         labels = names if isinstance(names, list) and len(names) == len(values) else values
-        yield from zip(values, map(_shown, labels), strict=True)
+        yield from zip(values, map(_bounded, labels), strict=True)

@@ -27,14 +27,14 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
     """
     ordered = sorted(set(keys))
     servers = Counter(name for _, name in ordered)
-    wanted = {key: qualified(*key) if servers[key[1]] > 1 else key[1] for key in ordered}
-    names = {key: _shortened(fold(text), key) for key, text in wanted.items()}
+    plain = {key: qualified(*key) if servers[key[1]] > 1 else key[1] for key in ordered}
+    names = {key: _shortened(fold(text), key) for key, text in plain.items()}
     for salt in range(_ROUNDS):
         clashing = _clashing(names)
         if not clashing:
             return names
         # A suffix may meet a tool that is really called so; then both are hashed again.
-        names |= {key: _suffixed(fold(wanted[key]), key, salt) for key in clashing}
+        names |= {key: _suffixed(fold(plain[key]), key, salt) for key in clashing}
     return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
 
 

@@ -15,7 +15,7 @@ from parley.tools.results import MAX_BYTES, cut, result_text
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """What a prompt wants to know."""
+    """An argument that a prompt takes."""
 
     name: str
     description: str = ""
@@ -34,21 +34,23 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """What a person reads: the title, else the name."""
+        """The label that a person reads: the title, else the name."""
         return self.title or self.name
 
 
 def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
     """The value of a definition as `prompts/list` gives it."""
-    wanted = definition.get("arguments") or ()
+    arguments = definition.get("arguments") or ()
     return Prompt(
         server,
         definition["name"],
         definition.get("title") or "",
         definition.get("description") or "",
         tuple(
-            PromptArgument(each["name"], each.get("description") or "", bool(each.get("required")))
-            for each in wanted
+            PromptArgument(
+                argument["name"], argument.get("description") or "", bool(argument.get("required"))
+            )
+            for argument in arguments
         ),
     )
 

@@ -17,7 +17,7 @@ NO_OUTPUT = "(no output)"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call: the text for the file and the model, and whether the tool failed."""
+    """The outcome of a call: the text for the file and the model, and whether the tool failed."""
 
     status: Literal["ok", "error"]
     text: str
@@ -43,8 +43,8 @@ def cut(text: str, max_bytes: int) -> str:
     encoded = text.encode()
     if len(encoded) <= max_bytes:
         return text
-    kept = encoded[: max(max_bytes, 0)].decode(errors="ignore")
-    return f"{kept}… [truncated: {len(encoded) - len(kept.encode())} bytes omitted]"
+    beginning = encoded[: max(max_bytes, 0)].decode(errors="ignore")
+    return f"{beginning}… [truncated: {len(encoded) - len(beginning.encode())} bytes omitted]"
 
 
 def _block_text(block: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ MOST_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class SamplingRequest:
-    """What a server asks the model: (role, text) in turn, from user to user."""
+    """A server's request to the model: (role, text) in turn, from user to user."""
 
     messages: Sequence[tuple[str, str]]
     system: str = ""

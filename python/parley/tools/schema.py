@@ -71,7 +71,7 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
 
 
 def check_arguments(arguments: str, schema: object) -> str | None:
-    """What is wrong with `arguments` for a tool with this input schema, or None: it may be called."""
+    """The flaw of `arguments` for a tool with this input schema, or None: it may be called."""
     try:
         value = decode_arguments(arguments)
     except ValueError as error:
@@ -83,10 +83,10 @@ def check_arguments(arguments: str, schema: object) -> str | None:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value: dict[str, Any] = {}
-    for key, each in pairs:
+    for key, item in pairs:
         if key in value:
-            raise ValueError(f"Invalid arguments: the key {_shown(key)} is given twice")
-        value[key] = each
+            raise ValueError(f"Invalid arguments: the key {_as_json(key)} is given twice")
+        value[key] = item
     return value
 
 
@@ -111,7 +111,7 @@ def _check_plain(value: object) -> None:
     """Refuses what a server could not be sent as it is shown: bottomless nesting, broken characters."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _inside(each)]
+        level = [inner for holder in level for inner in _inside(holder)]
         if not level:
             break
     else:
@@ -191,18 +191,18 @@ def _bounded(kind: "type[Validator]") -> "type[Validator]":
     checks: dict[str, Any] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
     checks |= dict.fromkeys(_UNBOUNDED, _unchecked)
     more = checks["additionalProperties"]
-    checks["additionalProperties"] = lambda validator, wanted, instance, schema: (
-        () if "patternProperties" in schema else more(validator, wanted, instance, schema)
+    checks["additionalProperties"] = lambda validator, rule, instance, schema: (
+        () if "patternProperties" in schema else more(validator, rule, instance, schema)
     )
     bounded: type[Validator] = extend(kind, checks)  # type: ignore[no-untyped-call]
     return bounded
 
 
 def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
-    def counting(*given: Any) -> Iterable[Any]:
+    def counting(*arguments: Any) -> Iterable[Any]:
         if next(_LEFT.get(), None) is None:
             raise _UncheckedError
-        return check(*given) or ()
+        return check(*arguments) or ()
 
     return counting
 
@@ -213,21 +213,21 @@ def _unchecked(*_: Any) -> Iterable[Any]:
 
 def _reason(error: "ValidationError") -> str:
     where = _path(error.absolute_path)
-    given: Any = error.instance
-    wanted: Any = error.validator_value
+    value: Any = error.instance
+    rule: Any = error.validator_value
     match error.validator:
         case "required":
-            missing = [name for name in wanted if name not in given]
+            missing = [name for name in rule if name not in value]
             return "; ".join(f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3])
-        case "additionalProperties" if wanted is False:
+        case "additionalProperties" if rule is False:
             known = _properties(error.schema)
-            extra = [name for name in given if name not in known]
+            extra = [name for name in value if name not in known]
             return "; ".join(_unknown(_joined(where, name), name, known) for name in extra[:3])
         case "type":
-            kinds = wanted if isinstance(wanted, str) else " or ".join(map(str, wanted))
-            return f"{_at(where)}: expected {kinds}, got {_shown(given)} ({_kind(given)})"
+            kinds = rule if isinstance(rule, str) else " or ".join(map(str, rule))
+            return f"{_at(where)}: expected {kinds}, got {_as_json(value)} ({_kind(value)})"
         case "enum":
-            return f"{_at(where)}: expected one of {_shown(wanted)}, got {_shown(given)}"
+            return f"{_at(where)}: expected one of {_as_json(rule)}, got {_as_json(value)}"
         case _:
             return f"{_at(where)}: {_clip(error.message, _REASON_SHOWN)}"
 
@@ -248,14 +248,14 @@ def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
 
 
 def _unknown(where: str, name: str, known: list[str]) -> str:
-    meant = nearest(name, known)
-    hint = f", did you mean '{meant}'?" if meant else f"; known are {', '.join(known)}" if known else ""
+    near = nearest(name, known)
+    hint = f", did you mean '{near}'?" if near else f"; known are {', '.join(known)}" if known else ""
     return f"Unknown parameter '{_clip(where, _VALUE_SHOWN)}'{_clip(hint, _REASON_SHOWN)}"
 
 
 def _properties(schema: object) -> list[str]:
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return list(found) if isinstance(found, Mapping) else []
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return list(properties) if isinstance(properties, Mapping) else []
 
 
 def _path(steps: Iterable[str | int]) -> str:
@@ -273,7 +273,7 @@ def _at(where: str) -> str:
     return f"Parameter '{_clip(where, _VALUE_SHOWN)}'" if where else "Arguments"
 
 
-def _shown(value: object) -> str:
+def _as_json(value: object) -> str:
     return _clip(json.dumps(value, ensure_ascii=False, default=str), _VALUE_SHOWN)
 
 

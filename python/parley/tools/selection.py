@@ -14,28 +14,30 @@ OUT = "!"
 
 def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a tool that is called by any of `names` is in."""
-    taken = _from_all(globs)
+    is_in = _from_all(globs)
     for glob in globs:
         if any(fnmatchcase(name, glob.removeprefix(OUT)) for name in names):
-            taken = not glob.startswith(OUT)
-    return taken
+            is_in = not glob.startswith(OUT)
+    return is_in
 
 
 def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: bool) -> tuple[str, ...] | None:
     """The globs with a tool, or all of a server, switched; None where none are needed any more."""
     from_all = globs is None or _from_all(globs)
     folder, name = f"{_literal(server)}/", f"{_literal(server)}/{'*' if tool is None else _literal(tool)}"
-    kept = [each for each in globs or () if not _is_about(each.removeprefix(OUT), folder, name, tool is None)]
-    while kept and kept[0].startswith(OUT) != from_all:
-        kept.pop(0)  # it changes nothing, and what comes first says what holds for all others
-    settled = _settled(kept, server, folder, tool)
-    if (from_all if settled is None else settled) != on or (kept and settled is None):
-        kept.append(name if on else OUT + name)
-    return None if from_all and not kept else tuple(kept)
+    rules = [
+        glob for glob in globs or () if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
+    ]
+    while rules and rules[0].startswith(OUT) != from_all:
+        rules.pop(0)  # it changes nothing, and what comes first says what holds for all others
+    settled = _settled(rules, server, folder, tool)
+    if (from_all if settled is None else settled) != on or (rules and settled is None):
+        rules.append(name if on else OUT + name)
+    return None if from_all and not rules else tuple(rules)
 
 
 def _settled(globs: Sequence[str], server: str, folder: str, tool: str | None) -> bool | None:
-    """What the globs say of a tool, or of all of a server; None where they say nothing, or not one thing."""
+    """Whether the globs take a tool, or all of a server; None where they say nothing, or not one thing."""
     if tool is not None:
         return takes(globs, (f"{server}/{tool}", tool)) if globs else None
     others = all("/" in glob and not glob.removeprefix(OUT).startswith(folder) for glob in globs)

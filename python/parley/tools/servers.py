@@ -1,4 +1,4 @@
-"""What is set about an MCP server: how to reach it, which of its tools to take, how long to wait for it.
+"""Settings of an MCP server: how to reach it, which of its tools to take, how long to wait for it.
 
 Only values: starting one is a driver's work. Knows how `${VAR}` is filled in, not from where.
 """
@@ -64,8 +64,8 @@ class ServerSettings:
 
     def takes(self, tool: str) -> bool:
         """Whether a tool of this name is offered to models."""
-        wanted = self.enabled_tools is None or _matches(tool, self.enabled_tools)
-        return wanted and not _matches(tool, self.disabled_tools)
+        is_enabled = self.enabled_tools is None or _matches(tool, self.enabled_tools)
+        return is_enabled and not _matches(tool, self.disabled_tools)
 
     def expanded(self, environ: Mapping[str, str]) -> Self:
         """These settings with each `${VAR}` filled in; raises SettingsError for one that is not set."""
