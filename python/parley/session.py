@@ -23,16 +23,17 @@ from parley.errors import ParleyError
 from parley.models.events import TextDelta, ThinkingDelta
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
+from parley.settings.start import Ready, Refusal
 from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 
-ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "error", "done"]
+ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "hint", "error", "done"]
 Approve = Callable[[Proposal], Choice]
 
 
 class Chunk(TypedDict, total=False):
-    """What happened: `content` is thinking, text, a call's JSON or a result, `error` what failed."""
+    """What happened: `content` is thinking, text, a call's JSON, a result or a hint, `error` what failed."""
 
     type: ChunkType
     content: str
@@ -86,6 +87,8 @@ class Session:
 
     async def _turn(self, text: str, queue: asyncio.Queue[Chunk | None]) -> None:
         try:
+            if hint := self._begin(text):
+                queue.put_nowait({"type": "hint", "content": hint})
             self._ask(text)
             end = await self._run(queue)
             if end.kind in ("interrupted", "stopped"):
@@ -94,6 +97,26 @@ class Session:
             queue.put_nowait({"type": "error", "error": str(error)})
         finally:
             queue.put_nowait(None)
+
+    def _begin(self, text: str) -> str:
+        """A hint for who asks, "" for none. Raises ParleyError where no turn may begin."""
+        transcript = engine.Snapshot(self.transcript, 0).transcript
+        match self.app.start(transcript, "", self._agent, question=text):
+            case Ready(hint):
+                return hint
+            case Refusal("no question"):
+                raise ParleyError("nothing is asked: the text is empty")
+            case Refusal("unconfirmed agent", wish):
+                name = self.app.agent_name(transcript, None)
+                raise ParleyError(
+                    f"the transcript asks for {wish}: if that is what you want, say agent={name!r}"
+                )
+            case Refusal("unknown agent", problem):
+                raise ParleyError(f"{problem} (agent=NAME)")
+            case Refusal("broken front matter", problem):
+                raise ParleyError(f"transcript: {problem}")
+            case Refusal(_, problem):
+                raise ParleyError(problem)
 
     async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
         observer = Callbacks(on_event=lambda what: _tell(queue, what))
@@ -113,12 +136,8 @@ class Session:
 
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""
-        try:
-            asked = Text(fit(_without_blank_edges(text)))
-        except ValueError as error:
-            raise ParleyError("nothing is asked: the text is empty") from error
         lines = self._document.lines
-        question = join_blocks(question_blocks(Question((asked,))))
+        question = join_blocks(question_blocks(Question((Text(fit(_without_blank_edges(text))),))))
         exchanges = engine.Snapshot(self.transcript, 0).transcript.exchanges
         if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
             del lines[exchanges[-1].span.start :]

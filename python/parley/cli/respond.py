@@ -10,15 +10,18 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley import engine
-from parley.chat.front_matter import trouble
-from parley.chat.transcript import Proposal
+from parley.chat.transcript import Proposal, Transcript
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.doubts import caution
+from parley.settings.start import Ready, Refusal
 from parley.text import legible
+
+if TYPE_CHECKING:
+    from parley.runtime.app import App
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _EXITS: dict[engine.EndKind, int] = {
@@ -58,23 +61,11 @@ async def _respond(arguments: argparse.Namespace) -> int:
     from parley.storage.ledger import LedgerFile, default_path
 
     app = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
-    if arguments.agent and arguments.agent not in app.agents():
-        raise ParleyError(f"there is no agent {arguments.agent!r}: choose one of {', '.join(app.agents())}")
     warn_of_project(app)
     told = _Told(arguments.json)
     document = FileDocument(Path(arguments.file), on_append=told.text)
     transcript = (await document.read()).transcript
-    if broken := trouble(transcript):
-        raise ParleyError(f"{arguments.file}: {broken}")
-    if unknown := app.unknown(transcript, arguments.agent):
-        raise ParleyError(f"{arguments.file}: {unknown} (--agent NAME)")
-    if wanted := app.unconfirmed(transcript, arguments.file, arguments.agent):
-        raise ParleyError(
-            f"{arguments.file} was not made here and asks for {wanted}: if that is what you want, "
-            f"say --agent {app.agent_name(transcript, None)}"
-        )
-    if hint := app.no_key(transcript, arguments.agent):
-        complain(hint)
+    _begin(app, transcript, arguments)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, arguments.file)
     ports = app.ports(document, arguments.file, Callbacks(told.status, told.on_event))
@@ -93,6 +84,25 @@ async def _respond(arguments: argparse.Namespace) -> int:
         await app.close()
     told.end(end)
     return _EXITS[end.kind]
+
+
+def _begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> None:
+    """Say what is to be known before a turn. Raises ParleyError where none may begin."""
+    match app.start(transcript, arguments.file, arguments.agent):
+        case Ready(hint):
+            if hint:
+                complain(f"{hint} in this shell")
+        case Refusal("unconfirmed agent", wish):
+            raise ParleyError(
+                f"{arguments.file} was not made here and asks for {wish}: if that is what you want, "
+                f"say --agent {app.agent_name(transcript, None)}"
+            )
+        case Refusal("unknown agent", problem):
+            raise ParleyError(f"{arguments.file}: {problem} (--agent NAME)")
+        case Refusal("broken front matter", problem):
+            raise ParleyError(f"{arguments.file}: {problem}")
+        case Refusal(_, problem):
+            raise ParleyError(problem)
 
 
 async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any]) -> engine.End:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from parley import engine
-from parley.chat.front_matter import trouble
 from parley.chat.transcript import Choice, Proposal, Transcript
 from parley.errors import GoneError
 from parley.models.events import RateLimits, Usage
@@ -32,7 +31,7 @@ from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.resolve import wanted_agent
+from parley.settings.start import Ready, Refusal, has_question, wanted_agent
 from parley.settings.values import Agent
 from parley.tools.catalogue import Catalogue
 
@@ -89,12 +88,11 @@ class Chat:
         """Move the exchange at a handle on."""
 
         async def work(turn: Turn) -> engine.End:
-            if not (await turn.document.read()).transcript.exchanges:
+            if not has_question((await turn.document.read()).transcript):
                 return engine.End("nothing", engine.NOTHING_ASKED)
             await self.trust.settle(self.app)
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
-            self.editor.message(self.app.no_key(shot.transcript, self.chosen))
             if regenerate:
                 await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
             return await engine.run_turn(turn.ports, self._resolve_for(shot))
@@ -102,17 +100,20 @@ class Chat:
         self._start(handle, work)
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
-        """Why the agent that the file asks for is not asked, None where it is; "" where the user is asked."""
-        if broken := trouble(shot.transcript):
-            return broken
-        if unknown := self.app.unknown(shot.transcript, self.chosen):
-            return f"{unknown} (:ParleyAgent)"
+        """Why no turn begins, None where one does; "" where the user is asked about the agent."""
         self._note_loaded(shot.transcript)
         is_typed = wanted_agent(shot.transcript) not in self._came
-        if wanted := self.app.unconfirmed(shot.transcript, self.path, self.chosen, is_typed=is_typed):
-            self._to_confirm = wanted
-            return ""
-        return None
+        match self.app.start(shot.transcript, self.path, self.chosen, is_typed=is_typed):
+            case Refusal("unconfirmed agent", wish):
+                self._to_confirm = wish
+                return ""
+            case Refusal("unknown agent" | "no such agent", problem):
+                return f"{problem} (:ParleyAgent)"
+            case Refusal(_, problem):
+                return problem
+            case Ready(hint):
+                self.editor.message(hint and f"{hint} before you start Neovim")
+                return None
 
     def _note_loaded(self, transcript: Transcript) -> None:
         self._came |= {wanted_agent(transcript)} if self.is_loaded_anew else set()

@@ -29,6 +29,7 @@ from parley.nvim.servers import ServersPage
 from parley.nvim.summary import shown
 from parley.nvim.trust import TrustDialog
 from parley.settings.load import load_settings
+from parley.settings.start import no_such_agent
 
 if TYPE_CHECKING:
     from parley import engine
@@ -187,7 +188,7 @@ class Plugin:
             agents = [{"name": a.name, "model": a.model} for a in self.app.settings.all_agents()]
             self.editor.tell("pick_agent", buf, agents, chat.agent.name)
         elif agent not in self.app.agents():
-            raise ParleyError(f"there is no agent {agent!r}: choose one of {', '.join(self.app.agents())}")
+            raise ParleyError(no_such_agent(agent, self.app.settings))
         else:
             chat.chosen = agent
             self.app.warm(self.editor.loop, chat.agent)

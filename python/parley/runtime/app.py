@@ -28,6 +28,7 @@ from parley.runtime.tasks import TurnClock
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
 from parley.settings import resolve
+from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
@@ -73,7 +74,7 @@ class App:
         )
         self._ledger = ledger
         self._trust = trust
-        self._has_told_no_key = False
+        self._has_given_hint = False
         self._may_read = may_read
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
@@ -132,31 +133,28 @@ class App:
         """The name of the agent a chat talks to."""
         return self.agent(transcript, chosen).name
 
-    def no_key(self, transcript: Transcript, chosen: str | None) -> str:
-        """The warning to who talks to the demo model for want of a key, the first time; else ""."""
-        warning = (
-            "" if self._has_told_no_key else resolve.no_key(transcript, self.settings, self.environ, chosen)
-        )
-        self._has_told_no_key = self._has_told_no_key or bool(warning)
-        return warning
-
-    def unconfirmed(
-        self, transcript: Transcript, chat: str, chosen: str | None, *, is_typed: bool = False
-    ) -> str:
-        """The agent that a file asks for and the user has not agreed to; "" for none.
+    def start(
+        self,
+        transcript: Transcript,
+        chat: str,
+        chosen: str | None,
+        *,
+        is_typed: bool = False,
+        question: str | None = None,
+    ) -> Ready | Refusal:
+        """Whether a turn of the chat in the file of this path may begin; a hint is given the first time only.
 
         What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
         """
-        agent = "" if chosen else resolve.wanted_agent(transcript)
-        return agent if agent and not self.ledger(chat).may_want(agent, is_typed=is_typed) else ""
-
-    def unknown(self, transcript: Transcript, chosen: str | None) -> str:
-        """Why the agent or provider that a file asks for cannot be had; "" where it can."""
-        return "" if chosen else resolve.unknown_agent(transcript, self.settings)
+        may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
+        outcome = start(transcript, self.settings, self.environ, chosen, may_want=may_want, question=question)
+        if isinstance(outcome, Ready) and outcome.hint:
+            outcome, self._has_given_hint = Ready("" if self._has_given_hint else outcome.hint), True
+        return outcome
 
     def confirm(self, transcript: Transcript, chat: str) -> None:
         """The user agrees to what a file asks for."""
-        if agent := resolve.wanted_agent(transcript):
+        if agent := wanted_agent(transcript):
             self.ledger(chat).confirm(agent)
 
     def resolve(self, chosen: str | None, fixed: Agent | None = None) -> engine.Resolve:

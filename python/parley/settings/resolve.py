@@ -17,7 +17,7 @@ from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings.values import DEMO, Agent, CallLimits, Provider, Settings, ToolMode
+from parley.settings.values import Agent, CallLimits, Provider, Settings, ToolMode
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
@@ -37,37 +37,6 @@ def agent_of(
     provider = wanted.get("provider", agent.provider)
     known = provider if settings.provider(provider) else agent.provider
     return replace(agent, provider=known, model=wanted.get("model", agent.model))
-
-
-def no_key(transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None) -> str:
-    """What to tell who talks to the demo model for want of a key; "" for whoever chose it or another."""
-    agent = agent_of(transcript, settings, environ, chosen)
-    wanted = read_front_matter(transcript.front_matter).keys
-    is_chosen = chosen or settings.agent or "agent" in wanted or "provider" in wanted
-    if is_chosen or agent.name != DEMO:
-        return ""
-    providers = (settings.provider(each.provider) for each in settings.all_agents())
-    keys = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
-    *others, last = keys
-    named = f"{', '.join(others)} or {last}" if others else last
-    return f"no key is set: this is the demo model. To talk to another, set {named} before you start Neovim"
-
-
-def unknown_agent(transcript: Transcript, settings: Settings) -> str:
-    """Why the agent or provider that a file asks for cannot be had; "" where it can."""
-    keys = read_front_matter(transcript.front_matter).keys
-    if (name := keys.get("agent")) and settings.named_agent(name) is None:
-        known = ", ".join(agent.name for agent in settings.all_agents())
-        return f"this chat asks for the agent {name}, which is not set up here: choose one of {known}"
-    if (name := keys.get("provider")) and settings.provider(name) is None:
-        return f"this chat asks for the provider {name}, which is not set up here"
-    return ""
-
-
-def wanted_agent(transcript: Transcript) -> str:
-    """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
-    keys = read_front_matter(transcript.front_matter).keys
-    return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
 
 
 def chat_settings(

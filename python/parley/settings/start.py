@@ -1,0 +1,112 @@
+"""Whether a turn may begin: what has to be so before anything is sent, for editor, shell and library alike.
+
+A caller puts the answer into its own words, and says how its user agrees. Holds a chat against the agents and
+providers that are set up, so it is here and not in `policy`, which knows no settings. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.front_matter import read_front_matter, trouble
+from parley.chat.transcript import Transcript, is_blank
+from parley.engine import NOTHING_ASKED
+from parley.settings.resolve import agent_of
+from parley.settings.values import DEMO, Settings
+
+Reason: TypeAlias = Literal[
+    "no such agent", "broken front matter", "unknown agent", "unconfirmed agent", "no question"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A turn may begin; `hint` is to be said before it, "" for nothing."""
+
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No turn may begin; `problem` says why, or, for an unconfirmed agent, what the chat asks for."""
+
+    reason: Reason
+    problem: str
+
+
+def start(
+    transcript: Transcript,
+    settings: Settings,
+    environ: Mapping[str, str],
+    chosen: str | None,
+    *,
+    may_want: Callable[[str], bool],
+    question: str | None = None,
+) -> Ready | Refusal:
+    """Whether a turn of this chat may begin, with the agent that the user has `chosen`, if any.
+
+    `may_want` says whether the user has agreed to what the file asks for; it is called where that is all that
+    is left to know. `question` is one that is still to be put into the chat.
+    """
+    if chosen and settings.named_agent(chosen) is None:
+        return Refusal("no such agent", no_such_agent(chosen, settings))
+    if broken := trouble(transcript):
+        return Refusal("broken front matter", broken)
+    if not chosen and (unknown := _unknown_agent(transcript, settings)):
+        return Refusal("unknown agent", unknown)
+    wish = "" if chosen else wanted_agent(transcript)
+    if wish and not may_want(wish):
+        return Refusal("unconfirmed agent", wish)
+    if not has_question(transcript, question):
+        return Refusal("no question", NOTHING_ASKED)
+    return Ready(_no_key(transcript, settings, environ, chosen))
+
+
+def no_such_agent(name: str, settings: Settings) -> str:
+    """That there is no agent of this name, and which there are."""
+    return f"there is no agent {name!r}: choose one of {_agents(settings)}"
+
+
+def has_question(transcript: Transcript, question: str | None = None) -> bool:
+    """Whether there is anything to answer: in the chat, or in a question that is still to be put into it."""
+    if question is None:
+        return bool(transcript.exchanges)
+    return not all(is_blank(line) for line in question.split("\n"))
+
+
+def wanted_agent(transcript: Transcript) -> str:
+    """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
+    keys = read_front_matter(transcript.front_matter).keys
+    return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
+
+
+def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
+    """Why the agent or provider that a file asks for cannot be had; "" where it can."""
+    keys = read_front_matter(transcript.front_matter).keys
+    if (name := keys.get("agent")) and settings.named_agent(name) is None:
+        known = _agents(settings)
+        return f"this chat asks for the agent {name}, which is not set up here: choose one of {known}"
+    if (name := keys.get("provider")) and settings.provider(name) is None:
+        return f"this chat asks for the provider {name}, which is not set up here"
+    return ""
+
+
+def _agents(settings: Settings) -> str:
+    return ", ".join(agent.name for agent in settings.all_agents())
+
+
+def _no_key(
+    transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
+) -> str:
+    """A hint for who talks to the demo model for want of a key; "" for whoever chose it or another."""
+    agent = agent_of(transcript, settings, environ, chosen)
+    wanted = read_front_matter(transcript.front_matter).keys
+    is_chosen = chosen or settings.agent or "agent" in wanted or "provider" in wanted
+    if is_chosen or agent.name != DEMO:
+        return ""
+    providers = (settings.provider(each.provider) for each in settings.all_agents())
+    *others, last = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
+    variables = f"{', '.join(others)} or {last}" if others else last
+    return f"no key is set: this is the demo model. To talk to another, set {variables}"

@@ -1,0 +1,92 @@
+"""Whether a turn may begin: one table, whoever asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.engine import NOTHING_ASKED
+from parley.settings.start import Ready, Refusal, start
+from parley.settings.values import Settings
+
+KEYS = {"OPENAI_API_KEY": "k"}
+AGENTS = "Claude, ChatGPT, Gemini, Ollama, Demo, Demo-OpenAI, Demo-Text"
+HINT = (
+    "no key is set: this is the demo model. "
+    "To talk to another, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
+)
+BROKEN = "front matter is no YAML: expected ',' or ']', but got '<stream end>'"
+
+
+def chat(front_matter: str = "", question: str = "💬: hello\n") -> str:
+    return f"---\n{front_matter}\n---\n\n{question}" if front_matter else question
+
+
+CASES: dict[str, tuple[str, str | None, Ready | Refusal]] = {
+    "a question": (chat(), None, Ready("")),
+    "no question": (chat("topic: a", ""), None, Refusal("no question", NOTHING_ASKED)),
+    "broken front matter": (
+        chat("topic: a\nagent: [broken"),
+        None,
+        Refusal("broken front matter", f"line 3: {BROKEN}. Mend it, then ask again"),
+    ),
+    "broken front matter and an agent chosen": (
+        chat("agent: [broken"),
+        "Demo",
+        Refusal("broken front matter", f"line 2: {BROKEN}. Mend it, then ask again"),
+    ),
+    "an agent of nobody's": (
+        chat("agent: Nobody"),
+        None,
+        Refusal(
+            "unknown agent",
+            f"this chat asks for the agent Nobody, which is not set up here: choose one of {AGENTS}",
+        ),
+    ),
+    "an agent of nobody's, and another chosen": (chat("agent: Nobody"), "Demo", Ready("")),
+    "a provider of nobody's": (
+        chat("provider: nobody"),
+        None,
+        Refusal("unknown agent", "this chat asks for the provider nobody, which is not set up here"),
+    ),
+    "an agent not agreed to": (
+        chat("agent: Demo\nmodel: other"),
+        None,
+        Refusal("unconfirmed agent", "agent Demo, model other"),
+    ),
+    "an agent not agreed to, but chosen": (chat("agent: Demo"), "Demo", Ready("")),
+    "an agent agreed to": (chat("agent: Gemini"), None, Ready("")),
+    "nobody's agent chosen": (
+        chat(),
+        "Nobody",
+        Refusal("no such agent", f"there is no agent 'Nobody': choose one of {AGENTS}"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_turn_begins_where_nothing_is_in_its_way(case: str) -> None:
+    text, chosen, outcome = CASES[case]
+    agreed = {"agent Gemini"}
+    assert start(parse(text), Settings(), KEYS, chosen, may_want=agreed.__contains__) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "chosen", "hint"),
+    [
+        (chat(), Settings(), None, HINT),
+        (chat(), Settings(agent="Demo"), None, ""),
+        (chat(), Settings(), "Demo", ""),
+        (chat("agent: Demo"), Settings(), None, ""),
+    ],
+)
+def test_whoever_talks_to_the_demo_for_want_of_a_key_is_told(
+    text: str, settings: Settings, chosen: str | None, hint: str
+) -> None:
+    assert start(parse(text), settings, {}, chosen, may_want=lambda _: True) == Ready(hint)
+
+
+@pytest.mark.parametrize(("question", "begins"), [("hello", True), ("", False), (" \n\t\n", False)])
+def test_a_question_may_still_be_put_into_the_chat(question: str, begins: bool) -> None:
+    outcome = start(parse(""), Settings(), KEYS, None, may_want=lambda _: True, question=question)
+    assert outcome == (Ready("") if begins else Refusal("no question", NOTHING_ASKED))
