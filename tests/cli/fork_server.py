@@ -27,8 +27,9 @@ from typing import Any, Literal, TextIO
 MODULES = (
     *(f"parley.{name}" for name in ("cli.arguments", "cli.inspect", "cli.respond", "cli.servers")),
     *(f"parley.{name}" for name in ("demo.server", "runtime.app", "storage.ledger", "mock_server")),
-    *("openai", "openai.types", "mcp.client", "mcp.server.mcpserver", "mcp.client.stdio"),
-    *("jsonschema", "uvicorn", "starlette.applications", "h11"),
+    *("openai", "openai.types", "mcp.client.stdio", "mcp.server.mcpserver"),
+    *("anyio._backends._asyncio", "httpcore2", "truststore", "uvicorn.protocols.http.h11_impl"),
+    *("jsonschema", "parley.export", "yaml"),
 )
 START_S = 45.0
 

@@ -1,10 +1,11 @@
-"""`make demo` as a newcomer meets it: a real terminal, by keys and screen."""
+"""`make demo` as a newcomer meets it: a real terminal, by keys and screen.
+
+That it plays by itself where there is no terminal is tested with the README, whose commands do that.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -88,14 +89,3 @@ def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
         terminal.keys(":qa!<CR>")
         end = terminal.until(lambda text: "That was the demo" in text, "the end")
         assert 'go on with "Install" in README.md.' in end
-
-
-def test_without_a_terminal_the_demo_prints_the_session_whatever_the_locale(tmp_path: Path) -> None:
-    env = {**os.environ, **PROXIES, "HOME": str(tmp_path), "LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}
-    command = [sys.executable, "-m", "parley.nvim.demo", nvim_path()]
-    ran = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr.decode()
-    said = ran.stdout.decode("utf-8").splitlines()
-    assert sum(line.startswith("❓:[yA]") for line in said) == 2
-    assert ANSWER in said
-    assert list(tmp_path.iterdir()) == []
