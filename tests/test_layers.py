@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from parley.models.formats import FORMATS
+
 ROOT = Path(__file__).parent.parent / "python"
 MODULES = sorted((ROOT / "parley").rglob("*.py"))
 
@@ -71,7 +73,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 """Who may import what is not Parley's."""
 
-SIBLINGS = ("models/anthropic", "models/openai_chat", "models/openai_responses")
+SIBLINGS = tuple({each.request_body.__module__ for each in FORMATS.values()})
 """Adapters of providers: one never knows another."""
 
 
@@ -131,11 +133,11 @@ def test_the_world_is_behind_its_own_doors(path: Path) -> None:
 
 
 def test_adapters_do_not_know_each_other() -> None:
+    assert len(SIBLINGS) == len(FORMATS)
     for sibling in SIBLINGS:
-        others = {"parley." + other.replace("/", ".") for other in SIBLINGS if other != sibling}
-        path = ROOT / "parley" / f"{sibling}.py"
-        known = set(imports(path)) if path.exists() else set()
-        assert not any(imported.startswith(tuple(others)) for imported in known)
+        others = tuple(other for other in SIBLINGS if other != sibling)
+        known = set(imports(ROOT / f"{sibling.replace('.', '/')}.py"))
+        assert not any(imported.startswith(others) for imported in known)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)

@@ -1,4 +1,4 @@
-"""Conversions between MCP and the providers' shapes."""
+"""Tool definitions of MCP as values, and what the shapes of the providers are made of."""
 
 from typing import Any
 
@@ -7,17 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.tools.catalogue import Tool
-from parley.tools.convert import (
-    convert_all,
-    from_anthropic,
-    from_mcp,
-    from_openai,
-    object_schema,
-    to_anthropic,
-    to_mcp,
-    to_openai,
-    to_openai_responses,
-)
+from parley.tools.convert import convert_all, definition, from_mcp, object_schema, shape, to_mcp
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 SEARCH = {"name": "search", "title": "Search", "description": "Searches.", "inputSchema": SCHEMA}
@@ -42,52 +32,20 @@ definitions = st.fixed_dictionaries(
 )
 
 
-def test_a_tool_is_a_function_of_chat_completions() -> None:
-    assert to_openai("search", SEARCH) == {
-        "type": "function",
-        "function": {"name": "search", "description": "Searches.", "parameters": SCHEMA},
-    }
+def flat(name: str, tool: Any) -> dict[str, Any]:
+    """A shape like that of any format."""
+    return shape(name, tool, "schema")
 
 
-def test_a_tool_is_a_flat_function_of_responses() -> None:
-    assert to_openai_responses("search", SEARCH) == {
-        "type": "function",
-        "name": "search",
-        "description": "Searches.",
-        "parameters": SCHEMA,
-    }
-
-
-def test_a_tool_is_a_tool_of_anthropic() -> None:
-    assert to_anthropic("web__search", SEARCH) == {
-        "name": "web__search",
-        "description": "Searches.",
-        "input_schema": SCHEMA,
-    }
-
-
-def test_a_value_and_its_definition_convert_alike() -> None:
+def test_a_value_becomes_its_definition_again() -> None:
     tool = from_mcp(SEARCH, server="web", identity="{}", trusted=True)
     assert tool == Tool("web", "search", "Search", "Searches.", SCHEMA, identity="{}", trusted=True)
     assert to_mcp(tool) == SEARCH
-    for convert in (to_openai, to_openai_responses, to_anthropic):
-        assert convert("x", tool) == convert("x", SEARCH)
 
 
 def test_a_title_stands_in_for_a_missing_description() -> None:
-    assert to_anthropic("a", {"name": "a", "title": "An A"})["description"] == "An A"
-    assert "description" not in to_anthropic("a", {"name": "a"})
-
-
-@given(definitions)
-def test_what_a_provider_was_given_comes_back_as_the_same_definition(definition: dict[str, Any]) -> None:
-    name = definition["name"]
-    back = from_anthropic(to_anthropic(name, definition))
-    assert back["name"] == name
-    assert back == from_openai(to_openai(name, definition))
-    assert back == from_openai(to_openai_responses(name, definition))
-    assert to_anthropic(name, back) == to_anthropic(name, definition)
-    assert to_openai(name, back) == to_openai(name, definition)
+    assert flat("a", {"name": "a", "title": "An A"})["description"] == "An A"
+    assert "description" not in flat("a", {"name": "a"})
 
 
 @given(definitions)
@@ -134,12 +92,12 @@ def test_schemas_are_repaired(schema: object, repaired: dict[str, Any]) -> None:
     "given_json", [[SEARCH], {"tools": [SEARCH]}, {"result": {"tools": [SEARCH]}}, SEARCH]
 )
 def test_definitions_are_taken_bare_and_in_a_result(given_json: object) -> None:
-    assert convert_all(given_json, "anthropic") == [to_anthropic("search", SEARCH)]
+    assert convert_all(given_json, flat) == [flat("search", SEARCH)]
 
 
 def test_definitions_get_wire_names_and_a_stable_order() -> None:
-    found = convert_all([{"name": "b.c"}, {"name": "a"}], "openai")
-    assert [each["function"]["name"] for each in found] == ["a", "b_c"]
+    tools = convert_all([{"name": "b.c"}, {"name": "a"}], flat)
+    assert [tool["name"] for tool in tools] == ["a", "b_c"]
 
 
 @pytest.mark.parametrize(
@@ -152,10 +110,10 @@ def test_definitions_get_wire_names_and_a_stable_order() -> None:
 )
 def test_what_is_no_definition_is_named_by_its_place(given_json: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        convert_all(given_json, "anthropic")
+        convert_all(given_json, flat)
 
 
-@pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"type": "web_search"}, {"function": None}])
-def test_what_is_no_function_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="tool"):
-        from_openai(wrong)
+@pytest.mark.parametrize("wrong", [{}, {"name": 3}, {"name": ""}])
+def test_what_has_no_name_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match='a tool needs a "name"'):
+        definition(wrong, "schema")

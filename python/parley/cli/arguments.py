@@ -12,8 +12,8 @@ from parley.cli.inspect import check, export, log, messages, show
 from parley.cli.respond import respond
 from parley.cli.servers import convert, demo_server, tools, trust
 from parley.cli.terminal import screen
+from parley.models.formats import options
 
-FORMATS = ("openai", "openai-responses", "anthropic")
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
@@ -64,8 +64,9 @@ def parser() -> Parser:
     history = command("log", log)
     history.add_argument("file", help=_CHAT)
     history.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    formats = options()
     command("convert", convert).add_argument(
-        "--to", required=True, choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS)
+        "--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats)
     )
     command("tools", tools).add_argument("--json", action="store_true", help="print JSON, for programs")
     trusted = command("trust", trust)
@@ -95,8 +96,9 @@ def _respond(command: argparse.ArgumentParser) -> None:
 def _messages(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", help=_READ)
     command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
+    formats = options()
     command.add_argument(
-        "--provider", choices=FORMATS, metavar="FORMAT", help=f"the format to print: {', '.join(FORMATS)}"
+        "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
     )
     command.add_argument("--tools", action="store_true", help="start the MCP servers, print their tools too")
 

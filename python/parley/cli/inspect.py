@@ -18,6 +18,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
 from parley.errors import ParleyError
+from parley.models.formats import format_for
 from parley.models.request import Request
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
@@ -38,7 +39,7 @@ def messages(arguments: argparse.Namespace) -> int:
 
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
-    from parley.providers.client import FORMATS, wire_format
+    from parley.providers.client import wire_format
     from parley.runtime.app import App
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import TextDocument
@@ -56,10 +57,9 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
             ports = replace(ports, tools=_NoTools())
         seen = await engine.observe(ports, resolve)
         request = seen.next_request()
-        chosen = arguments.provider or ""
-        name = {"anthropic": "anthropic", "openai": "chat", "openai-responses": "responses"}.get(chosen)
-        form = FORMATS[name] if name else wire_format(app.provider(request.provider), request)
-        return form.body(request)
+        if arguments.provider:
+            return format_for(arguments.provider).body(request)
+        return wire_format(app.provider(request.provider), request).body(request)
     finally:
         await app.close()
 
@@ -75,11 +75,12 @@ class _NoTools:
 
 
 def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
-    """The agent named; else, where only a provider is named, the first agent of its kind."""
+    """The agent named; else, where only a format is named, the first agent that may be asked in it."""
     if arguments.agent or not arguments.provider:
         return arguments.agent or None
-    provider = "anthropic" if arguments.provider == "anthropic" else "openai"
-    return next((a.name for a in known.all_agents() if a.provider == provider), None)
+    kind = format_for(arguments.provider).kind
+    providers = ((agent, known.provider(agent.provider)) for agent in known.all_agents())
+    return next((agent.name for agent, provider in providers if provider and provider.kind == kind), None)
 
 
 def show(arguments: argparse.Namespace) -> int:

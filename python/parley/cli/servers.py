@@ -19,10 +19,11 @@ COMPLETE = 0
 
 def convert(arguments: argparse.Namespace) -> int:
     """Turn MCP tool definitions on standard input into those of a provider."""
+    from parley.models.formats import format_for
     from parley.tools.convert import convert_all
 
     try:
-        converted = convert_all(json.loads(read("-")), arguments.to)
+        converted = convert_all(json.loads(read("-")), format_for(arguments.to).tool)
     except json.JSONDecodeError as error:
         raise ParleyError(f"standard input is no JSON: {error}") from error
     except ValueError as error:

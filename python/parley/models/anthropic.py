@@ -17,10 +17,11 @@ from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
 from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
-from parley.models.fields import mapping, number, text
+from parley.models.fields import mapping, number, sequence, text
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking
-from parley.tools.convert import to_anthropic
+from parley.tools.convert import Definition, shape
+from parley.tools.convert import definition as mcp_definition
 
 Body = dict[str, Any]
 Block = dict[str, Any]
@@ -34,13 +35,23 @@ def request_body(request: Request) -> Body:
     body: Body = {"model": request.model, "max_tokens": mode.max_tokens, "messages": messages, "stream": True}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    body |= tool_fields(request, turns, to_anthropic, {"type": "none"})
+    body |= tool_fields(request, turns, tool, {"type": "none"})
     if mode.config and _may_think(mode.config, messages):
         body["thinking"] = dict(mode.config)
     if mode.effort:
         body["output_config"] = {"effort": mode.effort}
     _mark_cached(body)
     return fit_body(body)
+
+
+def tool(name: str, definition: Definition) -> Body:
+    """The tool as `{name, description, input_schema}`."""
+    return shape(name, definition, "input_schema")
+
+
+def definition(tool: Mapping[str, Any]) -> Body:
+    """The MCP definition of a tool; raises ValueError if it has no name."""
+    return mcp_definition(tool, "input_schema")
 
 
 def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
@@ -229,3 +240,13 @@ def _mark_cached(body: Body) -> None:
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
         if blocks:
             blocks[-1] |= _CACHED
+
+
+def unstreamed(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The payloads of the stream that a message in one piece would have been."""
+    yield {"type": "message_start", "message": message}
+    for index, block in enumerate(sequence(message, "content")):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": message, "usage": message.get("usage")}
+    yield {"type": "message_stop"}

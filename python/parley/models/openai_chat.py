@@ -8,6 +8,7 @@ ids, nulls. Knows nothing of clients, keys and hosts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,8 @@ from parley.models.fields import counted, mapping, sequence, text
 from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
-from parley.tools.convert import to_openai
+from parley.tools.convert import Definition, shape
+from parley.tools.convert import definition as mcp_definition
 
 Body = dict[str, Any]
 
@@ -33,7 +35,7 @@ def request_body(request: Request) -> Body:
     turns = request.turns()
     body: Body = {"model": request.model, "messages": _messages(request, turns), "stream": True}
     body["stream_options"] = {"include_usage": True}
-    body |= tool_fields(request, turns, to_openai, "none")
+    body |= tool_fields(request, turns, tool, "none")
     if request.max_tokens is not None:
         is_new = request.official or is_reasoning(request.model)
         body["max_completion_tokens" if is_new else "max_tokens"] = request.max_tokens
@@ -42,6 +44,34 @@ def request_body(request: Request) -> Body:
     if effort := _effort(request, has_tools="tools" in body):
         body["reasoning_effort"] = effort
     return fit_body(body)
+
+
+def tool(name: str, definition: Definition) -> Body:
+    """The tool as `{type: "function", function: {name, description, parameters}}`."""
+    return {"type": "function", "function": shape(name, definition, "parameters")}
+
+
+def definition(tool: Mapping[str, Any]) -> Body:
+    """The MCP definition of a tool; raises ValueError if it is no function."""
+    function = tool.get("function")
+    if tool.get("type", "function") != "function" or not isinstance(function, Mapping):
+        raise ValueError(
+            'a tool of Chat Completions is {"type": "function", "function": {"name": …, "parameters": …}}'
+        )
+    return mcp_definition(function, "parameters")
+
+
+_ONLY_RESPONSES = re.compile(
+    r"only supported in v1/responses"
+    r"|not supported in the v1/chat/completions"
+    r"|not supported .*v1/chat/completions.*v1/responses",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_for_other(model: str, status: int, words: str) -> bool:
+    """Whether a refusal says that the model is served by Responses only."""
+    return bool(_ONLY_RESPONSES.search(words))
 
 
 def _effort(request: Request, *, has_tools: bool) -> str | None:
@@ -179,3 +209,9 @@ class Decoder(decoder.Decoder):
             yield from self._tagged(kind, piece)
         reason = "refusal" if self._has_refused else _REASONS.get(self._stop, "complete")
         yield from self._conclude(self._calls.all, reason, "" if self._stop in _REASONS else self._stop)
+
+
+def unstreamed(completion: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The chunk that says all of a completion in one piece."""
+    choices = [{**choice, "delta": choice.get("message")} for choice in sequence(completion, "choices")]
+    yield {**completion, "choices": choices}

@@ -7,6 +7,7 @@ as the signature of a thinking block, and is sent again in the same tool loop. C
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
-from parley.tools.catalogue import Tool
-from parley.tools.convert import to_openai_responses
+from parley.tools.convert import Definition, shape
+from parley.tools.convert import definition as mcp_definition
 
 Body = dict[str, Any]
 
@@ -38,7 +39,7 @@ def request_body(request: Request) -> Body:
     }
     if request.system.strip():
         body["instructions"] = request.system
-    body |= tool_fields(request, turns, _tool, "none")
+    body |= tool_fields(request, turns, _lenient_tool, "none")
     if request.max_tokens is not None:
         body["max_output_tokens"] = max(request.max_tokens, _LEAST_TOKENS)
     if is_reasoning(request.model):
@@ -56,9 +57,35 @@ def _reasoning(request: Request) -> Body:
     return included | ({"reasoning": wanted} if wanted else {})
 
 
-def _tool(name: str, tool: Tool) -> Body:
+def tool(name: str, definition: Definition) -> Body:
+    """The tool as `{type: "function", name, description, parameters}`."""
+    return {"type": "function"} | shape(name, definition, "parameters")
+
+
+def definition(tool: Mapping[str, Any]) -> Body:
+    """The MCP definition of a tool; raises ValueError if it is no function."""
+    if tool.get("type", "function") != "function":
+        raise ValueError('a tool of Responses is {"type": "function", "name": …, "parameters": …}')
+    return mcp_definition(tool, "parameters")
+
+
+def _lenient_tool(name: str, definition: Definition) -> Body:
     """A tool; here `strict` is on unless told otherwise, and asks for what MCP schemas do not promise."""
-    return to_openai_responses(name, tool) | {"strict": False}
+    return tool(name, definition) | {"strict": False}
+
+
+_ONLY_CHAT = re.compile(
+    r"only supported in v1/chat/completions"
+    r"|not supported (in|with|by) (the )?(v1/)?responses"
+    r"|(can ?not|does not|doesn't) (be used|work) with the responses api",
+    re.IGNORECASE,
+)
+
+
+def is_for_other(model: str, status: int, words: str) -> bool:
+    """Whether a refusal asks for Chat Completions; also where a server knows no such address as this."""
+    is_unknown = status == 404 and model not in words
+    return is_unknown or bool(_ONLY_CHAT.search(words))
 
 
 def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
@@ -196,6 +223,14 @@ class Decoder(decoder.Decoder):
 
     def _finish(self) -> Iterator[Event]:
         raise decoder.ended_early(self.provider)
+
+
+def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The payloads of the stream that a response in one piece would have been."""
+    for index, item in enumerate(sequence(response, "output")):
+        yield {"type": "response.output_item.added", "output_index": index, "item": item}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    yield {"type": "response.completed", "response": response}
 
 
 def sealed(item: Mapping[str, Any]) -> str:

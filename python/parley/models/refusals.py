@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from parley.models.request import Api, Request
+from parley.models.formats import FORMATS
+from parley.models.request import Request
 
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"
@@ -48,7 +49,7 @@ def amended(request: Request, api: str, status: int | None, said: str) -> Amendm
     if status in (400, 413) and says_too_long(said) and (narrow := request.narrowed()):
         return Amendment(narrow, crowding(narrow))
     if request.api is None and (other := _other_api(request.model, api, status, said)):
-        words = f"{request.model} is asked through {_NAMES[other]}, as {request.provider} wants it"
+        words = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} wants it"
         return Amendment(replace(request, api=other), words)
     return None
 
@@ -69,26 +70,11 @@ _ABOUT_THOUGHTS = re.compile(
     r"|of type .?reasoning.? was provided without",
     re.IGNORECASE,
 )
-_NAMES = {"chat": "Chat Completions", "responses": "the Responses API"}
-_ONLY_RESPONSES = re.compile(
-    r"only supported in v1/responses"
-    r"|not supported in the v1/chat/completions"
-    r"|not supported .*v1/chat/completions.*v1/responses",
-    re.IGNORECASE | re.DOTALL,
-)
-_ONLY_CHAT = re.compile(
-    r"only supported in v1/chat/completions"
-    r"|not supported (in|with|by) (the )?(v1/)?responses"
-    r"|(can ?not|does not|doesn't) (be used|work) with the responses api",
-    re.IGNORECASE,
-)
 
 
-def _other_api(model: str, api: str, status: int | None, said: str) -> Api | None:
-    """The format that a refusal points to; also where a server knows no such address as `/responses`."""
-    if status not in (400, 404):
+def _other_api(model: str, api: str, status: int | None, said: str) -> str | None:
+    """The format that a refusal points to."""
+    refused = FORMATS.get(api)
+    if refused is None or status not in (400, 404):
         return None
-    if api == "chat":
-        return "responses" if _ONLY_RESPONSES.search(said) else None
-    is_unknown = status == 404 and model not in said
-    return "chat" if api == "responses" and (is_unknown or _ONLY_CHAT.search(said)) else None
+    return refused.other if refused.is_for_other(model, status, said) else None

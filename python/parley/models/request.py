@@ -18,7 +18,6 @@ from parley.models.encode import wire_name
 from parley.tools.catalogue import Catalogue, Tool
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-Api: TypeAlias = Literal["chat", "responses"]
 
 GONE = "This tool was called earlier; it cannot be called now."
 
@@ -60,7 +59,7 @@ class Request:
     max_full_exchanges: int | None = None
     keep_thinking: bool = True
     official: bool = True
-    api: Api | None = None
+    api: str | None = None
     window: int | None = None
 
     def turns(self) -> tuple[Turn, ...]:

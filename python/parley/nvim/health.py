@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from parley.errors import ParleyError
+from parley.models.formats import sdks
 from parley.nvim.summary import count
 from parley.runtime.app import App
 from parley.settings.load import config_path
@@ -22,7 +23,7 @@ from parley.tools.servers import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 
-PACKAGES = ("pynvim", "anthropic", "openai", "mcp", "httpx2", "jsonschema", "PyYAML")
+PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
 async def report(app: App) -> list[Line]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from parley.errors import ModelError
-from parley.models import anthropic
 from parley.models.events import Aside, Event, Finished
+from parley.models.formats import Format
 from parley.models.refusals import Amendment, amended
-from parley.models.request import Api, Request
+from parley.models.request import Request
 from parley.models.thinking import unsupported_thinking
 
 
@@ -20,7 +20,7 @@ class Capabilities:
     """What is known by now, by provider and model."""
 
     def __init__(self) -> None:
-        self._apis: dict[tuple[str, str], Api] = {}
+        self._apis: dict[tuple[str, str], str] = {}
         self._windows: dict[tuple[str, str], int] = {}
         self._told = set[tuple[str, str]]()
 
@@ -31,14 +31,12 @@ class Capabilities:
             request, api=self._apis.get(known, request.api), window=self._windows.get(known, request.window)
         )
 
-    def news(self, request: Request, api: str) -> Iterator[Aside]:
+    def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """What the user is to know before a request in this format, each thing once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking))
-        if api == "anthropic":
+        if notice := wire_format.notice(request):
             question = request.transcript.exchanges[request.at].question
-            yield from self._once(
-                anthropic.thinking_paused(request), f"{request.at} {question.text if question else ''}"
-            )
+            yield from self._once(notice, f"{request.at} {question.text if question else ''}")
 
     def _once(self, told: str, about: str = "") -> Iterator[Aside]:
         if told and (told, about) not in self._told:

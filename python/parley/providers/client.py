@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -19,15 +18,11 @@ from parley.clock import PausableClock
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
-from parley.models import anthropic, openai_chat, openai_responses
-from parley.models import unstreamed as whole
 from parley.models.decoder import Decoder
 from parley.models.events import Aside, Event, RateLimits, joined
-from parley.models.redact import Redacting
+from parley.models.formats import Format, of_kind, sdk
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
-from parley.models.text_tools.adapter import reading, worded
-from parley.models.thinking import prefers_responses
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of
 from parley.providers.capabilities import Capabilities
@@ -57,44 +52,13 @@ _RATE_LIMITED = 429
 Tell: TypeAlias = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One wire format: what makes a request, what reads its stream or its whole, where it is sent to."""
-
-    request_body: Callable[[Request], dict[str, Any]]
-    decoder: Callable[[str, str], Decoder]
-    whole: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
-    path: str
-
-    def body(self, request: Request) -> dict[str, Any]:
-        """The request's body, with the tools in words where they are to be."""
-        return self.request_body(worded(request))
-
-    def reader(self, request: Request, secret: str = "") -> Decoder:
-        """What reads the reply to this request, which was sent with a key."""
-        return reading(Redacting(self.decoder(request.provider, request.model), secret), request)
-
-
-FORMATS: Mapping[str, Format] = {
-    "anthropic": Format(anthropic.request_body, anthropic.Decoder, whole.anthropic, "/v1/messages"),
-    "chat": Format(openai_chat.request_body, openai_chat.Decoder, whole.openai_chat, "/chat/completions"),
-    "responses": Format(
-        openai_responses.request_body, openai_responses.Decoder, whole.openai_responses, "/responses"
-    ),
-}
-
-
 def wire_format(provider: Provider, request: Request) -> Format:
     """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
-    return FORMATS[_api(provider, request)]
-
-
-def _api(provider: Provider, request: Request) -> str:
-    if provider.kind == "anthropic":
-        return "anthropic"
-    if provider.api != "auto":
-        return provider.api
-    return request.api or ("responses" if provider.official and prefers_responses(request.model) else "chat")
+    usual, *others = of_kind(provider.kind)
+    name = request.api if provider.api == "auto" else provider.api
+    named = [each for each in (usual, *others) if each.name == name]
+    preferred = [each for each in others if provider.official and each.preferred(request.model)]
+    return next(iter([*named, *preferred]), usual)
 
 
 class ProviderClient:
@@ -131,7 +95,7 @@ class ProviderClient:
         while a rate limit of the provider is waited for.
         """
         tries, said, request = 0, False, self.settled(request)
-        for told in self._learned.news(request, _api(provider, request)):
+        for told in self._learned.news(request, wire_format(provider, request)):
             yield told
         while True:
             try:
@@ -143,7 +107,7 @@ class ProviderClient:
             except ModelError as error:
                 if said:
                     raise
-                api = _api(provider, request) if provider.api == "auto" else ""
+                api = wire_format(provider, request).name if provider.api == "auto" else ""
                 if other := self._learned.amended(request, api, error):
                     request = other.request
                     if other.aside:
@@ -175,11 +139,11 @@ class ProviderClient:
         self, provider: Provider, request: Request, *, streamed: bool = True
     ) -> AsyncIterator[Event]:
         form = wire_format(provider, request)
-        body = form.body(request) if streamed else whole.unstreamed(form.body(request))
-        client, secret, sdk = await self._client(provider)
+        body = form.body(request) if streamed else form.unstreamed_body(request)
+        client, secret, library = await self._client(provider)
         decoder, is_empty, kind, httpx2 = form.reader(request, secret), True, "", import_module("httpx2")
         try:
-            async with _sent(client, sdk, form.path, body, self._idle_s * HEAD_WAITS) as response:
+            async with _sent(client, library, form.path, body, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
@@ -192,7 +156,7 @@ class ProviderClient:
                             break
             for event in decoder.end():
                 yield event
-        except sdk.APIError as error:
+        except library.APIError as error:
             raise failure(provider, request.model, error, secret) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
             raise broken_off(provider, error, secret) from error
@@ -203,14 +167,14 @@ class ProviderClient:
 
     async def _client(self, provider: Provider) -> tuple[Any, str, ModuleType]:
         try:
-            sdk = await asyncio.to_thread(import_module, provider.kind)
+            library = await asyncio.to_thread(import_module, sdk(provider.kind).package)
         except ImportError as error:
             raise no_sdk(provider, error) from error
         if provider not in self._clients:
-            self._clients.setdefault(provider, await self._connected(provider, sdk))
-        return *self._clients[provider], sdk
+            self._clients.setdefault(provider, await self._connected(provider, library))
+        return *self._clients[provider], library
 
-    async def _connected(self, provider: Provider, sdk: ModuleType) -> tuple[Any, str]:
+    async def _connected(self, provider: Provider, library: ModuleType) -> tuple[Any, str]:
         from parley.http import bodies  # which takes httpx2 with it
 
         secret = "" if provider.builtin else await key_of(provider, self._environ)
@@ -218,12 +182,12 @@ class ProviderClient:
         try:
             client = clients.client(
                 provider,
-                sdk,
+                library,
                 url,
                 api_key=secret or "none",
                 max_retries=0,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
-                http_client=sdk.DefaultAsyncHttpxClient(
+                http_client=library.DefaultAsyncHttpxClient(
                     **client_options(url),
                     **bodies.client_options(),
                     event_hooks={"response": [bodies.stay, bodies.bounded(MOST_BYTES, streams=True)]},
@@ -237,7 +201,7 @@ class ProviderClient:
 
     async def _base_url(self, provider: Provider) -> str:
         if provider.builtin:
-            return await self._builtin_url() + ("" if provider.kind == "anthropic" else "/v1")
+            return await self._builtin_url() + sdk(provider.kind).root
         return clients.address(provider, self._environ)
 
     async def close(self) -> None:
@@ -248,7 +212,7 @@ class ProviderClient:
 
 @asynccontextmanager
 async def _sent(
-    client: Any, sdk: ModuleType, path: str, body: dict[str, Any], seconds: float
+    client: Any, library: ModuleType, path: str, body: dict[str, Any], seconds: float
 ) -> AsyncIterator[Any]:
     """The response to a request, which begins within so many seconds.
 
@@ -257,7 +221,7 @@ async def _sent(
     """
     async with asyncio.timeout(seconds):
         stream = await client.post(
-            path, body=body, cast_to=object, stream=True, stream_cls=sdk.AsyncStream[object]
+            path, body=body, cast_to=object, stream=True, stream_cls=library.AsyncStream[object]
         )
     try:
         yield stream.response
@@ -285,7 +249,7 @@ async def _whole(response: Any, form: Format) -> AsyncIterator[Iterable[Mapping[
         check_size(len(content))
     reply = decode_payload(content.decode("utf-8", "replace"))
     try:
-        yield list(form.whole(reply))
+        yield list(form.unstreamed(reply))
     except ValueError as error:
         raise ModelError(f"The reply cannot be read: {error}", reason="a malformed reply") from error
 
@@ -299,5 +263,5 @@ def _events_of(payloads: Iterable[Mapping[str, Any]], decoder: Decoder) -> Itera
 
 def warm(kind: str, builtin: bool) -> None:
     """Import what a turn with this kind of provider needs, the first first; for a thread."""
-    for name in (kind, *(["parley.demo.server"] if builtin else []), "mcp", "jsonschema"):
+    for name in (sdk(kind).package, *(["parley.demo.server"] if builtin else []), "mcp", "jsonschema"):
         import_module(name)

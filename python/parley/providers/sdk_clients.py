@@ -18,17 +18,15 @@ from typing import Any
 
 from parley.addresses import flaw
 from parley.errors import ModelError
+from parley.models.formats import sdk, sdks
 from parley.providers.errors import bounded
 from parley.settings.values import Provider
-
-_OFFICIAL = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
-_VARIABLES = ("ANTHROPIC_", "OPENAI_")
 
 
 def address(provider: Provider, environ: Mapping[str, str]) -> str:
     """Where a provider is; raises ModelError for an address that is none."""
     named = environ.get(provider.base_url_env or "")
-    url = named or provider.base_url or _OFFICIAL[provider.kind]
+    url = named or provider.base_url or sdk(provider.kind).url
     if why := flaw(url):
         where = provider.base_url_env if named else f"providers.{provider.name}.base_url"
         name, told = bounded(provider.name), bounded(f"{where}: {why}")
@@ -39,9 +37,9 @@ def address(provider: Provider, environ: Mapping[str, str]) -> str:
     return url
 
 
-def client(provider: Provider, sdk: ModuleType, url: str, **options: Any) -> Any:
+def client(provider: Provider, library: ModuleType, url: str, **options: Any) -> Any:
     """A client of this address; only that of its SDK's maker heeds the environment."""
-    make = sdk.AsyncAnthropic if provider.kind == "anthropic" else sdk.AsyncOpenAI
+    make = getattr(library, sdk(provider.kind).client)
     with nullcontext() if _is_official(provider, url) else _without_variables():
         return make(base_url=url, **options)
 
@@ -51,13 +49,14 @@ def _is_official(provider: Provider, url: str) -> bool:
     if provider.official and not provider.builtin and not provider.base_url:
         return True
     parts = import_module("httpx2").URL
-    return bool(parts(url).host == parts(_OFFICIAL[provider.kind]).host)
+    return bool(parts(url).host == parts(sdk(provider.kind).url).host)
 
 
 @contextmanager
 def _without_variables() -> Iterator[None]:
     """The environment without what is the SDKs'; they read it only while a client is made, at once."""
-    kept = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    prefixes = tuple(each.variables for each in sdks())
+    kept = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     for name in kept:
         del os.environ[name]
     try:

@@ -13,7 +13,7 @@ import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.addresses import flaw
 from parley.models.request import ThinkingSettings
@@ -86,7 +86,7 @@ class _Reader:
             self.wrong(path or "setup", "a table", table)
             return _UNSET if path else None
         assert is_dataclass(cls)
-        hints, names = get_type_hints(cls), [f.name for f in fields(cls) if f.init]
+        hints, names = get_type_hints(cls, include_extras=True), [f.name for f in fields(cls) if f.init]
         chosen = dict[str, Any]()
         for name, raw in table.items():
             where = f"{path}.{name}" if path else str(name)
@@ -112,6 +112,8 @@ class _Reader:
         if origin in (Union, types.UnionType):
             inner = [arg for arg in args if arg is not type(None)]
             return None if raw is None else self.value(inner[0], raw, path)
+        if origin is Annotated:  # a text of those that a table has
+            return self._one_of(args[1](), raw, path)
         if origin is Literal:
             return self._one_of(args, raw, path)
         if origin is tuple:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NewType, Self, TypeAlias
+from typing import Annotated, Literal, NewType, Self, TypeAlias
 
+from parley.models.formats import apis, kinds
 from parley.models.request import ThinkingSettings
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
@@ -28,12 +29,12 @@ class Provider:
     """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it."""
 
     name: str = ""
-    kind: Literal["anthropic", "openai"] = "openai"
+    kind: Annotated[str, kinds] = "openai"
     base_url: str | None = None
     base_url_env: str | None = None
     api_key_env: str | None = None
     api_key_command: tuple[str, ...] | None = None
-    api: Literal["auto", "chat", "responses"] = "auto"
+    api: Annotated[str, apis] = "auto"
     official: bool = False
     builtin: bool = False
 

@@ -1,9 +1,8 @@
-"""Tool definitions between MCP and the providers' shapes, both ways.
+"""Tool definitions of MCP as values, both ways, and what the shapes of the providers are made of.
 
 MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list` result.
-OpenAI: `{type: "function", function: {name, description, parameters}}` in Chat Completions, the same flat in
-Responses; Anthropic: `{name, description, input_schema}`. What a shape has no place for (title, annotations,
-output schema) is lost on the way. Never `strict`: it demands what MCP schemas do not promise.
+Each wire format has a shape of its own (`models/formats.py`); what that has no place for (title, annotations,
+output schema) is lost on the way.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,32 +15,28 @@ Definition = Tool | Mapping[str, Any]
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
 
-def to_openai(name: str, tool: Definition) -> dict[str, Any]:
-    """The tool as a function of Chat Completions, called `name` on the wire."""
-    return {"type": "function", "function": _described(name, tool) | {"parameters": _schema(tool)}}
+def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
+    """What all providers want of a tool that is called `name` on the wire, its schema under their key for it.
+
+    Never `strict`: that demands what MCP schemas do not promise.
+    """
+    if isinstance(tool, Tool):
+        text, schema = tool.description or tool.title, object_schema(tool.input_schema)
+    else:
+        text = _text(tool.get("description")) or _text(tool.get("title"))
+        schema = object_schema(tool.get("inputSchema"))
+    described = {"name": name, "description": text} if text else {"name": name}
+    return described | {schema_key: schema}
 
 
-def to_openai_responses(name: str, tool: Definition) -> dict[str, Any]:
-    """The tool as a function of the Responses API, which is flat."""
-    return {"type": "function"} | _described(name, tool) | {"parameters": _schema(tool)}
-
-
-def to_anthropic(name: str, tool: Definition) -> dict[str, Any]:
-    """The tool as a tool of the Messages API."""
-    return _described(name, tool) | {"input_schema": _schema(tool)}
-
-
-def from_openai(function: Mapping[str, Any]) -> dict[str, Any]:
-    """The MCP definition of an OpenAI function in either shape; raises ValueError if it is neither."""
-    inner = function.get("function", function)
-    if function.get("type", "function") != "function" or not isinstance(inner, Mapping):
-        raise ValueError('an OpenAI tool is {"type": "function", "function": {"name": …, "parameters": …}}')
-    return _definition(inner, "parameters")
-
-
-def from_anthropic(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The MCP definition of an Anthropic tool; raises ValueError if it has no name."""
-    return _definition(tool, "input_schema")
+def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
+    """The way back, to the definition of MCP; raises ValueError if the shape has no name."""
+    name = shape.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f'a tool needs a "name", a string; got {name!r}')
+    text = _text(shape.get("description"))
+    described = {"name": name, "description": text} if text else {"name": name}
+    return described | {"inputSchema": object_schema(shape.get(schema_key))}
 
 
 def to_mcp(tool: Tool) -> dict[str, Any]:
@@ -75,21 +70,14 @@ def from_mcp(
     )
 
 
-SHAPES: Mapping[str, Callable[[str, Definition], dict[str, Any]]] = {
-    "openai": to_openai,
-    "openai-responses": to_openai_responses,
-    "anthropic": to_anthropic,
-}
-
-
-def convert_all(definitions: object, shape: str) -> list[dict[str, Any]]:
-    """MCP definitions, as decoded JSON, in one of `SHAPES`, under wire names and sorted by them.
+def convert_all(definitions: object, shape: Callable[[str, Tool], dict[str, Any]]) -> list[dict[str, Any]]:
+    """MCP definitions, as decoded JSON, in the shape of a format, under wire names and sorted by them.
 
     Takes a list, a `tools/list` result or response around one, or a single definition.
     Raises ValueError naming the one that is not a definition.
     """
     tools = [_numbered(number, each) for number, each in enumerate(_listed(definitions), start=1)]
-    return [SHAPES[shape](name, tool) for name, tool in Catalogue.of(tools).tools]
+    return [shape(name, tool) for name, tool in Catalogue.of(tools).tools]
 
 
 def object_schema(schema: object) -> dict[str, Any]:
@@ -123,27 +111,6 @@ def _no_boolean(schema: object) -> object:
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     return schema
-
-
-def _schema(tool: Definition) -> dict[str, Any]:
-    return object_schema(tool.input_schema if isinstance(tool, Tool) else tool.get("inputSchema"))
-
-
-def _described(name: str, tool: Definition) -> dict[str, Any]:
-    if isinstance(tool, Tool):
-        text = tool.description or tool.title
-    else:
-        text = _text(tool.get("description")) or _text(tool.get("title"))
-    return {"name": name, "description": text} if text else {"name": name}
-
-
-def _definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
-    name = shape.get("name")
-    if not isinstance(name, str) or not name:
-        raise ValueError(f'a tool needs a "name", a string; got {name!r}')
-    text = _text(shape.get("description"))
-    described = {"name": name, "description": text} if text else {"name": name}
-    return described | {"inputSchema": object_schema(shape.get(schema_key))}
 
 
 def _listed(definitions: object) -> Iterable[object]:

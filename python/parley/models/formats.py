@@ -1,0 +1,176 @@
+"""The one table of wire formats: an entry for each says all that tells it from the others.
+
+Settings, clients, the shell, the health report and the conversion of tools read it. Knows the adapters and
+what the SDKs are called; imports no SDK, and knows nothing of keys and hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.decoder import Decoder
+from parley.models.redact import Redacting
+from parley.models.request import Request
+from parley.models.text_tools.adapter import reading, worded
+from parley.models.thinking import prefers_responses
+from parley.tools.convert import Definition
+
+Raw: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SDK:
+    """A maker's library that sends requests: its package, the class of its client, its maker's address."""
+
+    package: str
+    client: str
+    url: str
+
+    @property
+    def root(self) -> str:
+        """The path that stands before those of the formats, as on its maker's host."""
+        return urlsplit(self.url).path
+
+    @property
+    def variables(self) -> str:
+        """The beginning of the names of all variables that it reads."""
+        return f"{self.package.upper()}_"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One wire format.
+
+    `name` is what `api` of a provider's entry says, `kind` what `kind` does: models are asked in the first
+    format of a kind, unless another is `preferred` for one at its maker's own host. `option` is its name in
+    the shell, `title` the one in messages.
+
+    `request_body` makes the body of a streamed request, `unstreamed` the payloads of the stream that a reply
+    in one piece would have been, `tool` the shape of an offered tool and `definition` the way back to MCP.
+    `notice` has what a user is to know before a request. `other` is the format to take where
+    `is_for_other(model, status, words)` says that a refusal asks for it.
+    """
+
+    name: str
+    kind: str
+    option: str
+    title: str
+    sdk: SDK
+    path: str
+    request_body: Callable[[Request], dict[str, Any]]
+    decoder: Callable[[str, str], Decoder]
+    unstreamed: Callable[[Raw], Iterable[Raw]]
+    tool: Callable[[str, Definition], dict[str, Any]]
+    definition: Callable[[Raw], dict[str, Any]]
+    preferred: Callable[[str], bool] = lambda _: False
+    notice: Callable[[Request], str] = lambda _: ""
+    other: str | None = None
+    is_for_other: Callable[[str, int, str], bool] = lambda *_: False
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The request's body, with the tools in words where they are to be."""
+        return self.request_body(worded(request))
+
+    def unstreamed_body(self, request: Request) -> dict[str, Any]:
+        """The body of a request whose reply shall come in one piece."""
+        return {key: value for key, value in self.body(request).items() if key != "stream_options"} | {
+            "stream": False
+        }
+
+    def reader(self, request: Request, secret: str = "") -> Decoder:
+        """The decoder of the reply to this request, which was sent with a key."""
+        return reading(Redacting(self.decoder(request.provider, request.model), secret), request)
+
+
+_ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")
+_OPENAI = SDK("openai", "AsyncOpenAI", "https://api.openai.com/v1")
+
+FORMATS: dict[str, Format] = {
+    each.name: each
+    for each in (
+        Format(
+            name="chat",
+            kind="openai",
+            option="openai",
+            title="Chat Completions",
+            sdk=_OPENAI,
+            path="/chat/completions",
+            request_body=openai_chat.request_body,
+            decoder=openai_chat.Decoder,
+            unstreamed=openai_chat.unstreamed,
+            tool=openai_chat.tool,
+            definition=openai_chat.definition,
+            other="responses",
+            is_for_other=openai_chat.is_for_other,
+        ),
+        Format(
+            name="responses",
+            kind="openai",
+            option="openai-responses",
+            title="the Responses API",
+            sdk=_OPENAI,
+            path="/responses",
+            request_body=openai_responses.request_body,
+            decoder=openai_responses.Decoder,
+            unstreamed=openai_responses.unstreamed,
+            tool=openai_responses.tool,
+            definition=openai_responses.definition,
+            preferred=prefers_responses,
+            other="chat",
+            is_for_other=openai_responses.is_for_other,
+        ),
+        Format(
+            name="anthropic",
+            kind="anthropic",
+            option="anthropic",
+            title="the Messages API",
+            sdk=_ANTHROPIC,
+            path="/v1/messages",
+            request_body=anthropic.request_body,
+            decoder=anthropic.Decoder,
+            unstreamed=anthropic.unstreamed,
+            tool=anthropic.tool,
+            definition=anthropic.definition,
+            notice=anthropic.thinking_paused,
+        ),
+    )
+}
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds of providers."""
+    return tuple(dict.fromkeys(each.kind for each in FORMATS.values()))
+
+
+def of_kind(kind: str) -> tuple[Format, ...]:
+    """The formats of a kind; its usual one is the first."""
+    return tuple(each for each in FORMATS.values() if each.kind == kind)
+
+
+def apis() -> tuple[str, ...]:
+    """The names that `api` may say: of the formats of a kind that has several, and "auto"."""
+    return ("auto", *(name for name, each in FORMATS.items() if len(of_kind(each.kind)) > 1))
+
+
+def sdk(kind: str) -> SDK:
+    """The SDK of a kind, one for all its formats."""
+    return of_kind(kind)[0].sdk
+
+
+def sdks() -> tuple[SDK, ...]:
+    """All SDKs."""
+    return tuple(dict.fromkeys(each.sdk for each in FORMATS.values()))
+
+
+def format_for(option: str) -> Format:
+    """The format of this name in the shell."""
+    return next(each for each in FORMATS.values() if each.option == option)
+
+
+def options() -> tuple[str, ...]:
+    """The names of the formats in the shell."""
+    return tuple(each.option for each in FORMATS.values())
