@@ -14,7 +14,7 @@ from parley.chat.calls import proposal_json
 from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
 from parley.models.decoder import stream_failed
-from parley.nvim.summary import arguments, shown
+from parley.nvim.summary import arguments, legible_line
 from parley.policy.status import sentence
 from parley.providers.errors import bounded
 from parley.settings.read import read_settings
@@ -43,7 +43,7 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "a provider's error in a stream": lambda text: str(stream_failed("p", text)),
     "a provider's error": bounded,
     "a drawn call": lambda text: "".join(chunk[0] for chunk in arguments(text)),
-    "a drawn name": shown,
+    "a drawn name": legible_line,
     "a sentence of a model": lambda text: sentence(text) or "",
     "a problem of the settings": lambda text: " ".join(read_settings({"x" + text: text, "agent": text})[1]),
     "a problem of a file of servers": lambda text: " ".join(
@@ -96,7 +96,7 @@ def test_json_means_the_same_when_it_is_legible(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible_text"),
     [
         ("🛠️ ⚠️ 1️⃣", "🛠️ ⚠️ 1️⃣"),
         ("a\ufe0f", r"a\ufe0f"),
@@ -107,8 +107,8 @@ def test_json_means_the_same_when_it_is_legible(text: str) -> None:
         ("\ue000\uffff", r"\ue000\uffff"),
     ],
 )
-def test_a_selector_shows_with_the_sign_it_is_for_and_nowhere_else(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_a_selector_shows_with_the_sign_it_is_for_and_nowhere_else(text: str, visible_text: str) -> None:
+    assert visible(text) == visible_text
 
 
 def test_a_line_is_bounded_before_it_is_made_visible() -> None:

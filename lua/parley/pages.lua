@@ -72,15 +72,15 @@ function M.pick_agent(buf, agents, current)
 end
 
 --- A file from elsewhere asks for an agent: the user is asked once whether that is what is wanted.
-function M.confirm_agent(buf, wanted)
+function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
-  local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(wanted)
+  local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(agent)
   vim.ui.select(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
     elseif number == 2 then
       local name = api.nvim_buf_get_name(buf)
-      require("parley.host").notify("confirm", { buf = buf, name = name, wanted = wanted })
+      require("parley.host").notify("confirm", { buf = buf, name = name, agent = agent })
       require("parley").respond()
     elseif number == 3 then
       require("parley").agent()

@@ -17,7 +17,7 @@ from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.xml import XmlParser
 from parley.models.think_tags import ThinkTags
 from parley.nvim.sightings import SeenCalls
-from parley.nvim.view import Sight, found
+from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import Approvals
 from parley.policy.limits import Limits
 from parley.policy.plan import AwaitChoices
@@ -130,7 +130,7 @@ def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None
     def draw(count: int) -> None:
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         text = render(Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),)))
-        sight = Sight(parse(text), TOOLS, view())
-        assert len(found(sight)["proposals"]) == len(SeenCalls().draw(sight)) == count
+        chat_view = ChatView(parse(text), TOOLS, view())
+        assert len(drawing(chat_view)["proposals"]) == len(SeenCalls().draw(chat_view)) == count
 
     assert growth(draw, SIZE) < ALLOWED

@@ -141,8 +141,8 @@ def assert_sendable(chat: Chat) -> None:
     assert text.count("\U0001f916:") == 1
     transcript = parse(f"{text.rstrip()} and now?\n")
     assert len(transcript.exchanges) == 2
-    for wire in FORMATS:
-        assert wire.check(wire.body(wire.ask(transcript, 1))) == [], wire.name
+    for as_tuples in FORMATS:
+        assert as_tuples.check(as_tuples.body(as_tuples.ask(transcript, 1))) == [], as_tuples.name
 
 
 @pytest.mark.timeout(300)

@@ -14,7 +14,7 @@ from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from parley.nvim.editor import shown_arguments
 from parley.nvim.summary import summary
-from parley.nvim.view import Sight, details, found
+from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import LedgerView
 from parley.text import is_hidden
 from parley.tools.catalogue import Catalogue, Tool
@@ -41,11 +41,11 @@ def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("legible.md", text)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    drawn = found(Sight(parse(text), catalogue, LedgerView()))
+    drawn = drawing(ChatView(parse(text), catalogue, LedgerView()))
     rows = [proposal["row"] for proposal in drawn["proposals"]]
     drawn["sightings"] = rows
-    drawing = [nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn]
-    assert nvim.lua("return require('parley.remote')('draw', ...)", *shown_arguments("draw", drawing))
+    arguments = [nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn]
+    assert nvim.lua("return require('parley.remote')('draw', ...)", *shown_arguments("draw", arguments))
     nvim.nvim.api.win_set_cursor(0, (rows[0] + 1, 0))
     nvim.lua("require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1])
     return rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from parley.chat.transcript import Transcript
-from parley.nvim.summary import Chunks, shown, summary
-from parley.nvim.view import Sight, details, found
+from parley.nvim.summary import Chunks, legible_line, summary
+from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Approvals, LedgerView
 from parley.tools.catalogue import Catalogue
 from tests.chats import answer, asked, chat, ran, tool, view, yes
@@ -38,17 +38,17 @@ def test_the_arguments_come_first_and_what_a_server_says_is_quoted_whole() -> No
 
 
 def test_what_is_cut_is_marked() -> None:
-    assert shown("x" * 601) == "x" * 600 + "…"
-    assert shown("x" * 600) == "x" * 600
+    assert legible_line("x" * 601) == "x" * 600 + "…"
+    assert legible_line("x" * 600) == "x" * 600
 
 
 def test_a_call_that_may_have_run_is_told_before_any_server_was_started() -> None:
     proposal = asked(1)
     used = yes(proposal, state="used")
     waits = chat(answer(proposal))
-    assert "may have run already" in found(Sight(waits, None, view(used)))["problems"][0]["message"]
+    assert "may have run already" in drawing(ChatView(waits, None, view(used)))["problems"][0]["message"]
     again = chat(answer(ran(1)), answer(proposal))
-    assert found(Sight(again, None, view(used)))["problems"] == []
+    assert drawing(ChatView(again, None, view(used)))["problems"] == []
 
 
 def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +60,6 @@ def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("parley.nvim.view.Approvals", building)
     many = chat(answer(*(asked(n) for n in range(1, 51))))
-    drawn = found(Sight(many, Catalogue.of([tool()]), view()))
+    drawn = drawing(ChatView(many, Catalogue.of([tool()]), view()))
     assert len(drawn["proposals"]) == 50
     assert len(built) == 1

@@ -26,7 +26,7 @@ from parley.nvim.summary import UNREADABLE
 from parley.nvim.tokens import Tokens
 from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
-from parley.nvim.view import Sight, details, found
+from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
 from parley.runtime.app import App
@@ -58,10 +58,10 @@ class Chat:
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
         self.is_loaded_anew = True
-        self._came = set[str]()
-        """What the file asked for (agent, provider, model) each time that it was read."""
+        self._file_agents = set[str]()
+        """The agents (or provider, model) that the file asked for each time that it was read."""
         self._doing = ("", 0)
-        self._asked = ""
+        self._question = ""
 
     @property
     def path(self) -> str:
@@ -102,7 +102,7 @@ class Chat:
     def _refusal(self, shot: engine.Snapshot) -> str | None:
         """Why no turn begins, None where one does; "" where the user is asked about the agent."""
         self._note_loaded(shot.transcript)
-        is_typed = wanted_agent(shot.transcript) not in self._came
+        is_typed = wanted_agent(shot.transcript) not in self._file_agents
         match self.app.start(shot.transcript, self.path, self.chosen, is_typed=is_typed):
             case Refusal("unconfirmed agent", wish):
                 self._to_confirm = wish
@@ -116,12 +116,12 @@ class Chat:
                 return None
 
     def _note_loaded(self, transcript: Transcript) -> None:
-        self._came |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
+        self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
     def choose(self, handle: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]) -> None:
         """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
-        shown = self._seen_calls.of(seen)
+        sightings = self._seen_calls.of(seen)
 
         async def work(turn: Turn) -> engine.End:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
@@ -131,10 +131,10 @@ class Chat:
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
             resolve = self._resolve_for(shot)
-            made = await engine.choose(turn.ports, resolve, line, key, rule, reason, shown)
-            self.editor.message(made.message)
-            if not made.decided:
-                turn.doubts = made.doubts
+            choice = await engine.choose(turn.ports, resolve, line, key, rule, reason, sightings)
+            self.editor.message(choice.message)
+            if not choice.decided:
+                turn.doubts = choice.doubts
                 return engine.End("waiting")
             return await engine.run_turn(turn.ports, resolve)
 
@@ -204,36 +204,36 @@ class Chat:
         self._revoke_undone(self.seen[1].transcript)
         await self.draw()
 
-    async def draw(self) -> Sight:
+    async def draw(self) -> ChatView:
         """Draw what is found in the text that was last looked at."""
         tick, shot = self.seen
         self.editor.tell("agent", self.buf, self.app.agent_name(shot.transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
         ledger = self.app.ledger(self.path)
-        sight = Sight(shot.transcript, known, ledger.view(open_keys(shot.transcript)))
-        for each in ledger.news():
-            self.editor.message(each, "warn")
-        drawn = {**found(sight), "sightings": self._seen_calls.draw(sight)}
+        view = ChatView(shot.transcript, known, ledger.view(open_keys(shot.transcript)))
+        for news in ledger.news():
+            self.editor.message(news, "warn")
+        drawn = {**drawing(view), "sightings": self._seen_calls.draw(view)}
         await self.editor.ask("draw", self.buf, tick, drawn)
-        return sight
+        return view
 
-    def number(self, sight: Sight, call: Proposal) -> int:
+    def number(self, view: ChatView, call: Proposal) -> int:
         """The number under which a call is drawn."""
-        return self._seen_calls.number(sight.sighting(call))
+        return self._seen_calls.number(view.sighting(call))
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done; "" when nothing is."""
         self._doing = text, handle
-        self.editor.tell("status", self.buf, text and (self._asked or text), handle)
+        self.editor.tell("status", self.buf, text and (self._question or text), handle)
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn runs."""
         return self._turn is not None
 
-    def waits_for(self, asked: str) -> None:
+    def waits_for(self, question: str) -> None:
         """The user is asked something; that goes before what is being done. "" when all is answered."""
-        self._asked = asked
+        self._question = question
         self.status(*self._doing)
 
     def used(self, what: Usage | RateLimits) -> None:
@@ -261,11 +261,11 @@ class Chat:
             following, self._next = self._next, None
             if following is not None:
                 self._start(*following)
-        if not turn.shown:
+        if not turn.is_drawn:
             await self.refresh()
-        wanted, self._to_confirm = self._to_confirm, ""
-        if wanted:
-            self.editor.tell("confirm_agent", self.buf, wanted)
+        agent, self._to_confirm = self._to_confirm, ""
+        if agent:
+            self.editor.tell("confirm_agent", self.buf, agent)
 
     async def change(self, handle: int, change: engine.Change) -> None:
         """Change the text beside whatever runs, as one step of undo."""

@@ -85,13 +85,13 @@ def _play(command: list[str]) -> int:
     def lines() -> list[str]:
         return list(nvim.current.buffer[:])
 
-    def typed(keys: str, done: Callable[[], bool], what: str) -> None:
+    def typed(keys: str, is_done: Callable[[], bool], what: str) -> None:
         nvim.input(keys)
         deadline = time.monotonic() + _PATIENCE_S
-        while not done():
+        while not is_done():
             if time.monotonic() > deadline:
-                shown = nvim.command_output("messages")
-                raise SystemExit(f"the demo waited in vain for {what}:\n{shown}\n" + "\n".join(lines()))
+                messages = nvim.command_output("messages")
+                raise SystemExit(f"the demo waited in vain for {what}:\n{messages}\n" + "\n".join(lines()))
             time.sleep(_LOOK_S)
 
     def waits() -> bool:

@@ -1,4 +1,4 @@
-"""What the user is asked while something runs: one question at a time, in the editor's own prompts.
+"""Questions to the user while something runs: one question at a time, in the editor's own prompts.
 
 Knows ids and answers; what a question is about, others know.
 """
@@ -28,7 +28,7 @@ class Dialogs:
         return number - 1 if isinstance(number, int) and 0 < number <= len(items) else None
 
     async def input(self, prompt: str, default: str = "") -> str | None:
-        """What the user types; None if nothing was entered."""
+        """The user's text; None if nothing was entered."""
         typed = await self._answer("ask_input", prompt, default)
         return typed if isinstance(typed, str) else None
 

@@ -38,7 +38,7 @@ class BufferDocument:
         Between two reads what was last seen is taken to be there: an edit found for anything else is refused.
         """
         reply = checked(await self._editor.ask("read", self._handle, self._tick))
-        shot = self._taken(reply)
+        shot = self._accept(reply)
         if not self._pinned and (row := answer_row(shot)) is not None:
             self._editor.tell("pin", self._handle, self._tick, row)
         return shot
@@ -75,7 +75,7 @@ class BufferDocument:
 
     @property
     def seen(self) -> Seen:
-        """What was last read or written."""
+        """The text as it was last read or written."""
         return self._tick, self._shot
 
     async def move(self, row: int) -> None:
@@ -90,16 +90,16 @@ class BufferDocument:
     async def _applied(self, how: str, shot: Snapshot, edits: list[Edit], *more: Any) -> Snapshot | None:
         """None when the edits are in the buffer, else the text that it holds instead."""
         after = edited(shot, edits)
-        wanted = wire(edits, "\r" if is_crlf(shot.text) else "")
+        changes = as_tuples(edits, "\r" if is_crlf(shot.text) else "")
         answer = None if self._pinned else answer_row(after)
-        reply = await self._editor.ask(how, self._handle, self._tick, wanted, answer, *more)
+        reply = await self._editor.ask(how, self._handle, self._tick, changes, answer, *more)
         if not checked(reply).get("applied"):
-            return self._taken(reply)
+            return self._accept(reply)
         self._tick, self._shot = reply["tick"], moved(after, reply["anchor"])
         self._pinned = self._pinned or answer is not None
         return None
 
-    def _taken(self, reply: dict[str, Any]) -> Snapshot:
+    def _accept(self, reply: dict[str, Any]) -> Snapshot:
         self._tick, self._pinned = reply["tick"], reply["pinned"]
         text = reply.get("text")
         shot = (
@@ -166,6 +166,6 @@ def _trimmed(lines: list[str], edit: Edit) -> Edit | None:
     return small if small.lines or small.end > small.start else None
 
 
-def wire(edits: list[Edit], line_end: str) -> list[tuple[int, int, list[str]]]:
+def as_tuples(edits: list[Edit], line_end: str) -> list[tuple[int, int, list[str]]]:
     """Edits as Lua takes them."""
     return [(e.start, e.end, [line + line_end for line in e.lines]) for e in edits]

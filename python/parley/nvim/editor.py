@@ -26,7 +26,7 @@ _SHOWING = frozenset(
     {"message", "status", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
     | {"confirm_agent", "healthy"}
 )
-"""What of Lua's `remote` shows its strings to the user and does nothing else with them.
+"""Functions of Lua's `remote` that show their strings to the user and do nothing else with them.
 
 Each is a line, or less. A NUL makes it a Blob for Vim's functions, a line end an error for those that set
 lines; control characters in the default of an input are keys: CTRL-R = evaluates what follows.
@@ -46,7 +46,7 @@ class Editor:
         self._tasks = set[asyncio.Task[None]]()
 
     async def ask(self, name: str, *arguments: Any) -> Any:
-        """What a function of Lua's `remote` returns.
+        """The value that a function of Lua's `remote` returns.
 
         It may take as long as the user keeps Neovim in the middle of a command, so never put a limit on it.
         """
@@ -93,8 +93,8 @@ class Editor:
 
 
 def shown_arguments(name: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """What a function of Lua's is given: as it is, or visible where all it does is to show it."""
-    return [_visible(each) for each in arguments] if name in _SHOWING else arguments
+    """Arguments for a function of Lua's: as they are, or visible where all it does is to show them."""
+    return [_visible(argument) for argument in arguments] if name in _SHOWING else arguments
 
 
 def _visible(value: Any) -> Any:
@@ -102,8 +102,8 @@ def _visible(value: Any) -> Any:
         case str():
             return visible(value).translate(_LINE_ENDS)
         case dict():
-            return {key: _visible(each) for key, each in value.items()}
+            return {key: _visible(item) for key, item in value.items()}
         case list() | tuple():
-            return [_visible(each) for each in value]
+            return [_visible(item) for item in value]
         case _:
             return value

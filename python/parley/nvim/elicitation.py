@@ -20,7 +20,7 @@ from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 _LEAVE_OUT = "(leave this out)"
-_DONE = "Done"
+_FINISH = "Done"
 
 
 class _DismissedError(Exception):
@@ -38,16 +38,16 @@ class Elicitation:
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         """The answers of the user, or how the form was left."""
         async with self._one_at_a_time:
-            asked = f"{server} asks: {one_line(message, MOST_SHOWN)}"
-            with self._showing(asked):
-                return await self._fill_in(asked, tuple(replace(f, server=server) for f in fields(schema)))
+            prompt = f"{server} asks: {one_line(message, MOST_SHOWN)}"
+            with self._showing(prompt):
+                return await self._fill_in(prompt, tuple(replace(f, server=server) for f in fields(schema)))
 
-    async def _fill_in(self, asked: str, wanted: tuple[Field, ...]) -> dict[str, Any] | Left:
-        first = await self._dialogs.select(asked, ["Decline", "Answer" if wanted else "Accept"])
+    async def _fill_in(self, prompt: str, form: tuple[Field, ...]) -> dict[str, Any] | Left:
+        first = await self._dialogs.select(prompt, ["Decline", "Answer" if form else "Accept"])
         if first != 1:
             return "cancel" if first is None else "decline"
         try:
-            answers = [(field.name, await self._answer(field)) for field in wanted]
+            answers = [(field.name, await self._answer(field)) for field in form]
         except _DismissedError:
             return "cancel"
         return {name: value for name, value in answers if value is not None}
@@ -65,22 +65,24 @@ class Elicitation:
 
     async def _several(self, field: Field) -> Any:
         chosen = [v for v, _ in field.options if v in (field.default or ())]
-        told = field.label
+        prompt = field.label
         while True:
             marked = [f"[{'x' if v in chosen else ' '}] {label}" for v, label in field.options]
-            number = await self._picked(told, [_DONE, *marked])
+            number = await self._picked(prompt, [_FINISH, *marked])
             if number:
                 value = field.options[number - 1][0]
                 chosen = [v for v, _ in field.options if (v in chosen) != (v == value)]
             elif why := complaint(field, chosen):
-                told = f"{field.label} - {one_line(why, MOST_SHOWN)}"
+                prompt = f"{field.label} - {one_line(why, MOST_SHOWN)}"
             else:
                 return chosen
 
     async def _typed(self, field: Field) -> Any:
-        told, typed = field.label, "" if field.default is None else str(field.default)
+        prompt, typed = field.label, "" if field.default is None else str(field.default)
         while True:
-            entered = await self._dialogs.input(f"{told}{'' if field.required else ', may be empty'}:", typed)
+            entered = await self._dialogs.input(
+                f"{prompt}{'' if field.required else ', may be empty'}:", typed
+            )
             if entered is None:
                 raise _DismissedError
             if not entered and not field.required:
@@ -89,7 +91,7 @@ class Elicitation:
             why = complaint(field, value)
             if why is None:
                 return value
-            told = f"{field.label} - {one_line(why, MOST_SHOWN)}"
+            prompt = f"{field.label} - {one_line(why, MOST_SHOWN)}"
 
     async def _picked(self, prompt: str, items: list[str]) -> int:
         number = await self._dialogs.select(prompt, items)

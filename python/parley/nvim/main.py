@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 LEAST = (3, 11)
-"""What `pyproject.toml` requires; an older Python gets as far as to say so."""
+"""The Python that `pyproject.toml` requires; an older one gets as far as to say so."""
 
 
 def main() -> None:
     """Serve until Neovim goes away, then end at once: taking the interpreter down takes 0.3 s of `:qa`."""
     if sys.version_info < LEAST:
-        own, least = (".".join(map(str, each)) for each in (sys.version_info[:3], LEAST))
+        own, least = (".".join(map(str, version)) for version in (sys.version_info[:3], LEAST))
         sys.exit(f"Python {least} or newer is needed, and {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

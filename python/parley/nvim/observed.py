@@ -1,4 +1,4 @@
-"""What a chat learns of its turns by listening at their ports.
+"""Observers of a chat's turns, which listen at their ports.
 
 Each class passes everything on; it knows what to remember, and nothing of what for.
 """
@@ -23,7 +23,7 @@ class CountedModel:
         self._tokens = tokens
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        """What the model says."""
+        """The events of the model's reply."""
         self._tokens.next_request()
         return self._model.stream(request)
 

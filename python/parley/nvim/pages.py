@@ -19,7 +19,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.export import html_page
-from parley.nvim.summary import shown
+from parley.nvim.summary import legible_line
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.chat_file import opening
@@ -38,53 +38,58 @@ def request_page(body: dict[str, Any]) -> list[str]:
 
 
 def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
-    """What a project's file of servers would start, and the file itself; in both nothing hides."""
-    lines = [f"# {shown(str(path))}", "", "This file came with the project. These are the servers in it:"]
+    """The servers that a project's file would start, and the file itself; in both nothing hides."""
+    lines = [
+        f"# {legible_line(str(path))}",
+        "",
+        "This file came with the project. These are the servers in it:",
+    ]
     for name, server in file.servers.items():
-        lines += ["", f"## {shown(name)}", "", *_reached(server)]
+        lines += ["", f"## {legible_line(name)}", "", *_reached(server)]
         if server.variables:
-            lines.append(f"- **is given your variables {shown(', '.join(server.variables))}**")
-    if found := programs(file, path.parent):
-        names = ", ".join(shown(str(each)) for each in found)
+            lines.append(f"- **is given your variables {legible_line(', '.join(server.variables))}**")
+    if paths := programs(file, path.parent):
+        names = ", ".join(legible_line(str(program)) for program in paths)
         lines += ["", f"**Programs of the project: {names}.** Whoever changes them changes what runs."]
     if file.problems:
-        lines += ["", *(f"- {shown(problem)}" for problem in file.problems)]
+        lines += ["", *(f"- {legible_line(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")
     return [*lines, "", "## The file", "", "```json", *(legible(line) for line in text), "```"]
 
 
 def _reached(server: ServerSettings) -> list[str]:
     if server.url is not None:
-        return [f"- connects to {shown(server.url)}", *_names("sends the headers", server.headers)]
+        return [f"- connects to {legible_line(server.url)}", *_names("sends the headers", server.headers)]
     words = shlex.join((server.command or "", *server.args))
     return [
         f"- starts the program {legible(words)}",
-        f"- in {shown(server.cwd or '.')}",
+        f"- in {legible_line(server.cwd or '.')}",
         *_names("sets the variables", server.env),
     ]
 
 
 def _names(what: str, table: Mapping[str, str]) -> list[str]:
-    return [f"- {what} {shown(', '.join(table))}"] if table else []
+    return [f"- {what} {legible_line(', '.join(table))}"] if table else []
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
-    """What was decided, run and asked in a chat, in order; which yeses wait to be used; the totals."""
-    rows = [f"- {_time(at)} {kind}: {shown(_facts(facts))}" for at, kind, facts in history]
+    """Decisions, runs and requests of a chat, in order; which yeses wait to be used; the totals."""
+    rows = [f"- {_time(at)} {kind}: {legible_line(_facts(facts))}" for at, kind, facts in history]
     live = [
-        f"- `{e.choice}` by {e.rule}: {shown(f'{e.key.server}/{e.key.tool}')} `{shown(e.key.arguments)}`"
+        f"- `{e.choice}` by {e.rule}: {legible_line(f'{e.key.server}/{e.key.tool}')}"
+        f" `{legible_line(e.key.arguments)}`"
         for e in entries
         if e.state == "live"
     ]
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
     if not rows:
         return [f"# Log of {chat}", "", "Nothing was decided or asked here yet.", *waiting]
-    added = map(shown, totals_table(totals(history)))
+    added = map(legible_line, totals_table(totals(history)))
     return [f"# Log of {chat}", "", *rows, *waiting, "", "## Totals", "", *added]
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {said}" for name, value in facts.items() if (said := _fact(value)))
+    return ", ".join(f"{name} {text}" for name, value in facts.items() if (text := _fact(value)))
 
 
 def _fact(value: Any) -> str:
@@ -115,8 +120,8 @@ def chats_in(folder: Path) -> list[dict[str, str]]:
 def _changed(path: Path) -> float | None:
     """When a regular file changed; None for what is none, or gone meanwhile."""
     with suppress(OSError):
-        found = path.stat()
-        return found.st_mtime if stat.S_ISREG(found.st_mode) else None
+        status = path.stat()
+        return status.st_mtime if stat.S_ISREG(status.st_mode) else None
     return None
 
 
@@ -124,8 +129,8 @@ def _topic_of(path: Path) -> str:
     try:
         head = opening(path, _HEAD).decode("utf-8", "replace")
     except ParleyError as error:
-        return shown(str(error))
-    return shown(topic(parse(head))[:_TOPIC])
+        return legible_line(str(error))
+    return legible_line(topic(parse(head))[:_TOPIC])
 
 
 def write_page(transcript: Transcript, path: Path, force: bool) -> None:

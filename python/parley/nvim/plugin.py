@@ -1,4 +1,4 @@
-"""What Neovim tells, and what is begun for it: reads arguments, starts or ends something, returns.
+"""Neovim's messages, and the tasks that they begin: reads arguments, starts or ends something, returns.
 
 Knows the names of the messages; what they mean for a chat, `chats` knows.
 """
@@ -26,7 +26,7 @@ from parley.nvim.log import log_to
 from parley.nvim.pages import chats_in, log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
-from parley.nvim.summary import shown
+from parley.nvim.summary import legible_line
 from parley.nvim.trust import TrustDialog
 from parley.settings.load import load_settings
 from parley.settings.start import no_such_agent
@@ -54,8 +54,8 @@ class Plugin:
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
 
-    def told(self, method: str, arguments: dict[str, Any]) -> None:
-        """Begin what is wanted. Never raises."""
+    def receive(self, method: str, arguments: dict[str, Any]) -> None:
+        """Begin what a message asks for. Never raises."""
         try:
             self._handlers[method](**arguments)
         except ParleyError as error:
@@ -66,7 +66,7 @@ class Plugin:
 
     @property
     def app(self) -> App:
-        """What outlives a chat."""
+        """The app, which outlives chats."""
         assert self._app is not None, "setup comes first"
         return self._app
 
@@ -84,11 +84,11 @@ class Plugin:
         return self.folder
 
     @contextmanager
-    def _waiting(self, asked: str) -> Iterator[None]:
+    def _waiting(self, question: str) -> Iterator[None]:
         """While the user is asked something, all chats that wait for the answer say so."""
         waiting = [chat for chat in self.chats.values() if chat.is_busy]
         for chat in waiting:
-            chat.waits_for(asked)
+            chat.waits_for(question)
         try:
             yield
         finally:
@@ -97,7 +97,7 @@ class Plugin:
 
     async def _may_read(self, path: Path) -> bool:
         """Ask whether a question brings in a file that is outside of the working directory."""
-        question = f"Read {shown(str(path))} into the chat? It is outside of the working directory."
+        question = f"Read {legible_line(str(path))} into the chat? It is outside of the working directory."
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
@@ -163,8 +163,8 @@ class Plugin:
     def _on_loaded(self, buf: int, name: str) -> None:
         self._chat(buf, name).is_loaded_anew = True
 
-    def _on_confirm(self, buf: int, name: str, wanted: str) -> None:
-        self.app.ledger(self._chat(buf, name).path).confirm(wanted)
+    def _on_confirm(self, buf: int, name: str, agent: str) -> None:
+        self.app.ledger(self._chat(buf, name).path).confirm(agent)
 
     def _on_choose(
         self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str, seen: list[int]

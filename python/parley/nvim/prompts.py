@@ -31,15 +31,15 @@ async def insert_prompt(
     prompt = named(prompts, words[0]) if words else await _picked(prompts, dialogs)
     if prompt is None:
         return
-    given = arguments(prompt, words[1:])
+    values = arguments(prompt, words[1:])
     for argument in prompt.arguments:
-        if argument.required and argument.name not in given:
+        if argument.required and argument.name not in values:
             about = f" ({one_line(argument.description, MOST_SHOWN)})" if argument.description else ""
             typed = await dialogs.input(f"{argument.name}{about}:")
             if typed is None:
                 return
-            given[argument.name] = typed
-    lines = fit(await servers.get_prompt(prompt.server, prompt.name, given)).split("\n")
+            values[argument.name] = typed
+    lines = fit(await servers.get_prompt(prompt.server, prompt.name, values)).split("\n")
     text = "\n".join(lines[_blanks(lines) : len(lines) - _blanks(lines[::-1])])
     if not text:
         raise ParleyError(f"the prompt {full_name(prompt)} has no text")
@@ -63,17 +63,17 @@ async def _picked(prompts: Sequence[Prompt], dialogs: Dialogs) -> Prompt | None:
 
 
 def full_name(prompt: Prompt) -> str:
-    """What `:ParleyPrompt` calls it."""
+    """The name of it in `:ParleyPrompt`."""
     return f"{prompt.server}/{prompt.name}"
 
 
 def named(prompts: Sequence[Prompt], name: str) -> Prompt:
     """The prompt of this name, or of this name alone without its server. Raises ParleyError."""
-    found = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(full_name(p) for p in found or prompts) or "none is offered"
-    raise ParleyError(f"there {'are several prompts' if found else 'is no prompt'} {name}: {known}")
+    matches = [p for p in prompts if full_name(p) == name] or [p for p in prompts if p.name == name]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(full_name(p) for p in matches or prompts) or "none is offered"
+    raise ParleyError(f"there {'are several prompts' if matches else 'is no prompt'} {name}: {known}")
 
 
 def arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, str]:

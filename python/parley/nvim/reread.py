@@ -23,24 +23,24 @@ def reread(before: Snapshot, text: str, anchor: int) -> Snapshot:
     if "transcript" not in vars(before):
         return shot
     lines = split_lines(text)
-    kept = _kept(before, lines, text)
-    if kept is not None:
-        vars(shot).update(lines=lines, transcript=_joined(before.transcript, lines, kept))
+    count = _count_same(before, lines, text)
+    if count is not None:
+        vars(shot).update(lines=lines, transcript=_joined(before.transcript, lines, count))
     return shot
 
 
-def _kept(before: Snapshot, lines: list[str], text: str) -> int | None:
+def _count_same(before: Snapshot, lines: list[str], text: str) -> int | None:
     """How many exchanges are as they were; None where it is not worth the trouble, or not certain."""
     if "\r" in text or "\r" in before.text or text.startswith("\ufeff"):
         return None  # whether CR ends a line depends on all lines
     exchanges = before.transcript.exchanges
     same = _common(before.lines, lines)
-    kept = bisect_right(exchanges, same, key=lambda e: e.span.start) - 1
-    if kept < 1 or exchanges[kept].span.start < _WORTH_IT:
+    count = bisect_right(exchanges, same, key=lambda e: e.span.start) - 1
+    if count < 1 or exchanges[count].span.start < _WORTH_IT:
         return None
-    first = exchanges[kept].span.start
+    first = exchanges[count].span.start
     mark = marker_of(lines[first]) if first < same else None
-    return kept if mark and mark[0] == "question" else None
+    return count if mark and mark[0] == "question" else None
 
 
 def _common(one: list[str], other: list[str]) -> int:
@@ -55,9 +55,9 @@ def _common(one: list[str], other: list[str]) -> int:
     return low
 
 
-def _joined(before: Transcript, lines: list[str], kept: int) -> Transcript:
-    first = before.exchanges[kept].span.start
+def _joined(before: Transcript, lines: list[str], count: int) -> Transcript:
+    first = before.exchanges[count].span.start
     tail = parse("\n" * first + "\n".join(lines[first:]) + "\n")
     problems = (*(p for p in before.problems if p.line < first), *tail.problems)
-    exchanges = (*before.exchanges[:kept], *tail.exchanges)
+    exchanges = (*before.exchanges[:count], *tail.exchanges)
     return Transcript(exchanges, before.preamble, before.front_matter, problems)

@@ -94,17 +94,17 @@ class ServersPage:
         ]
         return Offer(
             servers,
-            _kept(resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue),
-            _kept(resolve(transcript), catalogue),
+            _tool_keys(resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue),
+            _tool_keys(resolve(transcript), catalogue),
             frozenset(out),
             self._chat.name if self._chat else "",
             (*untrusted, *app.problems()),
         )
 
 
-def _kept(settings: engine.ChatSettings, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
-    kept = settings.tools(catalogue).tools if settings.tools else ()
-    return frozenset((tool.server, tool.name) for _, tool in kept)
+def _tool_keys(settings: engine.ChatSettings, catalogue: Catalogue) -> frozenset[tuple[str, str]]:
+    tools = settings.tools(catalogue).tools if settings.tools else ()
+    return frozenset((tool.server, tool.name) for _, tool in tools)
 
 
 def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[Edit]:

@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from parley.chat.transcript import Proposal
-from parley.nvim.view import Sight
+from parley.nvim.view import ChatView
 from parley.policy.doubts import Sighting
 
 
 class SeenCalls:
-    """What is drawn in one chat. What is drawn again as it was keeps its number; any other gets a new one."""
+    """Numbers of the calls drawn in one chat. One that is drawn again as it was keeps its number."""
 
     def __init__(self) -> None:
         self._numbers = dict[Sighting, int]()
         self._last = 0
 
-    def draw(self, sight: Sight) -> list[int]:
+    def draw(self, view: ChatView) -> list[int]:
         """A number for each call that waits, in the order in which they are drawn; 0 for what is no call."""
-        calls = [call for _, waiting in sight.waiting() for call in waiting]
+        calls = [call for _, waiting in view.waiting() for call in waiting]
         before, self._numbers = self._numbers, {}
-        return [self._number(sight.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
+        return [self._number(view.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
 
     def of(self, numbers: Collection[int]) -> frozenset[Sighting]:
-        """What was seen, of that which is still drawn."""
+        """The sightings of these numbers that are still drawn."""
         return frozenset(sighting for sighting, number in self._numbers.items() if number in numbers)
 
     def number(self, sighting: Sighting) -> int:

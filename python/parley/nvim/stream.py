@@ -85,11 +85,11 @@ class BufferStream:
         if not text:
             return
         self._wrote = True
-        sent = self._editor.loop.time()
-        wanted = text.replace("\n", self._newline)
-        reply = await self._editor.ask("append", self._handle, wanted, self._fresh, STARTS)
+        start = self._editor.loop.time()
+        piece = text.replace("\n", self._newline)
+        reply = await self._editor.ask("append", self._handle, piece, self._fresh, STARTS)
         if "gone" in reply:
             raise GoneError(reply["gone"])
         self._fresh = text.endswith("\n")
         interval = min(max(FRAME_S, reply["lines"] * PER_LINE_S), SLOWEST_S)
-        self._next = max(sent + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
+        self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)

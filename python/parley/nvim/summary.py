@@ -25,7 +25,7 @@ UNREADABLE = "this tool call cannot be read: mend the line, or decline it with y
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _ENDS = {'"': '"', "[": "]", "{": "}"}
-"""What stands behind the mark of a value that is cut, by how it starts."""
+"""The end behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -40,7 +40,7 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def shown(text: str) -> str:
+def legible_line(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
     return contained(legible(_cut(text, _MOST_SHOWN)))
 
@@ -61,7 +61,7 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 
 
 def _title(label: str) -> str:
-    """What a server calls its tool or itself, in bounds in which it cannot pass for what is beside it."""
+    """A server's name for its tool or itself, in bounds in which it cannot pass for what is beside it."""
     title = " ".join(_unmarked(label).split()).replace("·", "-").replace(": ", " ").replace("[", "(")
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
@@ -77,7 +77,7 @@ def arguments(raw: str) -> Chunks:
         ]
     chunks: list[Chunk] = []
     for name, value in decoded.items():
-        json_text = _unmarked(written(value))
+        json_text = _unmarked(as_json(value))
         end = _ENDS.get(json_text[:1], "")
         label, text = _name(name), legible(_cut(json_text, _MOST_SHOWN, end))
         # Only a name of Latin letters keeps a run before it from the one behind it.
@@ -108,18 +108,18 @@ def decoded_arguments(raw: str) -> dict[str, Any]:
     return decoded
 
 
-def written(value: Any, indent: str | None = None) -> str:
+def as_json(value: Any, indent: str | None = None) -> str:
     """A value of decoded arguments as JSON, its numbers as they were; on one line without an `indent`."""
     match value:
         case _Number():
             return str(value)
         case Mapping():
             items = [
-                f"{written(str(name))}: {written(each, _deeper(indent))}" for name, each in value.items()
+                f"{as_json(str(name))}: {as_json(item, _deeper(indent))}" for name, item in value.items()
             ]
             return _between("{", items, "}", indent)
         case list():
-            return _between("[", [written(each, _deeper(indent)) for each in value], "]", indent)
+            return _between("[", [as_json(item, _deeper(indent)) for item in value], "]", indent)
         case _:
             return json.dumps(value, ensure_ascii=False)
 

@@ -17,10 +17,10 @@ class Tokens:
     last: Usage = field(default_factory=Usage)
     before: Usage = field(default_factory=Usage)
     limits: tuple[tuple[str, str], ...] = ()
-    """What the provider said last of its limits."""
+    """The provider's limits as it said them last."""
 
     def say(self, what: Usage | RateLimits) -> None:
-        """What the running request used so far, or what its provider allows."""
+        """Take the tokens of the running request so far, or the limits of its provider."""
         match what:
             case Usage():
                 self.last = what

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.nvim.summary import count, shown
+from parley.nvim.summary import count, legible_line
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus
 
@@ -20,11 +20,11 @@ ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What there is, and what of it a chat may use and does use, as (server, tool)."""
+    """The servers, and which tools a chat may use and does use, as (server, tool)."""
 
     servers: Sequence[ServerStatus]
     possible: frozenset[tuple[str, str]] = frozenset()
-    taken: frozenset[tuple[str, str]] = frozenset()
+    in_use: frozenset[tuple[str, str]] = frozenset()
     left_out: frozenset[str] = frozenset()
     """Servers whose tools are not known, and which the chat leaves out as a whole."""
     chat: str = ""
@@ -33,17 +33,17 @@ class Offer:
     def box(self, server: ServerStatus) -> str:
         """How much of a server the chat uses."""
         possible = [(server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible]
-        taken = [key for key in possible if key in self.taken]
+        in_use = [key for key in possible if key in self.in_use]
         if not server.enabled or (server.tools and not possible):
             return NEVER
         if not server.tools:
             return NONE if server.name in self.left_out else ALL
-        return ALL if len(taken) == len(possible) else SOME if taken else NONE
+        return ALL if len(in_use) == len(possible) else SOME if in_use else NONE
 
     def tool_box(self, tool: Tool) -> str:
         """Whether the chat uses a tool."""
         key = tool.server, tool.name
-        return NEVER if key not in self.possible else ALL if key in self.taken else NONE
+        return NEVER if key not in self.possible else ALL if key in self.in_use else NONE
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Page:
         self.lines += lines
 
     def mark(self, server: str, tool: str = "") -> None:
-        """What follows is about this."""
+        """Note that the lines which follow are about this."""
         self.marks.append((len(self.lines), server, tool))
 
     def fold(self, head: str, body: Iterable[str]) -> None:
@@ -76,9 +76,9 @@ class Page:
 def tools_page(offer: Offer) -> Page:
     """How each server is, and what it offers."""
     page = Page()
-    page.add(f"# MCP servers{f' of {shown(offer.chat)}' if offer.chat else ''}", "", KEYS)
+    page.add(f"# MCP servers{f' of {legible_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
     if offer.problems:
-        page.add("", *(f"! {shown(problem)}" for problem in offer.problems))
+        page.add("", *(f"! {legible_line(problem)}" for problem in offer.problems))
     for server in offer.servers:
         _server(page, offer, server)
     return page
@@ -91,12 +91,12 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     protocol = f", protocol {server.protocol}" if server.protocol else ""
     page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {count(len(server.tools), 'tool')}")
     if server.error:
-        page.add("", f"Error: {shown(server.error)}")
+        page.add("", f"Error: {legible_line(server.error)}")
     if server.stderr:
         page.add("")
         page.fold(
-            f"stderr, {count(len(server.stderr), 'line')}: {shown(server.stderr[-1])}",
-            ["```", *map(shown, server.stderr), "```"],
+            f"stderr, {count(len(server.stderr), 'line')}: {legible_line(server.stderr[-1])}",
+            ["```", *map(legible_line, server.stderr), "```"],
         )
     if server.tools:
         page.add("")
@@ -106,18 +106,18 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
 
 
 def _tool(page: Page, offer: Offer, tool: Tool) -> None:
-    described = [shown(line) for line in tool.description.strip().split("\n") if line.strip()]
+    described = [legible_line(line) for line in tool.description.strip().split("\n") if line.strip()]
     notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
     schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
     page.fold(
-        f"- {offer.tool_box(tool)} {shown(tool.name)}{'  ' + described[0] if described else ''}",
+        f"- {offer.tool_box(tool)} {legible_line(tool.name)}{'  ' + described[0] if described else ''}",
         [
-            *(["", f"  Title: {shown(tool.title)}"] if tool.title else []),
+            *(["", f"  Title: {legible_line(tool.title)}"] if tool.title else []),
             *(["", *(f"  {line}" for line in described)] if described else []),
-            *(["", f"  Annotations: {shown(notes)}"] if notes else []),
+            *(["", f"  Annotations: {legible_line(notes)}"] if notes else []),
             "",
             "  ```json",
-            *(f"  {shown(line)}" for line in schema),
+            *(f"  {legible_line(line)}" for line in schema),
             "  ```",
         ],
     )

@@ -50,16 +50,16 @@ class TrustDialog:
                 content = app.seen(path)
                 if not again and (path, content) in self._refused:
                     continue
-                answer = await self._asked(path, content)
+                answer = await self._ask(path, content)
                 if answer == NO:
                     self._refused.add((path, content))
                 else:
                     app.trust(path, content, pinned=answer == PINNED)
 
-    async def _asked(self, path: Path, content: bytes) -> str:
+    async def _ask(self, path: Path, content: bytes) -> str:
         file = read_servers(content, path.name, str(path.parent))
         self._editor.tell("scratch", _PAGE, project_page(path, content, file), "markdown")
-        names = ", ".join(sorted({name for each in file.servers.values() for name in each.variables}))
+        names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
         handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {path.name}, as this page shows them?{handed}"
         answers = [NO, *([PINNED] if programs(file, path.parent) else []), YES]

@@ -15,7 +15,7 @@ from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.document import BufferDocument, Seen
 from parley.nvim.editor import Editor
-from parley.nvim.view import Sight
+from parley.nvim.view import ChatView
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
 
@@ -23,7 +23,7 @@ Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
 
 class Chat(Protocol):
-    """What a turn needs of its chat."""
+    """The side of a chat that its turn needs."""
 
     editor: Editor
     buf: int
@@ -38,10 +38,10 @@ class Chat(Protocol):
     def used(self, what: Usage | RateLimits) -> None:
         """Take note of the tokens of the request that runs."""
 
-    async def draw(self) -> Sight:
+    async def draw(self) -> ChatView:
         """Draw what is found in the text that was last looked at."""
 
-    def number(self, sight: Sight, call: Proposal) -> int:
+    def number(self, view: ChatView, call: Proposal) -> int:
         """The number under which a call is drawn."""
 
 
@@ -58,7 +58,7 @@ class Turn:
         self.ending = False
         self.doubts: tuple[Doubt, ...] = ()
         """Why a yes was not taken."""
-        self.shown = False
+        self.is_drawn = False
         """Whether what is drawn is what the turn has left."""
 
     async def run(self, work: Work) -> None:
@@ -75,12 +75,12 @@ class Turn:
 
     async def _end(self, work: Work) -> engine.End:
         try:
-            return await self._done(work)
+            return await self._run(work)
         except UserCancelled as cancelled:
             await engine.stopped(self.ports)
             return engine.End("stopped", str(cancelled))
 
-    async def _done(self, work: Work) -> engine.End:
+    async def _run(self, work: Work) -> engine.End:
         try:
             return await work(self)
         except asyncio.CancelledError:
@@ -111,19 +111,19 @@ class Turn:
             chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
         shot = await self.document.read()
         chat.seen = self.document.seen
-        sight = await chat.draw()
-        goes_on = self._doubted(shot, sight) if self.doubts else _goes_on(end, shot, sight)
+        view = await chat.draw()
+        goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
         await chat.editor.ask("finish", self.handle, goes_on)
-        self.shown = True
+        self.is_drawn = True
 
-    def _doubted(self, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:
+    def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
         """Where the user looks before the next yes: at the calls in doubt, as they are drawn now."""
         doubted = [doubt.proposal for doubt in self.doubts]
         calls = [c for c in waiting(shot.answer) if isinstance(c, Proposal) and c in doubted]
         if not calls:
             return None
         first, last = calls[0], calls[-1]
-        number = self.chat.number(sight, first)
+        number = self.chat.number(view, first)
         return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sighting": number}
 
     # --- The engine's observer ---
@@ -145,10 +145,10 @@ class Turn:
                 pass
 
 
-def _goes_on(end: engine.End, shot: engine.Snapshot, sight: Sight) -> dict[str, Any] | None:
+def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
     """Where the user goes on after a turn; None: wherever the cursor is."""
     if end.kind == "waiting":
-        mine = next((calls for exchange, calls in sight.waiting() if exchange is shot.exchange), None)
+        mine = next((calls for exchange, calls in view.waiting() if exchange is shot.exchange), None)
         return {"row": mine[0].span.start, "to_end": False, "reveal": mine[-1].span.start} if mine else None
     below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
     if end.kind == "complete" and below and below[0].question and not below[0].question.text:

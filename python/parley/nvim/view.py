@@ -1,4 +1,4 @@
-"""What is drawn in a chat that is not its text: what waits for a choice, and problems. Pure.
+"""The view of a chat beside its text: calls that wait for a choice, and problems. Pure.
 
 Knows rows, chunks of text with their highlight groups, and diagnostics; knows nothing of windows.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
-from parley.nvim.summary import Chunks, decoded_arguments, shown, summary, written
+from parley.nvim.summary import Chunks, as_json, decoded_arguments, legible_line, summary
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import open_calls
 from parley.policy.doubts import Sighting, caution, sighting
@@ -34,8 +34,8 @@ _SINCE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """All that is known when a chat is looked at; the catalogue is None until servers were started."""
+class ChatView:
+    """A chat with all that is known when it is drawn; the catalogue is None until servers were started."""
 
     transcript: Transcript
     catalogue: Catalogue | None
@@ -48,7 +48,7 @@ class Sight:
         object.__setattr__(self, "approvals", approvals)
 
     def standing(self, call: Proposal | Broken) -> Standing:
-        """What a call without result is."""
+        """The standing of a call without a result."""
         if isinstance(call, Broken):
             return "declined" if call.choice in ("yn", "yN") else "undecided"
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
@@ -71,7 +71,7 @@ class Sight:
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
 
     def sighting(self, call: Proposal) -> Sighting:
-        """What somebody sees of a call when it is drawn."""
+        """The sighting of a call: as a person sees it when it is drawn."""
         return sighting(call, self.approvals)
 
     def waiting(self) -> Iterator[tuple[Exchange, list[Proposal | Broken]]]:
@@ -82,14 +82,14 @@ class Sight:
                 yield exchange, undecided
 
 
-def found(sight: Sight) -> dict[str, Any]:
-    """What Lua draws."""
-    waiting = list(sight.waiting())
+def drawing(view: ChatView) -> dict[str, Any]:
+    """The tables that Lua draws, by kind; rows and columns count from 0."""
+    waiting = list(view.waiting())
     return {
         "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
-        "proposals": [_proposal(sight, call, call is calls[-1]) for _, calls in waiting for call in calls],
-        "problems": [_problem(problem) for problem in problems(sight)],
-        "folds": [(span.start, span.end) for span in _foldable(sight.transcript)],
+        "proposals": [_proposal(view, call, call is calls[-1]) for _, calls in waiting for call in calls],
+        "problems": [_problem(problem) for problem in problems(view)],
+        "folds": [(span.start, span.end) for span in _foldable(view.transcript)],
     }
 
 
@@ -100,35 +100,35 @@ def _foldable(transcript: Transcript) -> Iterator[Span]:
             yield from (s.span for s in answer.segments if isinstance(s, Thinking) and s.text is not None)
 
 
-def _proposal(sight: Sight, call: Proposal | Broken, last: bool) -> dict[str, Any]:
-    problem = _approval(sight, call)
+def _proposal(view: ChatView, call: Proposal | Broken, last: bool) -> dict[str, Any]:
+    problem = _approval(view, call)
     note: list[Chunks] = (
-        [[("  ", "ParleyNote"), (shown(problem.message), "ParleyNote", "")]] if problem else []
+        [[("  ", "ParleyNote"), (legible_line(problem.message), "ParleyNote", "")]] if problem else []
     )
-    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, sight.catalogue), *note]}
+    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue), *note]}
     if last:
         drawn["prompt"] = [(CHOOSE, "ParleyPrompt"), (REFUSE, "ParleyHint")]
     return drawn
 
 
-def problems(sight: Sight) -> list[Problem]:
+def problems(view: ChatView) -> list[Problem]:
     """Everything in a chat that is not as it should be."""
-    front = read_front_matter(sight.transcript.front_matter) if sight.transcript.front_matter else None
-    approvals = [p for _, calls in sight.waiting() for call in calls if (p := _approval(sight, call))]
-    return [*(front.problems if front else ()), *sight.transcript.problems, *approvals]
+    front = read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
+    approvals = [p for _, calls in view.waiting() for call in calls if (p := _approval(view, call))]
+    return [*(front.problems if front else ()), *view.transcript.problems, *approvals]
 
 
-def _approval(sight: Sight, call: Proposal | Broken) -> Problem | None:
+def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:
     if isinstance(call, Broken):
         return None
-    tool = sight.catalogue.get(call.call.name) if sight.catalogue else None
+    tool = view.catalogue.get(call.call.name) if view.catalogue else None
     if invalid := check_arguments(call.call.arguments, tool.input_schema if tool else {}):
         return Problem(call.span.start, 0, "error", f"this call cannot run: {invalid}")
-    if sight.standing(call) == "may have run":
-        return Problem(call.span.start, 0, "warning", caution(call, sight.approvals))
-    if lapse := sight.lapsed(call):
+    if view.standing(call) == "may have run":
+        return Problem(call.span.start, 0, "warning", caution(call, view.approvals))
+    if lapse := view.lapsed(call):
         name = f"{tool.server}/{tool.name}" if tool else call.call.name
-        message = CHANGED.format(shown(name), _SINCE[lapse.since])
+        message = CHANGED.format(legible_line(name), _SINCE[lapse.since])
         return Problem(call.span.start, 0, "warning", message)
     if call.choice in YES:
         return Problem(call.span.start, 0, "warning", f"this call {NOT_HERE.format(call.choice)}")
@@ -146,9 +146,9 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
     """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
-    lines = [f"`{shown(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
+    lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     try:
-        arguments = written(decoded_arguments(call.call.arguments), "")
+        arguments = as_json(decoded_arguments(call.call.arguments), "")
         # As text: highlights of JSON may conceal its quotes, which tell "true" from true.
         lines += _block("Arguments", arguments.split("\n"))
     except ValueError:
@@ -158,8 +158,8 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
     if before is not None:
         lines += changes(before, tool.definition)
     if tool.description or tool.label != tool.name:
-        said = [tool.label, *tool.description.strip().split("\n")]
-        lines += _block("What its server says of it", [line for line in said if line])
+        about = [tool.label, *tool.description.strip().split("\n")]
+        lines += _block("What its server says of it", [line for line in about if line])
     lines += _json("Annotations", dict(tool.annotations)) if tool.annotations else []
     return lines + _json("Parameters", dict(tool.input_schema))
 
@@ -174,11 +174,11 @@ def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
 
 
 def changes(before: str, now: str) -> list[str]:
-    """What has changed in a tool's definition, as a diff in which nothing hides."""
+    """The changes of a tool's definition, as a diff in which nothing hides."""
     if not before:
         return ["", "**Its definition changed**; what it was is not known any more."]
-    found = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
-    diff = [line for line in found if not line.startswith(("---", "+++", "@@"))]
+    delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
+    diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
     return ["", "**Its definition changed** from - to +", "", "```diff", *diff, "```"]
 
 
@@ -187,5 +187,5 @@ def _definition(canonical: str) -> list[str]:
     fields = json.loads(canonical)
     fields["identity"] = json.loads(fields["identity"] or "null")
     fields["description"] = fields["description"].split("\n")
-    found = json.dumps(fields, indent=2, ensure_ascii=False, sort_keys=True)
-    return [contained(legible(line)) for line in found.split("\n")]
+    text = json.dumps(fields, indent=2, ensure_ascii=False, sort_keys=True)
+    return [contained(legible(line)) for line in text.split("\n")]

@@ -41,4 +41,4 @@ class ParleyRemote:
             from parley.nvim.plugin import Plugin
 
             self._plugin = Plugin(self.nvim)
-        self._plugin.told(method, arguments)
+        self._plugin.receive(method, arguments)
