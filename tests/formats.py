@@ -24,6 +24,7 @@ from parley.chat.transcript import (
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
 from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.quirks import COMPATIBLE, Quirk
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 from tests.strategies import marked_files, transcripts
@@ -44,7 +45,7 @@ class WireFormat:
     model: str
     check: Callable[[Body], list[str]]
     said: Callable[[Body], Iterator[Said]]
-    official: bool = True
+    quirks: tuple[Quirk, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -52,7 +53,7 @@ class WireFormat:
     def ask(self, transcript: Transcript, at: int, **further: Any) -> Request:
         """A request for an exchange of the transcript."""
         request = Request(transcript, at, self.provider, self.model, "Be brief.", catalogue=TOOLS)
-        return replace(request, official=self.official, **further)
+        return replace(request, quirks=self.quirks, **further)
 
     def body(self, request: Request) -> Body:
         """The request's body as the server gets it."""
@@ -127,14 +128,14 @@ GEMINI = _chat(
     provider="gemini",
     model="gemini-3-pro",
     check=partial(check_openai, host="gemini"),
-    official=False,
+    quirks=(*COMPATIBLE, "thought_signatures"),
 )
 OLLAMA = _chat(
     name="ollama",
     provider="ollama",
     model="qwen3",
     check=partial(check_openai, host="ollama"),
-    official=False,
+    quirks=COMPATIBLE,
 )
 RESPONSES = WireFormat("responses", openai_responses, "openai", "gpt-5.4", check_responses, _responses_said)
 FORMATS = [CLAUDE, MANUAL, OPENAI, GEMINI, OLLAMA, RESPONSES]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.decoder import Decoder
 from parley.models.events import Event, TextDelta, ThinkingDelta
+from parley.models.quirks import Quirk
 from parley.models.sse import SSE, decode_payload
 
 STREAMS = Path(__file__).parent / "streams"
-DECODERS: dict[str, Callable[[str, str], Decoder]] = {
+DECODERS: dict[str, type[Decoder]] = {
     "anthropic": anthropic.Decoder,
     "openai_chat": openai_chat.Decoder,
     "openai_responses": openai_responses.Decoder,
@@ -30,7 +31,8 @@ PROVIDERS = {"anthropic": "anthropic", "openai_chat": "openai", "openai_response
 def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
     """The events of a stream that arrives in these chunks, as the corpus writes them."""
     kind, (first, dash, _) = path.parent.name, path.stem.partition("-")
-    decoder = DECODERS[kind](first if dash else PROVIDERS[kind], "a-model")
+    quirks: tuple[Quirk, ...] = ("think_tags",) if dash else ()
+    decoder = DECODERS[kind](first if dash else PROVIDERS[kind], "a-model", quirks)
     sse, events = SSE(), list[Event]()
     try:
         for chunk in chunks:

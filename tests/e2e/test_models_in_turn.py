@@ -18,6 +18,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Text
 from parley.demo.checks import check_anthropic, check_openai, check_responses
 from parley.demo.signing import seal, sign
+from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.plan import waiting
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
@@ -101,14 +102,21 @@ class Shape:
     says: str
     check: Callable[[Any], list[str]]
     count: int = 1
+    official: bool = True
+    quirks: tuple[Quirk, ...] = ()
 
 
+SIGNED: tuple[Quirk, ...] = (*COMPATIBLE, "thought_signatures")
 SHAPES = {
     "Claude": Shape("anthropic", "claude-sonnet-5-5", claude, "anthropic", check_anthropic, 2),
     "ChatGPT-chat": Shape("openai-chat", "gpt-4.1", chat, "chat", check_openai),
     "ChatGPT": Shape("openai", "gpt-5.6", responses, "responses", check_responses),
-    "Gemini": Shape("gemini", "gemini-3-pro", gemini, "chat", partial(check_openai, host="gemini"), 2),
-    "Ollama": Shape("ollama", "llama3.1", ollama, "chat", partial(check_openai, host="ollama")),
+    "Gemini": Shape(
+        "gemini", "gemini-3-pro", gemini, "chat", partial(check_openai, host="gemini"), 2, False, SIGNED
+    ),
+    "Ollama": Shape(
+        "ollama", "llama3.1", ollama, "chat", partial(check_openai, host="ollama"), 1, False, COMPATIBLE
+    ),
 }
 
 
@@ -120,7 +128,8 @@ def settings(urls: dict[str, str]) -> Settings:
             shape.provider,
             "anthropic" if name == "Claude" else "openai",
             urls[name] if name == "Claude" else f"{urls[name]}/v1",
-            official="GPT" in name or name == "Claude",
+            official=shape.official,
+            quirks=shape.quirks,
             api=api.get(shape.provider, "auto"),
         )
         for name, shape in SHAPES.items()

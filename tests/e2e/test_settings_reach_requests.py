@@ -71,6 +71,7 @@ MANUAL = {
     "agents": [{"name": "A", "provider": "lab", "model": "claude-sonnet-4-5"}],
     "providers": {"lab": CLAUDE},
 }
+NEWER = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-5.4"}]}
 REASONING = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-5"}]}
 LIMITED = {"agents": [{"name": "A", "provider": "lab", "model": "gpt-4.1", "max_tokens": 77}]}
 SECOND = {
@@ -126,8 +127,9 @@ ROWS: Mapping[str, Row] = {
         lambda sent: "bearer printed-key" in sent.head, provider={"api_key_command": ["echo", "printed-key"]}
     ),
     "providers.api": Row(lambda sent: sent.path == "/v1/responses", provider={"api": "responses"}),
+    "providers.quirks": Row(is_asked("max_completion_tokens", 77), provider={"quirks": []}, base=LIMITED),
     "providers.official": Row(
-        is_asked("max_completion_tokens", 77), provider={"official": True}, base=LIMITED
+        lambda sent: sent.path == "/v1/responses", provider={"official": True}, base=NEWER
     ),
     "providers.builtin": Row(lambda sent: sent.body is None, provider={"builtin": True}),
     "thinking.enabled": Row(

@@ -43,7 +43,7 @@ def outcome(events: list[Event]) -> tuple[str, Usage, Finished]:
 def test_a_reply_in_one_piece_says_what_its_stream_says(name: str, kind: str) -> None:
     wire_format, demo = FORMATS[name], DEMOS[name]
     body = {"model": "demo", "messages": [], "input": [], "stream_options": {"include_usage": True}}
-    at_once, piecewise = wire_format.decoder("demo", "demo"), wire_format.decoder("demo", "demo")
+    at_once, piecewise = (wire_format.decoder("demo", "demo", ()) for _ in range(2))
     payloads = wire_format.unstreamed(demo.whole(REPLIES[kind], body))
     events = [event for payload in payloads for event in at_once.feed(payload)]
     sse, streamed = SSE(), list[Event]()

@@ -14,6 +14,7 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.encode import arguments_object, arguments_text, wire_name
+from parley.models.quirks import COMPATIBLE, Quirk
 from parley.models.request import Request, ThinkingSettings
 from parley.tools.catalogue import Catalogue, Tool
 from tests.formats import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, WireFormat
@@ -120,7 +121,7 @@ def body(adapter: ModuleType, provider: str, model: str, **further: Any) -> dict
 
 
 def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
-    assert body(openai_chat, "ollama", "qwen3", official=False) == {
+    assert body(openai_chat, "ollama", "qwen3", quirks=COMPATIBLE) == {
         "model": "qwen3",
         "messages": [{"role": "user", "content": "Hi"}],
         "stream": True,
@@ -129,19 +130,19 @@ def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "official", "field"),
+    ("provider", "model", "quirks", "field"),
     [
-        ("openai", "gpt-4.1", True, "max_completion_tokens"),
-        ("openai", "o3", True, "max_completion_tokens"),
-        ("proxy", "gpt-5-mini", False, "max_completion_tokens"),
-        ("ollama", "qwen3", False, "max_tokens"),
-        ("gemini", "gemini-3-pro", False, "max_tokens"),
+        ("openai", "gpt-4.1", (), "max_completion_tokens"),
+        ("openai", "o3", (), "max_completion_tokens"),
+        ("proxy", "gpt-5-mini", COMPATIBLE, "max_completion_tokens"),
+        ("ollama", "qwen3", COMPATIBLE, "max_tokens"),
+        ("gemini", "gemini-3-pro", COMPATIBLE, "max_tokens"),
     ],
 )
 def test_max_tokens_goes_by_the_name_that_the_host_knows(
-    provider: str, model: str, official: bool, field: str
+    provider: str, model: str, quirks: tuple[Quirk, ...], field: str
 ) -> None:
-    made = body(openai_chat, provider, model, official=official, max_tokens=99)
+    made = body(openai_chat, provider, model, quirks=quirks, max_tokens=99)
     assert {key: value for key, value in made.items() if "tokens" in key} == {field: 99}
 
 

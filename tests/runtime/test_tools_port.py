@@ -21,7 +21,7 @@ from parley.policy.status import sentence_prompt
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.tasks import Callbacks
 from parley.runtime.tools_port import ToolsPort
-from parley.settings.values import Provider, Settings, Status
+from parley.settings.values import PROVIDERS, Provider, Settings, Status
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
@@ -76,7 +76,7 @@ def ports(
     for _ in range(used):
         rate.take(0.0)
     observer = AuditedObserver(Callbacks(tell), audit)
-    return ToolsPort(server, talker, Provider, observer, clock, audit, rate, settings.status)
+    return ToolsPort(server, talker, PROVIDERS.__getitem__, observer, clock, audit, rate, settings.status)
 
 
 def statuses(
@@ -173,7 +173,7 @@ def test_what_is_no_sentence_is_not_shown(said: str | ModelError) -> None:
 def test_nobody_is_asked_where_it_is_off_or_the_host_is_not_the_providers_own() -> None:
     for talker, more in (
         (Talker(SENTENCE), {"wanted": Status(llm=False)}),
-        (Talker(SENTENCE), {"request": replace(ASK, official=False)}),
+        (Talker(SENTENCE), {"request": replace(ASK, provider="ollama")}),
     ):
         assert statuses(talker, **more) == []
         assert talker.asked == []

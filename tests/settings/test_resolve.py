@@ -186,9 +186,9 @@ def test_no_front_matter_widens_what_the_settings_allow(front_matter: str) -> No
     assert made.rules == Rules(deny=(Pattern("*/*"),))
     assert set(offered(made)) <= set(offered(plain))
     assert (made.request.max_tokens or 0) <= 50
-    assert (made.scope, made.parallel, made.timeout_s, made.request.official) == (
+    assert (made.scope, made.parallel, made.timeout_s, made.request.quirks) == (
         plain.scope,
         plain.parallel,
         plain.timeout_s,
-        plain.request.official,
+        plain.request.quirks,
     )

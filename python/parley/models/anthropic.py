@@ -18,6 +18,7 @@ from parley.models.decoder import sound_signature
 from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, sequence, text
+from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking
 from parley.tools.convert import Definition, shape
@@ -151,8 +152,8 @@ class Decoder(decoder.Decoder):
     loses its signature, which would not hold there.
     """
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
+    def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
+        super().__init__(provider, model, quirks)
         self._kinds: dict[int, str] = {}
         self._calls: dict[int, PartialCall] = {}
         self._signature = ""

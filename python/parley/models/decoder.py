@@ -15,6 +15,7 @@ from parley.chat.grammar import fit
 from parley.errors import ModelError
 from parley.models.accumulate import PartialCall, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.quirks import Quirk
 from parley.text import one_line
 
 MESSAGE_SHOWN = 300
@@ -30,7 +31,8 @@ _SIGNATURE = re.compile(r"\S([^\n]*\S)?")
 class Decoder(ABC):
     """Turns the decoded payloads of one stream into events; once it has failed it only fails again."""
 
-    def __init__(self, provider: str, model: str) -> None:
+    def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
+        """`quirks` are those of the provider's server."""
         self.provider = provider
         self.model = model
         self.wants_no_more = False

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.decoder import Decoder
+from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request
 from parley.models.text_tools.adapter import reading, worded
@@ -62,7 +63,7 @@ class Format:
     sdk: SDK
     path: str
     request_body: Callable[[Request], dict[str, Any]]
-    decoder: Callable[[str, str], Decoder]
+    decoder: Callable[[str, str, tuple[Quirk, ...]], Decoder]
     unstreamed: Callable[[Raw], Iterable[Raw]]
     tool: Callable[[str, Definition], dict[str, Any]]
     definition: Callable[[Raw], dict[str, Any]]
@@ -83,7 +84,8 @@ class Format:
 
     def reader(self, request: Request, secret: str = "") -> Decoder:
         """The decoder of the reply to this request, which was sent with a key."""
-        return reading(Redacting(self.decoder(request.provider, request.model), secret), request)
+        decoder = self.decoder(request.provider, request.model, request.quirks)
+        return reading(Redacting(decoder, secret), request)
 
 
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")

@@ -1,8 +1,8 @@
 """OpenAI's Chat Completions, which every compatible server speaks in its own way.
 
-A `Request` as a request body, the chunks of its stream as Parley's events. The quirks that are taken account
-of: Gemini's thought signatures and parallel calls, reasoning under several names, `<think>` tags, missing
-ids, nulls. Knows nothing of clients, keys and hosts.
+A `Request` as a request body, the chunks of its stream as Parley's events. What servers differ in is a quirk
+of theirs, or taken as it comes: reasoning under several names, parallel calls, missing ids, nulls. Knows
+nothing of clients, keys and hosts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from parley.models.accumulate import CallAccumulator
 from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
+from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
@@ -37,7 +38,7 @@ def request_body(request: Request) -> Body:
     body["stream_options"] = {"include_usage": True}
     body |= tool_fields(request, turns, tool, "none")
     if request.max_tokens is not None:
-        is_new = request.official or is_reasoning(request.model)
+        is_new = "max_tokens" not in request.quirks or is_reasoning(request.model)
         body["max_completion_tokens" if is_new else "max_tokens"] = request.max_tokens
     if request.temperature is not None and not is_reasoning(request.model):
         body["temperature"] = request.temperature
@@ -90,7 +91,7 @@ def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
             case UserTurn(said):
                 _add(messages, {"role": "user", "content": said})
             case ModelTurn():
-                is_signed = request.provider == "gemini" and number_ > current
+                is_signed = "thought_signatures" in request.quirks and number_ > current
                 _add(messages, _said(turn, ids, request, is_signed=is_signed))
                 messages += [_result(each, ids, request) for each in turn.calls]
     return messages
@@ -114,21 +115,22 @@ def _said(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_sign
 
 
 def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    given = arguments_text(each.call.arguments, exact=request.official)
+    given = arguments_text(each.call.arguments, exact="argument_objects" not in request.quirks)
     function = {"name": wire_name(each.call.name), "arguments": given}
     return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, request)
 
 
 def _extra(each: CallOutcome, request: Request) -> Body:
     """The signature that Gemini put beside a call; to others it is an unknown field."""
-    is_own = bool(each.call.extra) and request.provider == "gemini" and request.keep_thinking
-    extra = json.loads(each.call.extra) if is_own else {}
+    is_known = "thought_signatures" in request.quirks and request.keep_thinking
+    extra = json.loads(each.call.extra) if is_known and each.call.extra else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
 
 
 def _result(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
     message = {"role": "tool", "tool_call_id": ids[each.id], "content": told(each)}
-    return message if request.official else message | {"name": wire_name(each.call.name)}
+    name = {"name": wire_name(each.call.name)} if "result_names" in request.quirks else {}
+    return message | name
 
 
 # --- The stream -------------------------------------------------------------------------------------------
@@ -152,9 +154,9 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 class Decoder(decoder.Decoder):
     """The events of one stream. All that a last chunk may still change is said at the end of the stream."""
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
-        self._tags = ThinkTags() if provider != "openai" else None
+    def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
+        super().__init__(provider, model, quirks)
+        self._tags = ThinkTags() if "think_tags" in quirks else None
         self._has_refused = False
         self._calls = CallAccumulator()
         self._usage = Usage()

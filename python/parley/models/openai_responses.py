@@ -18,6 +18,7 @@ from parley.models.accumulate import PartialCall
 from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
+from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
 from parley.tools.convert import Definition, shape
@@ -114,12 +115,15 @@ def _said(reply: ModelTurn, request: Request, sent: set[str]) -> Iterator[Body]:
 
 def _phase(reply: ModelTurn, request: Request) -> Body:
     """Newer models label what they say, and do worse without; what stands before calls is no final answer."""
-    is_labelled = request.official and prefers_responses(request.model)
+    is_labelled = "no_phases" not in request.quirks and prefers_responses(request.model)
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
 
 def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    name, given = wire_name(each.call.name), arguments_text(each.call.arguments, exact=request.official)
+    name, given = (
+        wire_name(each.call.name),
+        arguments_text(each.call.arguments, exact="argument_objects" not in request.quirks),
+    )
     return {"type": "function_call", "call_id": ids[each.id], "name": name, "arguments": given}
 
 
@@ -138,8 +142,8 @@ class Decoder(decoder.Decoder):
     A thinking block is one reasoning item; its signature is JSON of what is needed to send it again.
     """
 
-    def __init__(self, provider: str, model: str) -> None:
-        super().__init__(provider, model)
+    def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
+        super().__init__(provider, model, quirks)
         self._calls: dict[int, PartialCall] = {}
         self._streamed: set[int] = set()
         """The items of which some text has come."""

@@ -15,6 +15,7 @@ from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.transcript import Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.models.encode import wire_name
+from parley.models.quirks import Quirk
 from parley.tools.catalogue import Catalogue, Tool
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -41,9 +42,8 @@ class Request:
 
     `tools_on` False forbids calls, and leaves the tools out only when the history holds none.
     `keep_thinking` False sends no thinking back, for when the provider refused a signature.
-    `official` says that the host is the provider's own, not a compatible one. `api` and `window` are what the
-    provider was found to want: one of its wire formats, and the tokens that it takes; else the model's name
-    tells.
+    `quirks` are the oddities of the provider's server. `api` and `window` are what the provider was found to
+    want: one of its wire formats, and the tokens that it takes; else the model's name tells.
     """
 
     transcript: Transcript
@@ -58,7 +58,7 @@ class Request:
     tools_on: bool = True
     max_full_exchanges: int | None = None
     keep_thinking: bool = True
-    official: bool = True
+    quirks: tuple[Quirk, ...] = ()
     api: str | None = None
     window: int | None = None
 

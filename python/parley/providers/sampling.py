@@ -44,7 +44,7 @@ class Sampler:
             temperature=request.temperature,
             thinking=ThinkingSettings(enabled=False),
             tools_on=False,
-            official=provider.official,
+            quirks=provider.quirks,
         )
         now = asyncio.get_running_loop().time
         while (seconds := self._rate.wait(now())) > 0:  # noqa: ASYNC110 - it is known when there is room

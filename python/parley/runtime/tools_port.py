@@ -97,7 +97,9 @@ class ToolsPort:
         await asyncio.sleep(_MOMENT_S)
         loop = asyncio.get_running_loop()
         if not (
-            self._settings.llm and call_request.official and self._rate.left(loop.time()) >= _ENOUGH_LEFT
+            self._settings.llm
+            and self._provider(call_request.provider).official
+            and self._rate.left(loop.time()) >= _ENOUGH_LEFT
         ):
             return
         self._rate.take(loop.time())
@@ -127,5 +129,5 @@ def _sentence_request(call_request: Request, prompt: str, model: str | None) -> 
         max_tokens=status.SENTENCE_TOKENS,
         thinking=replace(call_request.thinking, enabled=False),
         tools_on=False,
-        official=call_request.official,
+        quirks=call_request.quirks,
     )

@@ -90,7 +90,7 @@ def _ask(
         temperature=keys.get("temperature", agent.temperature),
         thinking=_thinking(agent.thinking or settings.thinking, keys.get("thinking")),
         max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
-        official=provider.official,
+        quirks=provider.quirks,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NewType, Self, TypeAlias
 
 from parley.models.formats import apis, kinds
+from parley.models.quirks import COMPATIBLE, Quirk
 from parley.models.request import ThinkingSettings
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
@@ -26,7 +27,10 @@ End each answer with a line that starts with 📝: and sums up question and answ
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it."""
+    """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it.
+
+    `quirks` are how its server differs from that of the format's maker; `official` says that it is that one.
+    """
 
     name: str = ""
     kind: Annotated[str, kinds] = "openai"
@@ -35,6 +39,7 @@ class Provider:
     api_key_env: str | None = None
     api_key_command: tuple[str, ...] | None = None
     api: Annotated[str, apis] = "auto"
+    quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False
     builtin: bool = False
 
@@ -152,18 +157,27 @@ class Mcp:
 PROVIDERS: Mapping[str, Provider] = {
     p.name: p
     for p in (
-        Provider("anthropic", "anthropic", None, "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", official=True),
-        Provider("openai", "openai", None, "OPENAI_BASE_URL", "OPENAI_API_KEY", official=True),
+        Provider(
+            "anthropic",
+            "anthropic",
+            None,
+            "ANTHROPIC_BASE_URL",
+            "ANTHROPIC_API_KEY",
+            quirks=(),
+            official=True,
+        ),
+        Provider("openai", "openai", None, "OPENAI_BASE_URL", "OPENAI_API_KEY", quirks=(), official=True),
         Provider(
             "gemini",
             "openai",
             "https://generativelanguage.googleapis.com/v1beta/openai/",
             None,
             "GEMINI_API_KEY",
+            quirks=(*COMPATIBLE, "thought_signatures"),
         ),
         Provider("ollama", "openai", "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
-        Provider("demo", "anthropic", official=True, builtin=True),
-        Provider("demo-openai", "openai", api="chat", official=True, builtin=True),
+        Provider("demo", "anthropic", quirks=(), official=True, builtin=True),
+        Provider("demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True),
     )
 }
 
