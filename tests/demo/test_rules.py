@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from parley.demo.conversation import Call, Conversation, Done, Reply, Usage
+from parley.demo.conversation import Call, CallResult, Conversation, Reply, Usage
 from parley.demo.rules import reply
 from parley.demo.signing import seal, sign, unseal, verify
 from parley.demo.stocks import Quote, companies, read_quote
@@ -13,12 +13,12 @@ from parley.demo.stocks import Quote, companies, read_quote
 QUESTION = "can you find the latest stock price of google and microsoft?"
 
 
-def asked(question: str, *tools: str, done: tuple[Done, ...] = ()) -> Conversation:
-    return Conversation(model="demo", system="", question=question, tools=tools, done=done)
+def asked(question: str, *tools: str, results: tuple[CallResult, ...] = ()) -> Conversation:
+    return Conversation(model="demo", system="", question=question, tools=tools, results=results)
 
 
-def searched(company: str, text: str, *, failed: bool = False) -> Done:
-    return Done("web_search", json.dumps({"query": f"{company} stock price"}), text, failed)
+def searched(company: str, text: str, *, failed: bool = False) -> CallResult:
+    return CallResult("web_search", json.dumps({"query": f"{company} stock price"}), text, failed)
 
 
 GOOGLE = searched("google", '{"matches":["google stock GOOGL price is $911 as of today"]}')
@@ -41,7 +41,7 @@ def test_the_stock_question_gets_a_search_for_each_company() -> None:
 
 
 def test_the_answer_is_read_from_the_results() -> None:
-    said = reply(asked(QUESTION, "web_search", done=(GOOGLE, MICROSOFT)))
+    said = reply(asked(QUESTION, "web_search", results=(GOOGLE, MICROSOFT)))
     assert said.text == (
         "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
     )
@@ -49,7 +49,7 @@ def test_the_answer_is_read_from_the_results() -> None:
 
 
 def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
-    conversation = asked("stock price of apple", "web_search", done=(searched("apple", "AAPL: $12"),))
+    conversation = asked("stock price of apple", "web_search", results=(searched("apple", "AAPL: $12"),))
     said = reply(replace(conversation, system="End with a line that starts with 📝: and sums up."))
     assert said.text.split("\n\n")[-1] == (
         "📝: you asked for the stock price of apple, and I answered: Apple (AAPL) is at $12."
@@ -60,8 +60,8 @@ def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
 def test_one_after_another_searches_in_rounds_of_one() -> None:
     question = "stock price of google and microsoft, one after another"
     first = reply(asked(question, "web_search"))
-    second = reply(asked(question, "web_search", done=(GOOGLE,)))
-    third = reply(asked(question, "web_search", done=(GOOGLE, MICROSOFT)))
+    second = reply(asked(question, "web_search", results=(GOOGLE,)))
+    third = reply(asked(question, "web_search", results=(GOOGLE, MICROSOFT)))
     assert [call.arguments for call in first.calls] == ['{"query":"google stock price"}']
     assert [call.arguments for call in second.calls] == ['{"query":"microsoft stock price"}']
     assert third.calls == ()
@@ -86,8 +86,8 @@ def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
         (searched("apple", "nothing here"), 'the search returned "nothing here", and I can read no price'),
     ],
 )
-def test_a_result_without_a_price_is_said_so(result: Done, words: str) -> None:
-    assert words in reply(asked("apple stock price", "web_search", done=(result,))).text
+def test_a_result_without_a_price_is_said_so(result: CallResult, words: str) -> None:
+    assert words in reply(asked("apple stock price", "web_search", results=(result,))).text
 
 
 def test_without_a_search_tool_it_cannot_look_things_up() -> None:
@@ -152,27 +152,27 @@ def test_a_tool_that_was_not_offered_is_not_called() -> None:
 
 
 def test_what_a_named_tool_returned_is_told() -> None:
-    done = (Done("add", "{}", "3", False), Done("wait", "{}", "Error: too long", True))
-    said = reply(asked("call add {} call wait {}", "add", "wait", done=done))
+    results = (CallResult("add", "{}", "3", False), CallResult("wait", "{}", "Error: too long", True))
+    said = reply(asked("call add {} call wait {}", "add", "wait", results=results))
     assert said.text == "add returned: 3\n\nwait failed: too long"
 
 
 def test_named_tools_are_called_one_after_another_if_so_asked() -> None:
     question = 'one after another: call add {"a":1}, call fail {}, call add {"a":2}'
-    first = Done("add", '{"a": 1}', "3", False)
-    second = Done("fail", "{}", "it did not work", True)
+    first = CallResult("add", '{"a": 1}', "3", False)
+    second = CallResult("fail", "{}", "it did not work", True)
     assert reply(asked(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
-    assert reply(asked(question, "add", "fail", done=(first,))).calls == (Call("fail", "{}"),)
-    assert reply(asked(question, "add", "fail", done=(first, second))).calls == (Call("add", '{"a":2}'),)
-    said = reply(asked(question, "add", "fail", done=(first, second, first)))
+    assert reply(asked(question, "add", "fail", results=(first,))).calls == (Call("fail", "{}"),)
+    assert reply(asked(question, "add", "fail", results=(first, second))).calls == (Call("add", '{"a":2}'),)
+    said = reply(asked(question, "add", "fail", results=(first, second, first)))
     assert said.calls == ()
     assert said.text == "add returned: 3\n\nfail failed: it did not work\n\nadd returned: 3"
 
 
 def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> None:
-    question, done = "call add {} again and again", (Done("add", "{}", "3", False),) * 9
-    assert reply(asked(question, "add", done=done)).calls == (Call("add", "{}"),)
-    assert reply(asked(question, done=done[:1])).text == "add returned: 3"
+    question, results = "call add {} again and again", (CallResult("add", "{}", "3", False),) * 9
+    assert reply(asked(question, "add", results=results)).calls == (Call("add", "{}"),)
+    assert reply(asked(question, results=results[:1])).text == "add returned: 3"
 
 
 def test_a_model_gone_astray_calls_what_it_was_not_offered() -> None:

@@ -1,4 +1,4 @@
-"""What the demo model sees and says, whatever the wire format: a conversation in, a reply out.
+"""The demo model's view of a request, whatever the wire format: a conversation in, a reply out.
 
 These are values only. `reading` makes conversations from request bodies, `rules` makes replies,
 the `wire_*` modules put replies into frames.
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CallResult:
     """A call answered since the question: raw argument text and the result's text."""
 
     name: str
@@ -31,7 +31,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What the rules may look at. `seed` differs for different histories and makes ids unique.
+    """The conversation as the rules see it. `seed` differs for different histories and makes ids unique.
 
     `syntax` says how calls are to be written into the text, "" for calls as the format has them.
     """
@@ -40,7 +40,7 @@ class Conversation:
     system: str
     question: str
     tools: tuple[str, ...]
-    done: tuple[Done, ...] = ()
+    results: tuple[CallResult, ...] = ()
     parallel: bool = True
     thinking: Thinking = "off"
     limit: int | None = None

@@ -23,26 +23,26 @@ def named(question: str) -> tuple[Call, ...]:
 
 def due(conversation: Conversation) -> tuple[Call, ...]:
     """The calls that are to be made now; () where it is time to say what came of them."""
-    question, made = conversation.question, len(conversation.done)
+    question, count = conversation.question, len(conversation.results)
     calls = named(question)
     if _AGAIN.search(question):
-        wanted = calls
+        due_calls = calls
     elif IN_TURN.search(question):
-        wanted = calls[made : made + 1]
+        due_calls = calls[count : count + 1]
     else:
-        wanted = () if made else calls
+        due_calls = () if count else calls
     if _ASTRAY.search(question):
-        return wanted
-    return tuple(call for call in wanted if call.name in conversation.tools)
+        return due_calls
+    return tuple(call for call in due_calls if call.name in conversation.tools)
 
 
 def _calls_in(question: str) -> Iterator[Call]:
-    for found in _CALL.finditer(question):
-        rest = question[found.end() :]
+    for match in _CALL.finditer(question):
+        rest = question[match.end() :]
         if rest.startswith(("{", "[")):
-            yield Call(found[1], _json_prefix(rest))
-        elif not rest.strip(" .!?`") or found[0].lower().startswith(("use the", "call the")):
-            yield Call(found[1], "{}")
+            yield Call(match[1], _json_prefix(rest))
+        elif not rest.strip(" .!?`") or match[0].lower().startswith(("use the", "call the")):
+            yield Call(match[1], "{}")
 
 
 def _json_prefix(text: str) -> str:

@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from parley.demo.conversation import Conversation, Done, Thinking, claude_version, tokens
-from parley.demo.in_words import syntax_of, tools_in, with_calls
+from parley.demo.conversation import CallResult, Conversation, Thinking, claude_version, tokens
+from parley.demo.text_tools import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
-Said = tuple[str, Any]
-"""`("question", text)` of the user, `("said", text)` of the model, `("call", (id, name, arguments))` or
+Entry = tuple[str, Any]
+"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name, arguments))` or
 `("result", (id, text, failed))`."""
 
 
@@ -23,7 +23,7 @@ def read_anthropic(body: Body) -> Conversation:
     """A Messages request."""
     return _conversation(
         body,
-        said=(each for message in body["messages"] for each in _anthropic_said(message)),
+        entries=(entry for message in body["messages"] for entry in _anthropic_entries(message)),
         system=_text_of(body.get("system") or ""),
         tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
         parallel=not (body.get("tool_choice") or {}).get("disable_parallel_tool_use", False),
@@ -38,7 +38,7 @@ def read_chat(body: Body) -> Conversation:
     effort = body.get("reasoning_effort")
     return _conversation(
         body,
-        said=(each for message in messages for each in _chat_said(message)),
+        entries=(entry for message in messages for entry in _chat_entries(message)),
         system="\n".join(_text_of(m.get("content") or "") for m in messages if m["role"] in _SYSTEM_ROLES),
         tools=tuple(str(tool["function"]["name"]) for tool in body.get("tools") or ()),
         parallel=body.get("parallel_tool_calls") is not False,
@@ -49,14 +49,14 @@ def read_chat(body: Body) -> Conversation:
 
 def read_responses(body: Body) -> Conversation:
     """A Responses request."""
-    given = body["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    raw = body["input"]
+    items = [{"role": "user", "content": raw}] if isinstance(raw, str) else raw
     systems = [body.get("instructions") or ""]
     systems += [_text_of(item.get("content") or "") for item in items if item.get("role") in _SYSTEM_ROLES]
     effort = (body.get("reasoning") or {}).get("effort")
     return _conversation(
         body,
-        said=(each for item in items for each in _responses_said(item)),
+        entries=(entry for item in items for entry in _responses_entries(item)),
         system="\n".join(systems),
         tools=tuple(str(tool["name"]) for tool in body.get("tools") or ()),
         parallel=body.get("parallel_tool_calls") is not False,
@@ -66,13 +66,13 @@ def read_responses(body: Body) -> Conversation:
 
 
 _SYSTEM_ROLES = ("system", "developer")
-_KINDS = {"user": "question", "assistant": "said"}
+_KINDS = {"user": "question", "assistant": "text"}
 
 
 def _conversation(
     body: Body,
     *,
-    said: Iterable[Said],
+    entries: Iterable[Entry],
     system: str,
     tools: tuple[str, ...],
     parallel: bool,
@@ -80,16 +80,16 @@ def _conversation(
     limit: int | None,
 ) -> Conversation:
     syntax = "" if tools else syntax_of(system)
-    question, done = _since_the_question(with_calls(said, syntax) if syntax else said)
+    question, results = _since_the_question(with_calls(entries, syntax) if syntax else entries)
     history = json.dumps([body.get("messages"), body.get("input")], sort_keys=True)
     return Conversation(
         model=str(body["model"]),
         system=system,
         question=question,
         tools=() if _no_tools(body.get("tool_choice")) else tools_in(system) if syntax else tools,
-        done=done,
+        results=results,
         parallel=parallel,
-        thinking="off" if _later_round_of_manual(body, done) else thinking,
+        thinking="off" if _later_round_of_manual(body, results) else thinking,
         limit=limit,
         prompt_tokens=tokens(json.dumps(body, ensure_ascii=False)),
         seed=hashlib.sha256(history.encode()).hexdigest()[:16],
@@ -97,23 +97,23 @@ def _conversation(
     )
 
 
-def _since_the_question(said: Iterable[Said]) -> tuple[str, tuple[Done, ...]]:
+def _since_the_question(entries: Iterable[Entry]) -> tuple[str, tuple[CallResult, ...]]:
     question = ""
     calls: dict[str, tuple[str, str]] = {}
-    done: list[Done] = []
-    for kind, what in said:
+    results: list[CallResult] = []
+    for kind, what in entries:
         match kind:
             case "question":
-                question, done = what, []
+                question, results = what, []
             case "call":
                 calls[what[0]] = (what[1], what[2])
             case "result":
                 name, arguments = calls.get(what[0], ("", "{}"))
-                done.append(Done(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
-    return question, tuple(done)
+                results.append(CallResult(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
+    return question, tuple(results)
 
 
-def _anthropic_said(message: Mapping[str, Any]) -> Iterable[Said]:
+def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for block in blocks:
@@ -127,7 +127,7 @@ def _anthropic_said(message: Mapping[str, Any]) -> Iterable[Said]:
         yield _KINDS[message["role"]], "\n".join(texts)
 
 
-def _chat_said(message: Mapping[str, Any]) -> Iterable[Said]:
+def _chat_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
     for call in message.get("tool_calls") or ():
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
     if message["role"] == "tool":
@@ -136,7 +136,7 @@ def _chat_said(message: Mapping[str, Any]) -> Iterable[Said]:
         yield _KINDS[message["role"]], _text_of(message.get("content") or "")
 
 
-def _responses_said(item: Mapping[str, Any]) -> Iterable[Said]:
+def _responses_entries(item: Mapping[str, Any]) -> Iterable[Entry]:
     if item.get("type") == "function_call":
         yield "call", (item["call_id"], item["name"], item["arguments"])
     elif item.get("type") == "function_call_output":
@@ -160,9 +160,9 @@ def _anthropic_thinking(body: Body) -> Thinking:
     return "on" if kind in ("enabled", "adaptive") else "off"
 
 
-def _later_round_of_manual(body: Body, done: tuple[Done, ...]) -> bool:
+def _later_round_of_manual(body: Body, results: tuple[CallResult, ...]) -> bool:
     """Manual thinking is not interleaved: the model thinks once, before its first call."""
-    return bool(done) and (body.get("thinking") or {}).get("type") == "enabled"
+    return bool(results) and (body.get("thinking") or {}).get("type") == "enabled"
 
 
 def shows_thinking(body: Body) -> bool:

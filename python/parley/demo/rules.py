@@ -1,4 +1,4 @@
-"""What the demo model says: a pure function from a conversation to a reply, by a table of rules.
+"""The demo model's words: a pure function from a conversation to a reply, by a table of rules.
 
 The first rule with something to say wins. Rules see the question, the tools offered and the results
 since the question; they know nothing of wire formats.
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from parley.demo.conversation import Call, Conversation, Done, Reply, Stop, Usage, tokens
-from parley.demo.in_words import written
+from parley.demo.conversation import Call, CallResult, Conversation, Reply, Stop, Usage, tokens
 from parley.demo.named import IN_TURN, due, named
 from parley.demo.stocks import companies, query_for, query_of, read_quote
+from parley.demo.text_tools import call_text
 
 SUMMARY_MARK = "📝:"
 _SAY = re.compile(r"\s*(?:say|repeat)(?: after me)?(?::[ \n]?|[ \n])", re.IGNORECASE)
@@ -51,7 +51,7 @@ _TRY = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a rule wants to say; `summary` is the line for a system prompt that asks for one."""
+    """The reply that a rule proposes; `summary` is the line for a system prompt that asks for one."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -70,15 +70,17 @@ def reply(conversation: Conversation) -> Reply:
     )
     thinking = (draft.thoughts or _passing_thought(conversation)) if thinks else ""
     hidden = thinking if _HIDDEN.search(conversation.question) else ""
-    return _within_limit(conversation, "" if hidden else thinking, hidden, *_said(draft, conversation))
+    return _within_limit(
+        conversation, "" if hidden else thinking, hidden, *_text_and_calls(draft, conversation)
+    )
 
 
-def _said(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
+def _text_and_calls(draft: Draft, conversation: Conversation) -> tuple[str, tuple[Call, ...]]:
     """The text and the calls; where the calls are wanted in words, they are text."""
     text = _with_summary(draft, conversation)
     if not conversation.syntax:
         return text, draft.calls
-    calls = "\n".join(written(call, conversation.syntax) for call in draft.calls)
+    calls = "\n".join(call_text(call, conversation.syntax) for call in draft.calls)
     return "\n\n".join(filter(None, (text, calls))), ()
 
 
@@ -91,14 +93,14 @@ def _status(conversation: Conversation) -> Draft | None:
 
 
 def _say(conversation: Conversation) -> Draft | None:
-    found = _SAY.match(conversation.question)
-    words = conversation.question[found.end() :] if found else ""
+    match = _SAY.match(conversation.question)
+    words = conversation.question[match.end() :] if match else ""
     return Draft(words) if words.strip() else None
 
 
 def _write(conversation: Conversation) -> Draft | None:
-    found = _WRITE.search(conversation.question)
-    return Draft(" ".join(islice(cycle(_WORDS), int(found[1]))) or "Nothing.") if found else None
+    match = _WRITE.search(conversation.question)
+    return Draft(" ".join(islice(cycle(_WORDS), int(match[1]))) or "Nothing.") if match else None
 
 
 def _named_tools(conversation: Conversation) -> Draft | None:
@@ -107,11 +109,11 @@ def _named_tools(conversation: Conversation) -> Draft | None:
     if not calls:
         return None
     if now := due(conversation):
-        word = "Now I call" if conversation.done else "I call"
+        word = "Now I call" if conversation.results else "I call"
         return Draft(f"{word} {_list([call.name for call in now])}.", now)
-    if conversation.done:
-        said = "\n\n".join(_told(done) for done in conversation.done)
-        return Draft(said, summary="you had me call a tool, and I told you what it returned.")
+    if conversation.results:
+        text = "\n\n".join(_report(result) for result in conversation.results)
+        return Draft(text, summary="you had me call a tool, and I told you what it returned.")
     have = (
         f"I have: {', '.join(conversation.tools)}." if conversation.tools else "No tools were offered to me."
     )
@@ -120,11 +122,11 @@ def _named_tools(conversation: Conversation) -> Draft | None:
 
 def _stocks(conversation: Conversation) -> Draft | None:
     """The original example: a search for each company, then an answer made of the results."""
-    wanted = companies(conversation.question)
-    if not wanted:
+    names = companies(conversation.question)
+    if not names:
         return None
-    known = {query_of(done): done for done in conversation.done}
-    missing = [company for company in wanted if query_for(company) not in known]
+    known = {query_of(result): result for result in conversation.results}
+    missing = [company for company in names if query_for(company) not in known]
     tool = _search_tool(conversation)
     if missing and tool is not None:
         return _searches(conversation, missing, tool)
@@ -132,7 +134,7 @@ def _stocks(conversation: Conversation) -> Draft | None:
         return Draft(
             "I cannot look things up: no search tool was offered to me, and I know no prices by heart."
         )
-    return _prices(wanted, known)
+    return _prices(names, known)
 
 
 def _about(conversation: Conversation) -> Draft | None:
@@ -148,8 +150,8 @@ def _greeting(conversation: Conversation) -> Draft | None:
 def _think(conversation: Conversation) -> Draft | None:
     if not _THINK.search(conversation.question):
         return None
-    asked = " ".join(conversation.question.split())[:200]
-    thoughts = f"First: what is asked? {asked}\n\nThen: what do I know?\n\n    nothing\n\nSo I say that."
+    question = " ".join(conversation.question.split())[:200]
+    thoughts = f"First: what is asked? {question}\n\nThen: what do I know?\n\n    nothing\n\nSo I say that."
     return Draft(
         "I have thought about it, and I still know nothing of my own.", (), thoughts, "you had me think."
     )
@@ -183,7 +185,7 @@ def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draf
     in_turn = IN_TURN.search(conversation.question) is not None or not conversation.parallel
     now = missing[:1] if in_turn else missing
     calls = tuple(Call(tool, _compact({"query": query_for(company)})) for company in now)
-    if conversation.done:
+    if conversation.results:
         text = f"Now {_list(now)}."
     else:
         names = {1: now[0], 2: "both"}.get(len(now), "all of them")
@@ -193,33 +195,33 @@ def _searches(conversation: Conversation, missing: list[str], tool: str) -> Draf
     )
 
 
-def _prices(wanted: tuple[str, ...], known: dict[str, Done]) -> Draft:
-    asked = [(company, known.get(query_for(company))) for company in wanted]
-    quotes = [_quoted(company, done) for company, done in asked if done is not None]
+def _prices(names: tuple[str, ...], known: dict[str, CallResult]) -> Draft:
+    results = [(company, known.get(query_for(company))) for company in names]
+    quotes = [_quoted(company, result) for company, result in results if result is not None]
     prices = [text for is_price, text in quotes if is_price]
     parts = [f"{_list(prices)}{_as_of(known)}."] if prices else []
     parts += [text for is_price, text in quotes if not is_price]
-    parts += [f"I could not look up {company}." for company, done in asked if done is None]
-    said = " ".join(parts)
-    summary = f"you asked for the stock price of {_list(list(wanted))}, and I answered: {said}"
-    return Draft(f"{said} Do you want something else?", (), "The results are in: I read the prices.", summary)
+    parts += [f"I could not look up {company}." for company, result in results if result is None]
+    text = " ".join(parts)
+    summary = f"you asked for the stock price of {_list(list(names))}, and I answered: {text}"
+    return Draft(f"{text} Do you want something else?", (), "The results are in: I read the prices.", summary)
 
 
-def _quoted(company: str, done: Done) -> tuple[bool, str]:
+def _quoted(company: str, result: CallResult) -> tuple[bool, str]:
     """Whether a price was found, and the words for what was."""
-    if done.failed or _is_refusal(done.text):
-        return False, _excuse(company, done)
-    quote = read_quote(company, done.text)
+    if result.failed or _is_refusal(result.text):
+        return False, _excuse(company, result)
+    quote = read_quote(company, result.text)
     if quote is None:
-        shown = " ".join(done.text.split())[:160]
-        return False, f'For {company} the search returned "{shown}", and I can read no price in that.'
+        excerpt = " ".join(result.text.split())[:160]
+        return False, f'For {company} the search returned "{excerpt}", and I can read no price in that.'
     name = f"{quote.name} ({quote.symbol})" if quote.symbol else quote.name
     return True, f"{name} is at ${quote.price}"
 
 
-def _excuse(company: str, done: Done) -> str:
-    reason = " ".join(done.text.removeprefix("Error: ").split())[:160]
-    if _is_refusal(done.text):
+def _excuse(company: str, result: CallResult) -> str:
+    reason = " ".join(result.text.removeprefix("Error: ").split())[:160]
+    if _is_refusal(result.text):
         return f"I did not look up {company}, because you did not want the search."
     return f"I could not look up {company}: the search failed ({reason})."
 
@@ -228,20 +230,22 @@ def _is_refusal(text: str) -> bool:
     return text.removeprefix("Error: ").startswith(("The user declined", "The user did not approve"))
 
 
-def _as_of(known: dict[str, Done]) -> str:
-    return " as of today" if any("as of today" in done.text for done in known.values()) else ""
+def _as_of(known: dict[str, CallResult]) -> str:
+    return " as of today" if any("as of today" in result.text for result in known.values()) else ""
 
 
-def _told(done: Done) -> str:
-    if _is_refusal(done.text):
-        return f"You did not want {done.name} to be called."
-    if done.failed:
-        return f"{done.name} failed: {done.text.removeprefix('Error: ')}"
-    return f"{done.name} returned: {done.text}" if done.text else f"{done.name} returned nothing."
+def _report(result: CallResult) -> str:
+    if _is_refusal(result.text):
+        return f"You did not want {result.name} to be called."
+    if result.failed:
+        return f"{result.name} failed: {result.text.removeprefix('Error: ')}"
+    return f"{result.name} returned: {result.text}" if result.text else f"{result.name} returned nothing."
 
 
 def _passing_thought(conversation: Conversation) -> str:
-    return "The results are here." if conversation.done else "A short question; I look for a rule that fits."
+    return (
+        "The results are here." if conversation.results else "A short question; I look for a rule that fits."
+    )
 
 
 def _with_summary(draft: Draft, conversation: Conversation) -> str:
@@ -263,13 +267,15 @@ def _within_limit(
 ) -> Reply:
     """The reply, cut where the tokens run out: mid-word, or in the middle of a call's arguments."""
     room = 4 * conversation.limit if conversation.limit is not None else None
-    kept: list[str] = []
+    parts: list[str] = []
     for piece in (thinking, hidden, text, *(call.arguments for call in calls)):
-        kept.append(piece if room is None else piece[:room])
-        room = room and room - len(kept[-1])
-    whole = len("".join(kept)) == len("".join((thinking, hidden, text, *(call.arguments for call in calls))))
-    said = tuple(Call(call.name, part) for call, part in zip(calls, kept[3:], strict=True) if part or whole)
+        parts.append(piece if room is None else piece[:room])
+        room = room and room - len(parts[-1])
+    whole = len("".join(parts)) == len("".join((thinking, hidden, text, *(call.arguments for call in calls))))
+    cut_calls = tuple(
+        Call(call.name, part) for call, part in zip(calls, parts[3:], strict=True) if part or whole
+    )
     stop: Stop = ("calls" if calls else "end") if whole else "length"
-    thought = tokens(kept[0] + kept[1])
-    usage = Usage(conversation.prompt_tokens, tokens("".join(kept)) or 1, thought)
-    return Reply(kept[0], kept[1], kept[2], said, stop, usage, conversation.seed)
+    thought = tokens(parts[0] + parts[1])
+    usage = Usage(conversation.prompt_tokens, tokens("".join(parts)) or 1, thought)
+    return Reply(parts[0], parts[1], parts[2], cut_calls, stop, usage, conversation.seed)

@@ -116,10 +116,10 @@ class Service:
             conversation = api.read(body)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             return JSONResponse(api.refusal(_UNREADABLE.format(repr(error))), 400)
-        said = reply(conversation)
+        model_reply = reply(conversation)
         if not body.get("stream"):
-            return JSONResponse(api.whole(said, body), headers=_RATE_HEADERS)
-        frames = self._paced(api.stream(said, body), _pace(request, self.pace))
+            return JSONResponse(api.whole(model_reply, body), headers=_RATE_HEADERS)
+        frames = self._paced(api.stream(model_reply, body), _pace(request, self.pace))
         return StreamingResponse(frames, media_type="text/event-stream", headers=_RATE_HEADERS)
 
     async def _paced(self, frames: Iterator[str], pace: float) -> AsyncIterator[str]:

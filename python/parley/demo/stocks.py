@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parley.demo.conversation import Done
+from parley.demo.conversation import CallResult
 
 _NAMED = re.compile(
     r"\b(?:google|alphabet|microsoft|apple|amazon|nvidia|meta|tesla|netflix|intel|amd|ibm|oracle|adobe|spotify"
@@ -58,14 +58,14 @@ def companies(question: str) -> tuple[str, ...]:
 
 
 def query_for(company: str) -> str:
-    """What the model asks the search tool."""
+    """The query for the search tool."""
     return f"{company} stock price"
 
 
-def query_of(done: Done) -> str:
+def query_of(result: CallResult) -> str:
     """The query a call was made with, "" when it had none."""
     try:
-        arguments = json.loads(done.arguments)
+        arguments = json.loads(result.arguments)
     except ValueError:
         return ""
     return str(arguments.get("query", "")) if isinstance(arguments, dict) else ""
@@ -73,11 +73,11 @@ def query_of(done: Done) -> str:
 
 def read_quote(company: str, text: str) -> Quote | None:
     """The first price in a result, None when there is none to be read."""
-    for found in _objects(text):
-        price = found.get("price", found.get("last"))
+    for entry in _objects(text):
+        price = entry.get("price", entry.get("last"))
         if price is not None:
-            symbol = str(found.get("symbol", found.get("ticker", "")))
-            name = str(found.get("name", found.get("company", _title(company))))
+            symbol = str(entry.get("symbol", entry.get("ticker", "")))
+            name = str(entry.get("name", entry.get("company", _title(company))))
             return Quote(name, symbol, str(price).lstrip("$ "))
     price_found = _PRICE.search(text)
     if price_found is None:

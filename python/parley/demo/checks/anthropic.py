@@ -1,4 +1,4 @@
-"""What the Messages API refuses: unknown fields, empty messages, wrong sides, sampling, cache marks.
+"""Refusals of the Messages API: unknown fields, empty messages, wrong sides, sampling, cache marks.
 
 Wording and rules are those of API version 2026-10-21. Tool blocks and thinking have their own modules.
 """

@@ -1,4 +1,4 @@
-"""What the Chat Completions API refuses, and what compatible hosts behind the same format refuse.
+"""Refusals of the Chat Completions API, and of compatible hosts behind the same format.
 
 `host="openai"` knows every field and refuses the rest; other hosts take fields of their own, and
 "gemini" wants its thought signatures back.
@@ -182,17 +182,17 @@ def _answers_after(messages: Sequence[Mapping[str, Any]], index: int) -> list[st
 
 
 def _results_expected(body: Body) -> Iterator[str]:
-    asked: list[str] = []
+    call_ids: list[str] = []
     for index, message in enumerate(body["messages"]):
         if message["role"] != "tool":
-            asked = [call["id"] for call in message.get("tool_calls") or []]
+            call_ids = [call["id"] for call in message.get("tool_calls") or []]
             yield from _answered_twice(_answers_after(body["messages"], index), index)
-        elif not asked:
+        elif not call_ids:
             yield (
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "
                 f"with 'tool_calls'. - 'messages[{index}].role'"
             )
-        elif message["tool_call_id"] not in asked:
+        elif message["tool_call_id"] not in call_ids:
             yield (
                 f"Invalid parameter: 'tool_call_id' of '{message['tool_call_id']}' not found in 'tool_calls' "
                 "of previous message."
@@ -268,8 +268,8 @@ def _stream_options(body: Body) -> Iterator[str]:
 
 def _thought_signatures(body: Body) -> Iterator[str]:
     """Gemini checks the first call of each step, in the current turn only."""
-    asked = [index for index, message in enumerate(body["messages"]) if message["role"] == "user"]
-    for message in body["messages"][asked[-1] if asked else 0 :]:
+    user_turns = [index for index, message in enumerate(body["messages"]) if message["role"] == "user"]
+    for message in body["messages"][user_turns[-1] if user_turns else 0 :]:
         for call in (message.get("tool_calls") or [])[:1]:
             google = (call.get("extra_content") or {}).get("google") or {}
             if not google.get("thought_signature"):

@@ -1,4 +1,4 @@
-"""What both OpenAI APIs say about function tools, their names and the choice among them.
+"""Rules of both OpenAI APIs about function tools, their names and the choice among them.
 
 Chat Completions nests a tool's name and schema under `function`, Responses has them flat.
 """

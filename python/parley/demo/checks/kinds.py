@@ -12,19 +12,19 @@ Path = tuple[str | int, ...]
 _NOUNS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 
 
-def misfits(value: Any, wanted: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def misfits(value: Any, shape: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """The path and the wanted kind of every part of `value` that is of another kind."""
-    match wanted:
+    match shape:
         case tuple():
-            fitting = [choice for choice in wanted if _is(value, choice)]
+            fitting = [choice for choice in shape if _is(value, choice)]
             if fitting:
                 yield from misfits(value, fitting[0], path)
             else:
-                yield path, " or ".join(_noun(choice) for choice in wanted)
-        case _ if not _is(value, wanted):
-            yield path, _noun(wanted)
+                yield path, " or ".join(_noun(choice) for choice in shape)
+        case _ if not _is(value, shape):
+            yield path, _noun(shape)
         case dict():
-            for field, inner in wanted.items():
+            for field, inner in shape.items():
                 if value.get(field) is not None:
                     yield from misfits(value[field], inner, (*path, field))
         case [inner]:
@@ -44,21 +44,21 @@ def bracketed(path: Path) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
-def kinds_rule(wanted: Any, words: Callable[[Path, str], str]) -> Callable[[Any], Iterator[str]]:
+def kinds_rule(shape: Any, words: Callable[[Path, str], str]) -> Callable[[Any], Iterator[str]]:
     """A rule that says `words` of every misfit."""
-    return lambda body: (words(path, noun) for path, noun in misfits(body, wanted))
+    return lambda body: (words(path, noun) for path, noun in misfits(body, shape))
 
 
-def _kind(wanted: Any) -> type:
-    return wanted if isinstance(wanted, type) else type(wanted)
+def _kind(shape: Any) -> type:
+    return shape if isinstance(shape, type) else type(shape)
 
 
-def _noun(wanted: Any) -> str:
-    return _NOUNS[_kind(wanted)]
+def _noun(shape: Any) -> str:
+    return _NOUNS[_kind(shape)]
 
 
-def _is(value: Any, wanted: Any) -> bool:
-    kind = _kind(wanted)
+def _is(value: Any, shape: Any) -> bool:
+    kind = _kind(shape)
     if kind in (int, float):
         return isinstance(value, int | kind) and not isinstance(value, bool)
     return isinstance(value, kind)

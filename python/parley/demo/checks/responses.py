@@ -1,4 +1,4 @@
-"""What the Responses API refuses: items, the pairing of calls with outputs, reasoning sent back.
+"""Refusals of the Responses API: items, the pairing of calls with outputs, reasoning sent back.
 
 The demo server stores nothing, so reasoning only counts with the encrypted content it issued.
 """
@@ -86,8 +86,8 @@ def check_responses(body: Mapping[str, Any]) -> list[str]:
 
 
 def _items(body: Body) -> list[dict[str, Any]]:
-    given = body["input"]
-    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+    raw = body["input"]
+    return [{"role": "user", "content": raw}] if isinstance(raw, str) else raw
 
 
 def _kind(item: Mapping[str, Any]) -> str:
@@ -117,8 +117,8 @@ def _item_shapes(body: Body) -> Iterator[str]:
         for field in item.keys() - _ITEM_FIELDS[kind]:
             yield f"Unknown parameter: '{place}.{field}'."
         if item.get("id") is not None and not str(item["id"]).startswith(_PREFIXES[kind]):
-            wanted = f"Expected an ID that begins with '{_PREFIXES[kind]}'."
-            yield f"Invalid '{place}.id': '{item['id']}'. {wanted}"
+            hint = f"Expected an ID that begins with '{_PREFIXES[kind]}'."
+            yield f"Invalid '{place}.id': '{item['id']}'. {hint}"
         yield from _ITEM_SHAPES[kind](place, item)
 
 
@@ -183,11 +183,11 @@ def _order(body: Body) -> Iterator[str]:
 
 
 def _calls_and_outputs(body: Body) -> Iterator[str]:
-    asked: set[str] = set()
+    call_ids: set[str] = set()
     for item in _items(body):
         if _kind(item) == "function_call":
-            asked.add(str(item["call_id"]))
-        elif _kind(item) == "function_call_output" and item["call_id"] not in asked:
+            call_ids.add(str(item["call_id"]))
+        elif _kind(item) == "function_call_output" and item["call_id"] not in call_ids:
             yield f"No tool call found for function call output with call_id {item['call_id']}."
     answers = [str(item["call_id"]) for item in _items(body) if _kind(item) == "function_call_output"]
     calls = [str(item["call_id"]) for item in _items(body) if _kind(item) == "function_call"]

@@ -1,4 +1,4 @@
-"""What the request checks of all formats have in common; which rules there are, each format says.
+"""Checks of requests, as all formats share them; which rules there are, each format says.
 
 A rule looks at a body and yields the reasons to refuse it. Bodies are made plain JSON first, so that a
 rule sees what the server would have got, tuples as arrays included.
@@ -27,8 +27,8 @@ def reasons(stages: Sequence[Sequence[Rule]], body: Mapping[str, Any]) -> list[s
     """All reasons against `body` from the first stage that has any; later stages build on earlier ones."""
     plain = json.loads(json.dumps(body))
     for stage in stages:
-        if found := [reason for rule in stage for reason in rule(plain)]:
-            return found
+        if failures := [reason for rule in stage for reason in rule(plain)]:
+            return failures
     return []
 
 
@@ -59,5 +59,5 @@ def is_openai_reasoning(model: str) -> bool:
 
 def wants_responses_for_tools(model: str) -> bool:
     """gpt-5.4 and later: function tools in Chat Completions only with effort "none"."""
-    found = _GPT5.match(model)
-    return found is not None and int(found[1]) >= 4
+    match = _GPT5.match(model)
+    return match is not None and int(match[1]) >= 4

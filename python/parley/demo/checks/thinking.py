@@ -1,4 +1,4 @@
-"""What the Messages API refuses about thinking: modes by model, budgets, and blocks sent back.
+"""Refusals of the Messages API about thinking: modes by model, budgets, and blocks sent back.
 
 Up to 4.5 only `enabled` with a budget, 4.6 both, from 4.7 on only `adaptive` with an effort. Inside an
 open tool loop the blocks go back as they came; the demo model knows its own by their signature.
@@ -73,10 +73,10 @@ def _forced_tool(body: Body) -> Iterator[str]:
 
 def _before_the_calls(body: Body) -> Iterator[str]:
     for turn in turns(body):
-        called = False
+        has_call = False
         for placed in turn.blocks:
-            called = called or placed.kind == "tool_use"
-            if called and placed.kind in ("thinking", "redacted_thinking"):
+            has_call = has_call or placed.kind == "tool_use"
+            if has_call and placed.kind in ("thinking", "redacted_thinking"):
                 yield f"{placed.place}: `{placed.kind}` blocks must come before `tool_use` blocks"
 
 
@@ -92,10 +92,10 @@ def _signatures(body: Body) -> Iterator[str]:
 
 def _loop_begins_with_thinking(body: Body) -> Iterator[str]:
     """Manual mode only: adaptive models take an open loop without its thinking."""
-    said = [turn for turn in open_loop(body) if turn.role == "assistant" and turn.blocks]
-    if _thinking(body).get("type") != "enabled" or not said:
+    replies = [turn for turn in open_loop(body) if turn.role == "assistant" and turn.blocks]
+    if _thinking(body).get("type") != "enabled" or not replies:
         return
-    first = said[0].blocks[0]
+    first = replies[0].blocks[0]
     if first.kind not in ("thinking", "redacted_thinking"):
         yield (
             f"{first.place}.type: Expected `thinking` or `redacted_thinking`, but found `{first.kind}`. When "

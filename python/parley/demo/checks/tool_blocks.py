@@ -1,4 +1,4 @@
-"""What the Messages API refuses about tools: definitions, names and ids, the pairing of calls and results.
+"""Refusals of the Messages API about tools: definitions, names and ids, the pairing of calls and results.
 
 After a turn with calls the next one begins with all their results; text comes before the calls and
 after the results.
@@ -45,7 +45,7 @@ def _calls_answered(body: Body) -> Iterator[str]:
         if turn.role != "assistant" or not turn.call_ids:
             continue
         answered = _leading_results(following)
-        missing = [each for each in turn.call_ids if each not in answered]
+        missing = [call_id for call_id in turn.call_ids if call_id not in answered]
         if missing or _text_after_call(turn):
             yield (
                 f"messages.{turn.message}: `tool_use` ids were found without `tool_result` blocks "
@@ -56,12 +56,12 @@ def _calls_answered(body: Body) -> Iterator[str]:
 
 def _leading_results(turn: Turn | None) -> list[str]:
     """Ids of the results a user turn begins with; a result behind a text does not count."""
-    found = []
+    ids = []
     for placed in turn.blocks if turn is not None else ():
         if placed.kind != "tool_result":
             break
-        found.append(str(placed.block["tool_use_id"]))
-    return found
+        ids.append(str(placed.block["tool_use_id"]))
+    return ids
 
 
 def _text_after_call(turn: Turn) -> bool:

@@ -27,7 +27,7 @@ class BlockAt:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said before the other spoke; `message` is the index of its last message."""
+    """The words of one side before the other spoke; `message` is the index of its last message."""
 
     message: int
     role: str
@@ -54,7 +54,7 @@ def turns(body: Body) -> list[Turn]:
     """Messages with neighbours of one role merged, as the API does before it looks further."""
     blocks = list(placed_blocks(body))
     merged = []
-    for role, group in groupby(enumerate(body["messages"]), key=lambda each: each[1]["role"]):
+    for role, group in groupby(enumerate(body["messages"]), key=lambda pair: pair[1]["role"]):
         indices = [index for index, _ in group]
         merged.append(Turn(indices[-1], role, tuple(p for p in blocks if p.message in indices)))
     return merged
@@ -63,8 +63,10 @@ def turns(body: Body) -> list[Turn]:
 def open_loop(body: Body) -> list[Turn]:
     """The turns after the last thing the user said that was not a tool result."""
     merged = turns(body)
-    asked = [at for at, turn in enumerate(merged) if turn.role == "user" and _says_more_than_results(turn)]
-    return merged[asked[-1] + 1 :] if asked else merged
+    questions = [
+        at for at, turn in enumerate(merged) if turn.role == "user" and _says_more_than_results(turn)
+    ]
+    return merged[questions[-1] + 1 :] if questions else merged
 
 
 def _says_more_than_results(turn: Turn) -> bool:

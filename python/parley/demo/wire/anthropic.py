@@ -62,8 +62,8 @@ def _message(reply: Reply, body: Body, blocks: list[Block]) -> dict[str, Any]:
 def _blocks(reply: Reply, body: Body) -> Iterator[tuple[Block, str]]:
     """Each block as it is opened, with the text that will fill it."""
     if reply.thinking:
-        shown = reply.thinking if shows_thinking(body) else ""
-        yield {"type": "thinking", "thinking": "", "signature": ""}, shown
+        text = reply.thinking if shows_thinking(body) else ""
+        yield {"type": "thinking", "thinking": "", "signature": ""}, text
     if reply.hidden:
         yield {"type": "redacted_thinking", "data": seal(reply.hidden)}, ""
     if reply.text:

@@ -14,7 +14,7 @@ from parley.demo.wire.frames import CREATED, bare_frame, pieces
 Body = Mapping[str, Any]
 Delta = dict[str, Any]
 
-DONE = "data: [DONE]\n\n"
+END = "data: [DONE]\n\n"
 _STOPS = {"end": "stop", "calls": "tool_calls", "length": "length"}
 
 
@@ -42,7 +42,7 @@ def stream(reply: Reply, body: Body) -> Iterator[str]:
     yield bare_frame(envelope | {"choices": [_choice({}, _STOPS[reply.stop])]} | extra)
     if wants_usage:
         yield bare_frame(envelope | {"choices": [], "usage": _usage(reply)})
-    yield DONE
+    yield END
 
 
 def _deltas(reply: Reply) -> Iterator[Delta]:

@@ -1,4 +1,4 @@
-"""What all wire formats share: how text is cut into pieces and how an event becomes a frame.
+"""Pieces and frames of all wire formats: how text is cut into pieces and how an event becomes a frame.
 
 A piece is cut anywhere between two characters, also inside an emoji of several, but a character's
 bytes stay together. Cuts are the same each time: equal replies are equal bytes.

@@ -70,8 +70,8 @@ def _message_events(item: Item) -> Iterator[Event]:
 def _call_events(item: Item) -> Iterator[Event]:
     for piece in pieces(item["arguments"]):
         yield {"type": "response.function_call_arguments.delta", "delta": piece}
-    done = {"arguments": item["arguments"], "name": item["name"]}
-    yield {"type": "response.function_call_arguments.done"} | done
+    fields = {"arguments": item["arguments"], "name": item["name"]}
+    yield {"type": "response.function_call_arguments.done"} | fields
 
 
 _FILL = {"reasoning": _reasoning_events, "message": _message_events, "function_call": _call_events}
@@ -92,8 +92,8 @@ def _items(reply: Reply, body: Body) -> list[Item]:
 
 
 def _reasoning(reply: Reply, body: Body) -> Item:
-    asked = bool((body.get("reasoning") or {}).get("summary"))
-    summary = [{"type": "summary_text", "text": reply.thinking}] if asked and reply.thinking else []
+    has_summary = bool((body.get("reasoning") or {}).get("summary"))
+    summary = [{"type": "summary_text", "text": reply.thinking}] if has_summary and reply.thinking else []
     item: Item = {"id": f"rs_{reply.seed}", "type": "reasoning", "summary": summary, "status": "completed"}
     if _ENCRYPTED in (body.get("include") or ()):
         item["encrypted_content"] = seal(reply.thinking or reply.hidden)

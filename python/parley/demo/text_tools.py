@@ -12,7 +12,7 @@ from typing import Any, Literal
 from parley.demo.conversation import Call
 
 Syntax = Literal["", "json", "xml"]
-Said = tuple[str, Any]
+Entry = tuple[str, Any]
 
 _FORMS: tuple[tuple[Syntax, str], ...] = (("json", '{"tool": "name", "params":'), ("xml", "<tool:name>"))
 _OBJECT = re.compile(r'^\{"tool": "', re.MULTILINE)
@@ -33,12 +33,12 @@ def tools_in(system: str) -> tuple[str, ...]:
     return tuple(filter(None, map(_tool_name, system.splitlines())))
 
 
-def with_calls(said: Iterable[Said], syntax: Syntax) -> Iterator[Said]:
+def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
     """A conversation in words as one with calls and results in it."""
     waiting: list[str] = []
     count = 0
-    for kind, text in said:
-        if kind == "said":
+    for kind, text in entries:
+        if kind == "text":
             calls = list(_calls(text, syntax))
             waiting = [f"words_{count + number}" for number in range(len(calls))]
             count += len(calls)
@@ -47,10 +47,10 @@ def with_calls(said: Iterable[Said], syntax: Syntax) -> Iterator[Said]:
                 for call_id, call in zip(waiting, calls, strict=True)
             )
         else:
-            yield from _heard(_CORRECTIONS.sub("", text), waiting)
+            yield from _user_entries(_CORRECTIONS.sub("", text), waiting)
 
 
-def written(call: Call, syntax: Syntax) -> str:
+def call_text(call: Call, syntax: Syntax) -> str:
     """A call in words."""
     if syntax == "json":
         return f'{{"tool": "{call.name}", "params": {call.arguments}}}'
@@ -74,17 +74,17 @@ def _calls(text: str, syntax: Syntax) -> Iterator[Call]:
     if syntax == "json":
         for start in _OBJECT.finditer(text):
             try:
-                found, _ = json.JSONDecoder().raw_decode(text, start.start())
+                entry, _ = json.JSONDecoder().raw_decode(text, start.start())
             except ValueError:
                 continue
-            yield Call(str(found["tool"]), json.dumps(found.get("params", {}), ensure_ascii=False))
+            yield Call(str(entry["tool"]), json.dumps(entry.get("params", {}), ensure_ascii=False))
         return
     for block in _BLOCK.finditer(text):
         params = {name: value.strip("\n") for name, value in _PARAM.findall(block[2])}
         yield Call(block[1], json.dumps(params, ensure_ascii=False))
 
 
-def _heard(text: str, waiting: list[str]) -> Iterator[Said]:
+def _user_entries(text: str, waiting: list[str]) -> Iterator[Entry]:
     """The results in a user's message, then the question, if there is one below them."""
     heading = _RESULTS.match(text) if waiting else None
     if not heading:
