@@ -10,7 +10,7 @@ _MOST_SHOWN = 60
 
 
 def flaw(url: str) -> str:
-    """Why nothing can be reached at this address, "" where something may be."""
+    """The reason that nothing can be reached at this address, "" where something may be."""
     address = one_line(url)[:_MOST_SHOWN]
     try:
         parts = urlsplit(url)

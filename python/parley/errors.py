@@ -20,7 +20,7 @@ class ModelError(ParleyError):
     """A provider refused or failed; `reason` is one short line for the notice in the file.
 
     `retry_after` is in seconds, None where the provider named none; `retryable` says whether asking
-    again may help; `status` is the HTTP status, None for a connection failure; `said` are the provider's own
+    again may help; `status` is the HTTP status, None for a connection failure; `words` are the provider's own
     words for a refusal.
     """
 
@@ -32,14 +32,14 @@ class ModelError(ParleyError):
         status: int | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
-        said: str = "",
+        words: str = "",
     ) -> None:
         super().__init__(message)
         self.reason = reason
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
-        self.said = said
+        self.words = words
 
 
 class GoneError(ParleyError):

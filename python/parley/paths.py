@@ -1,4 +1,4 @@
-"""Where Parley keeps what is its own: folders and files that nobody but the user can look into."""
+"""Paths of what is Parley's own: folders and files that nobody but the user can look into."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MARKERS: dict[Kind, str] = {
     "result": "\U0001f6e0\ufe0f:",
     "note": "🔒:",
 }
-"""As they are written. When reading, U+FE0F after the emoji may be there or not for each of them."""
+"""The markers as they are written. When read, each may have U+FE0F after the emoji or not."""
 
 PROMPT = ">> Please choose ("
 """Lines that start so were written by older versions; today the prompt is drawn. Ignored and kept."""

@@ -34,7 +34,7 @@ NOT_APPROVED = "The user did not approve this call."
 DECLINED = "The user declined this call."
 NO_RESULT = "No result was recorded for this call."
 NO_REASON = "This call failed, and nothing says why."
-"""For a failure without a word. Anthropic answers 400 "content cannot be empty if `is_error` is true"
+"""The text of a failure without a word. Anthropic answers 400 "content cannot be empty if `is_error` is true"
 (github.com/bytedance/trae-agent/issues/230, read 2026-11-22), and to others "Error: " says as little."""
 
 

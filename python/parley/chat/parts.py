@@ -115,7 +115,7 @@ class AnswerParts(Parts):
         self._starts = RoundStarts()
         self._seen = 0
         self._waiting = dict[str, deque[int]]()
-        """Where the calls of the round stand, by their ids, that have no result yet."""
+        """Places of the round's calls that have no result yet, by their ids."""
 
     def add(self, block: Block) -> None:
         """The next block of the answer."""
@@ -212,7 +212,7 @@ class AnswerParts(Parts):
         self.segments[at] = Proposal(proposal.call, proposal.choice, result, proposal.spelling, proposal.span)
 
     def _proposal_for(self, call_id: str) -> int | None:
-        """Where the proposal of a result with this id stands: right above, else the first of the round."""
+        """The place of the proposal for a result with this id: right above, else the first of the round."""
         above = len(self.segments) - 1
         while above >= 0 and isinstance(self.segments[above], Note):
             above -= 1

@@ -22,7 +22,7 @@ _NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Why a turn ended without a complete answer."""
+    """The reason that a turn ended without a complete answer."""
 
     kind: NoticeKind
     reason: str

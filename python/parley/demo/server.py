@@ -199,7 +199,7 @@ class DemoServer:
 
     @property
     def streaming(self) -> int:
-        """How many streams are being sent right now."""
+        """The number of streams that are being sent right now."""
         return self._service.streaming
 
     async def stop(self) -> None:

@@ -24,7 +24,7 @@ _CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re
 
 
 def syntax_of(system: str) -> Syntax:
-    """How a system prompt wants calls to be written; "" where it describes no tools."""
+    """The form in which a system prompt wants calls; "" where it describes no tools."""
     return next((syntax for syntax, form in _FORMS if form in system), "")
 
 

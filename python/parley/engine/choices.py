@@ -27,7 +27,7 @@ class ChoiceMade:
     decided: bool
     message: str = ""
     doubts: tuple[Doubt, ...] = ()
-    """Why a yes was not taken: to be shown, so that the next one is."""
+    """Reasons for which a yes was not taken: to be shown, so that the next one is."""
 
 
 async def choose(

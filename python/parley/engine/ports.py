@@ -123,7 +123,7 @@ class Tools(Protocol):
 
 
 class References(Protocol):
-    """Where the texts are that a question may refer to."""
+    """The texts that a question may refer to."""
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
         """The texts of a question's references: one each, one a file of a glob, or why there is none."""
@@ -268,7 +268,7 @@ EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "n
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a turn ended, and what to tell the user of it ("" for nothing)."""
+    """The end of a turn, and a message on it for the user ("" for none)."""
 
     kind: EndKind
     message: str = ""

@@ -63,7 +63,7 @@ def _what_for(request: Request) -> str:
 
 
 class _Trouble(NamedTuple):
-    """Why a reply is no complete one, and what the user can do."""
+    """The trouble of a reply that is no complete one, and what the user can do."""
 
     cause: str
     action: str
@@ -178,7 +178,7 @@ class _Reply:
         await self.ports.document.settle()
 
     def trouble(self) -> _Trouble | None:
-        """Why the reply is no complete one, None where it is."""
+        """The reason that the reply is no complete one, None where it is."""
         reason = self.finished.reason if self.finished else "complete"
         if not self.has_text and not self.calls and reason not in _TROUBLE:
             return _EMPTY

@@ -18,7 +18,7 @@ HEADERS = {"accept-encoding": "gzip"}
 """Headers for a client: they ask for the one encoding that is unpacked here."""
 
 MOST_OF_AN_ERROR = 65_536
-"""Of a page that says what went wrong nobody reads more."""
+"""The length of an error's page: nobody reads more of it."""
 
 _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS

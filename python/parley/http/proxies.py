@@ -64,7 +64,7 @@ def _through(proxy: str | None) -> dict[str, Any]:
 
 
 def _flaw(proxy: str) -> str:
-    """Why no client can be made for a proxy, "" where one can; `httpx2` wants another package for SOCKS."""
+    """The flaw of a proxy that no client can use, "" for others; `httpx2` wants another package for SOCKS."""
     httpx2 = import_module("httpx2")
     kind, colon, _ = proxy.partition("://")
     kind = kind.lower() if colon else "http"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""How a form is left that is not filled in: the user says no, or goes away from it."""
+"""The ways to leave a form that is not filled in: the user says no, or goes away from it."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
@@ -79,7 +79,7 @@ class ServerRequests:
         return callbacks
 
     def _may_know_folder(self, settings: ServerSettings) -> bool:
-        """As it is set; else unless the arguments name a folder, which servers forget when they are told one.
+        """Whether it gets the folder: as it is set, else unless its arguments name one, which it forgets.
 
         Without a `cwd`, "." is the folder of Parley's own, which nobody means.
         """
@@ -107,7 +107,7 @@ def _root(folder: Path) -> dict[str, str]:
 
 
 class _Door:
-    """How many requests of one server are answered: so many at once, and so many in a minute, 0 for any."""
+    """A limit of one server's requests: so many at once, and so many in a minute, 0 for any."""
 
     def __init__(self, at_once: int, a_minute: int) -> None:
         self._free = at_once

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
-"""Of a server's tools or prompts, and of the pages that it lists them on."""
+"""The number of a server's tools or prompts, and of the pages that it lists them on."""
 MOST_PARTS = 1_000
-"""Of one result, resource or prompt."""
+"""The parts of one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
 """Characters of definitions: with each request they go to the model."""

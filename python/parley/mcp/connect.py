@@ -1,4 +1,4 @@
-"""How an MCP server is reached: in this process, over stdin and stdout of a program, over HTTP.
+"""Connections to MCP servers: in this process, over stdin and stdout of a program, over HTTP.
 
 Knows the SDK's transports and its client; what is said over them is another module's matter.
 """

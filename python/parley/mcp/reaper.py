@@ -87,7 +87,7 @@ class Reaper:
         return _SHELL, ["-c", _LAUNCH, str(self._guards[-1].fifo), command, *args]
 
     def prune(self) -> None:
-        """To be called when a server has ended: its process group is forgotten."""
+        """Forget the process group of a server that has ended."""
         for guard in self._guards:
             with contextlib.suppress(BlockingIOError):  # full: nobody reads, and nobody will kill
                 os.write(guard.writer, b"0\n")

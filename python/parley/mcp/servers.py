@@ -64,7 +64,7 @@ class Servers:
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
-        """From now on these are the servers; one that is set as it was goes on as it is, others end."""
+        """Use these servers from now on; one that is set as it was goes on as it is, others end."""
         before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
@@ -147,8 +147,8 @@ class Servers:
         waits = [
             supervisor.listed(supervisor.settings.start_timeout_s + _SLACK_S) for supervisor in supervisors
         ]
-        for done in asyncio.as_completed(waits):
-            await done
+        for listing in asyncio.as_completed(waits):
+            await listing
             yield
 
     def news(self) -> list[str]:
@@ -175,7 +175,7 @@ class Servers:
         return supervisor
 
     def status(self) -> tuple[ServerStatus, ...]:
-        """How each server is, in the order of the settings."""
+        """The state of each server, in the order of the settings."""
         return tuple(supervisor.status() for supervisor in self._supervisors.values())
 
     async def close(self) -> None:

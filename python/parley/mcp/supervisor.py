@@ -50,7 +50,7 @@ class Supervisor:
         self._started_at = 0.0
 
     def status(self) -> ServerStatus:
-        """How the server is now."""
+        """The state of the server now."""
         return ServerStatus(
             name=self.settings.name,
             state=self.state,
@@ -145,7 +145,7 @@ class Supervisor:
         self._task = loop.create_task(self._live(self._signals, self._task))
 
     async def _live(self, signals: Signals, before: asyncio.Task[None] | None) -> None:
-        """From the start of the server to its end; the boundary at which whatever it does wrong is told."""
+        """Run the server from its start to its end; the boundary that reports whatever it does wrong."""
         if before is not None:
             await asyncio.wait({before})  # one process at a time; it is already being wound down
         try:

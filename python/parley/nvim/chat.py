@@ -65,7 +65,7 @@ class Chat:
 
     @property
     def path(self) -> str:
-        """By what the ledger knows this chat; one without a file is known to this process only."""
+        """The key by which the ledger knows this chat; one without a file is known to this process only."""
         return self.name or f"/unsaved/{os.getpid()}/{self.buf}"
 
     @property
@@ -100,7 +100,7 @@ class Chat:
         self._start(handle, work)
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
-        """Why no turn begins, None where one does; "" where the user is asked about the agent."""
+        """The reason that no turn begins, None where one does; "" where the user is asked about the agent."""
         self._note_loaded(shot.transcript)
         is_typed = wanted_agent(shot.transcript) not in self._file_agents
         match self.app.start(shot.transcript, self.path, self.chosen, is_typed=is_typed):

@@ -15,7 +15,7 @@ from parley.secrets import HANDED_OUT
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 _SHORTEST = 8
 _BEGINNING = 16
-"""So much of a secret is taken for all of it, since a message may have been cut; kinds of keys share less."""
+"""The part of a secret that is taken for all of it: a message may have been cut; kinds of keys share less."""
 _MOST_BYTES = 1_000_000
 
 

@@ -118,7 +118,7 @@ def chats_in(folder: Path) -> list[dict[str, str]]:
 
 
 def _changed(path: Path) -> float | None:
-    """When a regular file changed; None for what is none, or gone meanwhile."""
+    """The time (seconds since 1970) at which a regular file changed; None for any other, or none."""
     with suppress(OSError):
         status = path.stat()
         return status.st_mtime if stat.S_ISREG(status.st_mode) else None

@@ -45,7 +45,7 @@ class Plugin:
         self.editor = Editor(nvim)
         self.chats = dict[int, Chat]()
         self.folder = Path.cwd()
-        """Where the user works, as it was last told; a project's file of servers is there."""
+        """The user's working directory, as Neovim named it last; a project's file of servers is there."""
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)

@@ -30,7 +30,7 @@ def reread(before: Snapshot, text: str, anchor: int) -> Snapshot:
 
 
 def _count_same(before: Snapshot, lines: list[str], text: str) -> int | None:
-    """How many exchanges are as they were; None where it is not worth the trouble, or not certain."""
+    """The number of exchanges that are as they were; None where it is not certain or not worth it."""
     if "\r" in text or "\r" in before.text or text.startswith("\ufeff"):
         return None  # whether CR ends a line depends on all lines
     exchanges = before.transcript.exchanges
@@ -44,7 +44,7 @@ def _count_same(before: Snapshot, lines: list[str], text: str) -> int | None:
 
 
 def _common(one: list[str], other: list[str]) -> int:
-    """How many lines at the start are the same."""
+    """The number of lines at the start that are the same."""
     low, high = 0, min(len(one), len(other))
     while low < high:  # comparing slices is done in C
         middle = (low + high + 1) // 2

@@ -36,7 +36,7 @@ class _Number(str):
 
 
 def count(n: int, noun: str) -> str:
-    """So many of a thing."""
+    """A number of things in words."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 

@@ -32,7 +32,7 @@ class Tokens:
         self.before, self.last = self.before + self.last, Usage()
 
     def table(self) -> dict[str, dict[str, int] | dict[str, str]]:
-        """For `b:parley_usage`."""
+        """The table for `b:parley_usage`."""
         used = {"last": _table(self.last), "chat": _table(self.before + self.last)}
         return {**used, "limits": dict(self.limits)}
 

@@ -31,7 +31,7 @@ class Offer:
     problems: Sequence[str] = ()
 
     def box(self, server: ServerStatus) -> str:
-        """How much of a server the chat uses."""
+        """The box that says how much of a server the chat uses."""
         possible = [(server.name, t.name) for t in server.tools if (server.name, t.name) in self.possible]
         in_use = [key for key in possible if key in self.in_use]
         if not server.enabled or (server.tools and not possible):
@@ -69,12 +69,12 @@ class Page:
         self.folds.append((start, len(self.lines) - 1))
 
     def table(self) -> dict[str, Any]:
-        """As Lua takes it."""
+        """The page as Lua takes it."""
         return {"lines": self.lines, "marks": self.marks, "folds": self.folds}
 
 
 def tools_page(offer: Offer) -> Page:
-    """How each server is, and what it offers."""
+    """The page of the servers: the state of each, and what it offers."""
     page = Page()
     page.add(f"# MCP servers{f' of {legible_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
     if offer.problems:

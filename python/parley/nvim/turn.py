@@ -57,7 +57,7 @@ class Turn:
         self._why: UserCancelled | GoneError | None = None
         self.ending = False
         self.doubts: tuple[Doubt, ...] = ()
-        """Why a yes was not taken."""
+        """Reasons for which a yes was not taken."""
         self.is_drawn = False
         """Whether what is drawn is what the turn has left."""
 
@@ -117,7 +117,7 @@ class Turn:
         self.is_drawn = True
 
     def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
-        """Where the user looks before the next yes: at the calls in doubt, as they are drawn now."""
+        """The place to look at before the next yes: the calls in doubt, as they are drawn now."""
         doubted = [doubt.proposal for doubt in self.doubts]
         calls = [c for c in waiting(shot.answer) if isinstance(c, Proposal) and c in doubted]
         if not calls:
@@ -146,7 +146,7 @@ class Turn:
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
-    """Where the user goes on after a turn; None: wherever the cursor is."""
+    """The place at which the user goes on after a turn; None: wherever the cursor is."""
     if end.kind == "waiting":
         mine = next((calls for exchange, calls in view.waiting() if exchange is shot.exchange), None)
         return {"row": mine[0].span.start, "to_end": False, "reveal": mine[-1].span.start} if mine else None

@@ -41,7 +41,7 @@ class ChatView:
     catalogue: Catalogue | None
     ledger: LedgerView
     approvals: Approvals = field(init=False, repr=False, compare=False)
-    """Of all calls, since it counts what has run; without any tool as long as none is known."""
+    """The approvals of all calls, since it counts what has run; without any tool as long as none is known."""
 
     def __post_init__(self) -> None:
         approvals = Approvals(self.transcript, self.catalogue or Catalogue(), self.ledger)
@@ -54,7 +54,7 @@ class ChatView:
         return self.approvals.standing(call) if self.catalogue is not None else self._guess(call)
 
     def _guess(self, call: Proposal) -> Standing:
-        """Without the tools' definitions: by id and arguments alone. For the eye, never for running."""
+        """A guess without the tools' definitions, by id and arguments: for the eye, never for running."""
         if is_declined(call):
             return "declined"
         same = [

@@ -68,7 +68,7 @@ def call_key(proposal: Proposal, tool: Tool) -> CallKey:
 
 
 def written_key(proposal: Proposal) -> tuple[str, str, str]:
-    """By what a proposal is known as one that Parley wrote: id, name, arguments."""
+    """The key of a proposal as one that Parley wrote: id, name, arguments."""
     return proposal.call.id, proposal.call.name, proposal.call.arguments
 
 
@@ -87,7 +87,7 @@ class Lapse:
     """A yes, or a proposal of the model, that is void since its tool is defined anew."""
 
     digest: str
-    """Of the definition that it was said of."""
+    """The digest of the definition that it was given for."""
     since: Literal["approved", "remembered", "proposed"]
     """A yes for this call, a yes for the tool, or the proposal itself."""
 
@@ -155,7 +155,7 @@ class Approvals:
         return any(e.key == key for e in self._counts.entries_of(key.id, key.arguments) if e.state == "live")
 
     def starts(self, proposal: Proposal) -> int:
-        """How often this call was started, where a result of it may be missing in the file; 0 where none is.
+        """The number of this call's starts, where a result of it may be missing in the file; 0 where none is.
 
         Known by its id and arguments alone, whatever has become of its tool since. One that came with a file
         that was copied or has moved may have been started there.
@@ -181,7 +181,7 @@ class Approvals:
         return (tool is not None and call_key(proposal, tool) in proposed) if proposed else None
 
     def remembered(self, tool: Tool) -> Mapping[str, Entry]:
-        """By digest of the definition: the yes of a person whose capital mark remembers this tool."""
+        """The yeses of a person whose capital mark remembers this tool, by digest of the definition."""
         known = tool.server, tool.name, tool.digest
         if known not in self._remembered:
             self._remembered[known] = {

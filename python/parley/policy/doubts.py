@@ -31,21 +31,21 @@ class Sighting:
 
     call: tuple[str, str, str]
     digest: str = ""
-    """Of its tool's definition; "" where that was not known."""
+    """The digest of its tool's definition; "" where that was not known."""
     starts: int = 0
-    """How often it was started without a result in the file."""
+    """The number of its starts without a result in the file."""
     has_warning: bool = False
     """Whether it says that one more yes runs it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a yes for a call does not count yet."""
+    """A reason for which a yes for a call does not count yet."""
 
     proposal: Proposal
     kind: Kind
     warning: tuple[str, str, str] | None = None
-    """To be kept, so that the next yes counts: the call (id, arguments), and what was said of it."""
+    """The warning to record, so that the next yes counts: the call (id, arguments), and what it says."""
 
 
 def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
@@ -102,7 +102,7 @@ ONCE_MORE = "this call may have run already: its result is not in the file. One 
 
 
 def why_asked(proposal: Proposal, approvals: Approvals) -> str:
-    """Why nothing but a person decides on a call that waits."""
+    """The reason that nothing but a person decides on a call that waits."""
     if approvals.standing(proposal) == "may have run":
         return "it may have run already"
     if lapse := approvals.lapsed(proposal):

@@ -6,7 +6,7 @@ Python's `re` may take forever for an expression such as `(a|a)+b`, and cannot b
 from __future__ import annotations
 
 LIMIT_S = 0.2
-"""How long one match may take. https://pypi.org/project/regex/ (2026-11-22): "The matching methods and
+"""The time that one match may take. https://pypi.org/project/regex/ (2026-11-22): "The matching methods and
 functions support timeouts. The timeout (in seconds) applies to the entire operation"."""
 
 

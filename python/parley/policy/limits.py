@@ -1,4 +1,4 @@
-"""How far a turn may go: counts read from the file, held against the settings.
+"""Limits of a turn: counts read from the file, held against the settings.
 
 Everything here is counted from the transcript, so that a restart resets nothing. Only calls that ran count
 as calls made; a refused one never does. Knows no clock: how long a turn may take is the loop's to say.
@@ -35,17 +35,17 @@ class Limits:
 
 
 def calls_made(answers: tuple[Answer, ...]) -> int:
-    """How many calls ran, whether they failed or not."""
+    """The number of calls that ran, whether they failed or not."""
     return sum(map(calls_in, answers))
 
 
 def calls_in(part: Answer | Round) -> int:
-    """How many calls of an answer, or of one reply in it, ran."""
+    """The number of calls of an answer, or of one reply in it, that ran."""
     return sum(1 for p in part.proposals if p.has_run)
 
 
 def session_calls(transcript: Transcript) -> int:
-    """How many calls ran in the whole file."""
+    """The number of calls that ran in the whole file."""
     return sum(calls_made(exchange.answers) for exchange in transcript.exchanges)
 
 
@@ -64,7 +64,7 @@ def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) ->
 
 
 def stop_reason(limits: Limits, answer: Answer) -> str | None:
-    """Why the loop ends here instead of asking the model again; None: it goes on."""
+    """The reason to end the loop here instead of asking the model again; None: it goes on."""
     counted = [r for r in rounds_since_resumption(answer) if r.proposals]
     if len(counted) >= limits.max_iterations:
         return f"reached the maximum of {limits.max_iterations} rounds of tool calls"

@@ -161,7 +161,7 @@ def _ask(situation: Situation) -> AskModel:
 
 
 def _nothing_left(situation: Situation, answer: Answer) -> str | None:
-    """Why the model is not asked again after calls that it had no tools for; None where it had."""
+    """The reason not to ask the model again after calls that it had no tools for; None where it had."""
     replies = [r for r in rounds_since_resumption(answer) if r.proposals]
     if not replies:
         return None
@@ -213,7 +213,7 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
 
 
 def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -> str | None:
-    """Why a call cannot run whatever the user says; None: it can. `number` is its place in its reply."""
+    """The reason that a call cannot run at all, None where it can. `number` is its place in the reply."""
     call, most = proposal.call, situation.limits.max_tools_per_request
     tool = situation.catalogue.get(call.name)
     if tool is None:

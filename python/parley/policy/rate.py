@@ -1,4 +1,4 @@
-"""How many requests a minute may be sent: a sliding window over the times of those that were."""
+"""The limit of requests a minute: a sliding window over the times of those that were."""
 
 from __future__ import annotations
 

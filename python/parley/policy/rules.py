@@ -26,7 +26,7 @@ class Pattern:
     args: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """As it is set."""
+        """The rule as it is set."""
         return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
 
     def allows(self, tool: Tool, arguments: str) -> bool:
@@ -105,7 +105,7 @@ class Rules:
         return next((p for p in self.deny if p.forbids(tool, arguments)), None)
 
     def allowed(self, tool: Tool, arguments: str) -> str | None:
-        """Why this call needs no asking, None if it does."""
+        """The rule by which this call needs no asking, None if it does."""
         if pattern := next((p for p in self.auto if p.allows(tool, arguments)), None):
             return f"approval.auto has {pattern}"
         if self.auto_read_only and tool.trusted and tool.annotations.get("readOnlyHint") is True:

@@ -45,7 +45,7 @@ class Capabilities:
 
     def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
         """How a refused request is to be asked, None where that is not known. A chosen `api` is ""."""
-        other = amended(request, api, refusal.status, refusal.said)
+        other = amended(request, api, refusal.status, refusal.words)
         if other:
             self._keep(other.request)
         return other

@@ -68,7 +68,7 @@ def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelErr
         status=status,
         retryable=_may_be_retried(status, headers),
         retry_after=_retry_after(headers),
-        said=said,
+        words=said,
     )
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class AuditLog(Protocol):
-    """Where records go."""
+    """The place that records go to."""
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Keep one, of something that began at this time (seconds since 1970) or is now."""

@@ -31,7 +31,7 @@ _REFUSALS = (
     "requires --enable-auto-tool-choice",  # vLLM
     "tools param requires --jinja",  # llama.cpp
 )
-"""How servers say that a model, or the server as it was started, has no tools."""
+"""Phrases of servers for a model, or a server as it was started, that has no tools."""
 
 
 class TextToolCaller:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
-"""When (seconds since 1970), what kind, the facts."""
+"""A record: its time (seconds since 1970), kind and facts."""
 
 FOR_STATUS = "status"
 """The purpose (`for`) of a request that only words a status."""
@@ -31,7 +31,7 @@ class ToolTotals:
     seconds: float = 0.0
 
     def after(self, kind: str, facts: Mapping[str, Any], is_retry: bool) -> ToolTotals:
-        """With one more call."""
+        """These totals with one more call."""
         if kind != "call":
             return replace(self, refused=self.refused + 1)
         worked = facts["outcome"] == "ok"
@@ -55,7 +55,7 @@ class Totals:
     tools: Mapping[str, ToolTotals] = field(default_factory=dict)
 
     def table(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """The totals as plain JSON."""
         tools = {name: _rounded(asdict(tool)) for name, tool in self.tools.items()}
         return _rounded(
             {

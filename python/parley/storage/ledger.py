@@ -25,7 +25,7 @@ from parley.policy.approval import CallKey, Entry, Explained, LedgerView, Rule
 from parley.storage.locks import locked
 
 WAIT_S = 10.0
-"""How long another process's transaction is waited for."""
+"""Seconds that another process's transaction is waited for."""
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 LOST = (
@@ -80,7 +80,7 @@ ELSEWHERE = """
 SELECT call_id, arguments FROM entries WHERE chat <> ? AND state IN ('used', 'closed') AND call_id IN ({})
 """
 AT_ONCE = 500
-"""So many values a statement may have in every SQLite, and some more."""
+"""Values of one statement: every SQLite takes so many, and some more."""
 
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
@@ -221,7 +221,7 @@ def _read(value: bytes) -> str:
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Where the ledger is: the same for editor and shell."""
+    """The path of the ledger: the same for editor and shell."""
     return state_folder(environ) / "ledger.db"
 
 
@@ -239,7 +239,7 @@ class LedgerFile(Database):
 
     @property
     def turns(self) -> Path:
-        """Where the locks of the turns that run are; of a database in memory there is none."""
+        """The folder with the locks of running turns; a database in memory has none."""
         assert self.path is not None
         return self.path.parent / "turns"
 

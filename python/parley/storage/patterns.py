@@ -25,7 +25,7 @@ _SIGNS = "*?["
 
 @dataclass(slots=True)
 class SearchBudget:
-    """How many names may still be looked at, and till when; what ended the search, what nobody may read."""
+    """The names that may still be looked at, and till when; what ended the search, what nobody may read."""
 
     left: int
     is_late: Callable[[], bool]

@@ -43,7 +43,7 @@ class Bounds:
 
 
 async def nobody_asked(_: Path) -> bool:
-    """Where there is nobody to ask, the answer is no."""
+    """Answer no, since there is nobody to ask."""
     return False
 
 
@@ -107,7 +107,7 @@ class FileReferences:
 
 
 class _LeftOutError(ParleyError):
-    """Why a file is not brought in: in its words, and as a kind where it is one of many."""
+    """The reason that a file is not brought in: in its words, and as a kind where it is one of many."""
 
     def __init__(self, why: str, kind: str = "cannot be read") -> None:
         super().__init__(why)

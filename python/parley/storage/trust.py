@@ -119,5 +119,5 @@ def _content(path: Path) -> bytes:
 
 
 def _place(path: Path) -> str:
-    """By what trust knows a file: its servers run in the folder it is in, wherever a link in it may lead."""
+    """The key of a file: its servers run in the folder that it is in, wherever a link in it may lead."""
     return str(Path(os.path.realpath(path.parent)) / path.name)

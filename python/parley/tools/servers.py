@@ -86,7 +86,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How a server is: what `:ParleyTools` and the health report show.
+    """The state of a server, as `:ParleyTools` and the health report show it.
 
     `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
     used; `stderr` are its last lines.

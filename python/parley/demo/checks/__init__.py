@@ -1,4 +1,4 @@
-"""Why a real provider would answer 400 to a request body, in the provider's words; [] when it would not.
+"""Reasons for a real provider to answer 400 to a request body, in the provider's words; [] when it would not.
 
 `check_anthropic(body, *, version=...)`, `check_openai(body, *, host="openai")` (Chat Completions) and
 `check_responses(body)`. Each lives in its own module as a table of one-reason rules.
