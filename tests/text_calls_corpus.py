@@ -16,7 +16,6 @@ from parley.models.text_tools.text_calls import (
     Reader,
     Thought,
     ThoughtEnd,
-    ToolLimitReached,
 )
 from parley.models.text_tools.xml import XmlParser
 from parley.tools.catalogue import Catalogue, Tool
@@ -60,22 +59,19 @@ def reader(kind: str) -> Reader:
 
 def read(kind: str, pieces: Iterable[str]) -> list[Plain]:
     """What the reader makes of a text in these pieces; adjacent pieces of one kind are one."""
-    found, taking = list[Item](), reader(kind)
-    limit = list[Plain]()
-    try:
-        for piece in pieces:
-            found += taking.feed(piece)
-        found += taking.end()
-    except ToolLimitReached as reached:
-        found += reached.items
-        limit = [["limit"]]
-    said = list[Plain]()
-    for item in map(plain, found):
-        if said and item[0] == said[-1][0] and item[0] in ("prose", "thought"):
-            said[-1] = [item[0], said[-1][1] + item[1]]
+    items, text_reader = list[Item](), reader(kind)
+    for piece in pieces:
+        items += text_reader.feed(piece)
+        if text_reader.limit:
+            break
+    items += text_reader.end()
+    lines = list[Plain]()
+    for item in map(plain, items):
+        if lines and item[0] == lines[-1][0] and item[0] in ("prose", "thought"):
+            lines[-1] = [item[0], lines[-1][1] + item[1]]
         else:
-            said.append(item)
-    return said + limit
+            lines.append(item)
+    return lines + ([["limit"]] if text_reader.limit else [])
 
 
 def plain(item: Item) -> Plain:

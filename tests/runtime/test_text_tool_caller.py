@@ -17,8 +17,8 @@ from parley.errors import ModelError
 from parley.models import openai_chat
 from parley.models.attempts import PATIENCE, Attempts
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
-from parley.models.request import Request
-from parley.models.text_tools.adapter import TextToolRequest, reading, worded
+from parley.models.request import Request, TextTools
+from parley.models.text_tools.adapter import text_decoder, text_request
 from parley.models.text_tools.template import Template
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.session import Session
@@ -67,7 +67,7 @@ class TextModel(ScriptedModel):
         text = self.texts.pop(0)
         if isinstance(text, ModelError):
             raise text
-        decoder = reading(openai_chat.Decoder("ollama", "tiny"), request)
+        decoder = text_decoder(openai_chat.Decoder("ollama", "tiny"), request)
         for letter in text:
             for event in decoder.feed({"choices": [{"delta": {"content": letter}}]}):
                 yield event
@@ -76,7 +76,10 @@ class TextModel(ScriptedModel):
 
     def questions(self) -> list[str]:
         """The last message of each request."""
-        return [openai_chat.request_body(worded(request))["messages"][-1]["content"] for request in self.asks]
+        return [
+            openai_chat.request_body(text_request(request))["messages"][-1]["content"]
+            for request in self.asks
+        ]
 
 
 def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
@@ -85,7 +88,7 @@ def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
 
     def resolve(transcript: Transcript) -> ChatSettings:
         settings = plain(transcript)
-        return replace(settings, request=TextToolRequest.of(settings.request, mode=mode, **further))
+        return replace(settings, request=replace(settings.request, text_tools=TextTools(mode, **further)))
 
     chat.resolve = resolve
     return chat
@@ -121,8 +124,8 @@ async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> 
 
 async def test_each_try_is_cooler() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
-    request = TextToolRequest(
-        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, mode="json"
+    request = Request(
+        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, text_tools=TextTools("json")
     )
     assert [event async for event in model.stream(request)]
     assert [each.temperature for each in model.asks] == [0.5, 0.4, 0.3]
@@ -229,7 +232,7 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
     assert chat.text == PROPOSED
     await chat.press("ya")
     assert await chat.run() == End("complete")
-    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == [
+    assert [request.text_tools.mode for request in model.asks if request.text_tools] == [
         "auto",
         "json",
         "json",
@@ -246,7 +249,7 @@ async def test_other_refusals_are_told() -> None:
 async def test_a_family_without_tools_is_asked_in_words_at_once() -> None:
     model = TextModel("Hello.")
     assert await turns(model, "auto", template=Template(native=False)).run() == End("complete")
-    assert [request.mode for request in model.asks if isinstance(request, TextToolRequest)] == ["json"]
+    assert [request.text_tools.mode for request in model.asks if request.text_tools] == ["json"]
 
 
 async def test_a_request_with_the_provider_s_own_tools_goes_by_untouched() -> None:

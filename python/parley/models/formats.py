@@ -16,7 +16,7 @@ from parley.models.decoder import Decoder
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request
-from parley.models.text_tools.adapter import reading, worded
+from parley.models.text_tools.adapter import text_decoder, text_request
 from parley.models.thinking import prefers_responses
 from parley.tools.convert import Definition
 
@@ -73,8 +73,8 @@ class Format:
     is_for_other: Callable[[str, int, str], bool] = lambda *_: False
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The request's body, with the tools in words where they are to be."""
-        return self.request_body(worded(request))
+        """The request's body, with the tools in its text where they are to be."""
+        return self.request_body(text_request(request))
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
         """The body of a request whose reply shall come in one piece."""
@@ -85,7 +85,7 @@ class Format:
     def reader(self, request: Request, secret: str = "") -> Decoder:
         """The decoder of the reply to this request, which was sent with a key."""
         decoder = self.decoder(request.provider, request.model, request.quirks)
-        return reading(Redacting(decoder, secret), request)
+        return text_decoder(Redacting(decoder, secret), request)
 
 
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")

@@ -16,9 +16,13 @@ from parley.chat.transcript import Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.models.encode import wire_name
 from parley.models.quirks import Quirk
+from parley.models.text_tools.template import Template, builtin_templates
 from parley.tools.catalogue import Catalogue, Tool
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+MAX_TOKENS = 4096
+"""Upper bound of `max_tokens` with tools in the text, where the settings name none."""
 
 GONE = "This tool was called earlier; it cannot be called now."
 
@@ -37,13 +41,34 @@ class ThinkingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TextTools:
+    """How tools are described in the text of a request; in mode `auto` only if the provider has none.
+
+    `filter` says how many calls a reply in XML may have; `errors` are those of the tries before.
+    """
+
+    mode: Literal["auto", "json", "xml"] = "auto"
+    template: Template = field(default_factory=lambda: builtin_templates()[-1])
+    filter: Literal["single", "unlimited"] = "single"
+    most_tokens: int = MAX_TOKENS
+    errors: tuple[str, ...] = ()
+
+    @property
+    def syntax(self) -> Literal["json", "xml"] | None:
+        """How calls are written in the text; None where the provider's own tools are used."""
+        return None if self.mode == "auto" else self.mode
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request to be: exchange `at` of the transcript, asked of a provider's model.
 
     `tools_on` False forbids calls, and leaves the tools out only when the history holds none.
     `keep_thinking` False sends no thinking back, for when the provider refused a signature.
     `quirks` are the oddities of the provider's server. `api` and `window` are what the provider was found to
-    want: one of its wire formats, and the tokens that it takes; else the model's name tells.
+    want: one of its wire formats, and the tokens that it takes; else the model's name tells. `text_tools` is
+    there where tools have to be, or may have to be, described in the text; `text_turns` are the turns where
+    they have been.
     """
 
     transcript: Transcript
@@ -61,17 +86,26 @@ class Request:
     quirks: tuple[Quirk, ...] = ()
     api: str | None = None
     window: int | None = None
+    text_tools: TextTools | None = None
+    text_turns: tuple[Turn, ...] | None = None
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether the reply may hold calls."""
+        return bool(self.tools_on and self.catalogue.tools)
 
     def turns(self) -> tuple[Turn, ...]:
-        """What is sent of the transcript."""
-        wanted = self._turns(self.max_full_exchanges)
-        return wanted if self._fits(wanted) else self._turns(self._full_exchanges())
+        """The part of the transcript that is sent."""
+        if self.text_turns is not None:
+            return self.text_turns
+        full = self._turns(self.max_full_exchanges)
+        return full if self._fits(full) else self._turns(self._full_exchanges())
 
     def crowded(self) -> int | None:
         """How many exchanges are sent whole where the model takes no more of them; None where all fit."""
-        wanted = self._turns(self.max_full_exchanges)
-        fewer = None if self._fits(wanted) else self._full_exchanges()
-        return fewer if fewer and self._turns(fewer) != wanted else None
+        full = self._turns(self.max_full_exchanges)
+        fewer = None if self._fits(full) else self._full_exchanges()
+        return fewer if fewer and self._turns(fewer) != full else None
 
     def narrowed(self) -> Request | None:
         """The request made a quarter smaller, where older exchanges can stand back; None where none can."""
@@ -130,6 +164,5 @@ def tool_fields(
     tools = request.catalogue.tools or tuple(
         (name, Tool("", name, description=GONE)) for name in sorted(called)
     )
-    may_call = request.tools_on and request.catalogue.tools
     offered = {"tools": [shape(name, tool) for name, tool in tools]} if tools else {}
-    return offered if may_call or not tools else offered | {"tool_choice": none}
+    return offered if request.offers_tools or not tools else offered | {"tool_choice": none}

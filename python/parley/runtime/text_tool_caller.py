@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 from parley.errors import ModelError
 from parley.models.attempts import Attempts, Shown
 from parley.models.events import Aside, Call, Event, TextDelta
-from parley.models.request import Request
-from parley.models.text_tools.adapter import TextToolRequest, TryFailed
+from parley.models.request import Request, TextTools
+from parley.models.text_tools.adapter import TryFailed
 from parley.paths import private_file
 
 Send: TypeAlias = Callable[[Request], AsyncIterator[Event]]
@@ -60,23 +60,26 @@ class TextToolCaller:
 
     def settled(self, request: Request) -> Request:
         """The request in the mode that is known to be the one for its model."""
-        if not isinstance(request, TextToolRequest) or request.mode != "auto":
+        text_tools = request.text_tools
+        if text_tools is None or text_tools.mode != "auto":
             return request
-        has_none = (request.provider, request.model) in self._without_tools or not request.template.native
-        return replace(request, mode="json") if has_none else request
+        has_none = (request.provider, request.model) in self._without_tools or not text_tools.template.native
+        return replace(request, text_tools=replace(text_tools, mode="json")) if has_none else request
 
     def stream(self, send: Send, request: Request, tell: Tell) -> AsyncIterator[Event]:
-        """The events of a reply, by way of `send`. Raises ModelError, also where all tries failed."""
+        """The events of the model, by way of `send`. Raises ModelError, also where all tries failed."""
         request = self.settled(request)
-        if not isinstance(request, TextToolRequest):
-            return send(request)
-        return (
-            self._native_first(send, request, tell)
-            if request.mode == "auto"
-            else self._tries(send, request, tell)
-        )
+        match request.text_tools:
+            case None:
+                return send(request)
+            case TextTools(mode="auto") as text_tools:
+                return self._native_first(send, request, text_tools, tell)
+            case text_tools:
+                return self._tries(send, request, text_tools, tell)
 
-    async def _native_first(self, send: Send, request: TextToolRequest, tell: Tell) -> AsyncIterator[Event]:
+    async def _native_first(
+        self, send: Send, request: Request, text_tools: TextTools, tell: Tell
+    ) -> AsyncIterator[Event]:
         try:
             async for event in send(request):
                 yield event
@@ -87,45 +90,51 @@ class TextToolCaller:
             return
         self._without_tools.add((request.provider, request.model))
         yield Aside(f"{request.model} has no tools of its own: they are described to it in words")
-        async for event in self._tries(send, replace(request, mode="json"), tell):
+        async for event in self._tries(send, request, replace(text_tools, mode="json"), tell):
             yield event
 
-    async def _tries(self, send: Send, request: TextToolRequest, tell: Tell) -> AsyncIterator[Event]:
-        attempts, failures, preview = self._attempts, list[TryFailed](), Shown(self._patience)
+    async def _tries(
+        self, send: Send, request: Request, text_tools: TextTools, tell: Tell
+    ) -> AsyncIterator[Event]:
+        attempts, failures, window = self._attempts, list[TryFailed](), Shown(self._patience)
         while True:
-            events, preview = list[Event](), Shown(self._patience, preview.spent)
-            warmth = attempts.temperature(request.temperature)
+            events, window = list[Event](), Shown(self._patience, window.spent)
+            next_try = replace(
+                request,
+                temperature=attempts.temperature(request.temperature),
+                text_tools=replace(text_tools, errors=attempts.errors),
+            )
             try:
-                async for event in send(replace(request, errors=attempts.errors, temperature=warmth)):
+                async for event in send(next_try):
                     events.append(event)
-                    for output in preview.feed(event):
-                        yield output
+                    for ready in window.feed(event):
+                        yield ready
             except TryFailed as failure:
-                for output in preview.failed():
-                    yield output
+                for ready in window.failed():
+                    yield ready
                 attempts = attempts.after(str(failure))
                 failures.append(failure)
                 if attempts.is_exhausted:
                     raise _gave_up(request, attempts) from failure
             except ModelError:
-                for output in preview.rest():
-                    yield output
+                for ready in window.rest():
+                    yield ready
                 raise
             else:
-                self._record(request, failures, events)
+                self._record(next_try, failures, events)
                 return
             tell(f"The tool call failed, retry {len(failures)} of {attempts.max_retries}...")
             await self._sleep(attempts.delay_s(self._luck()))
 
-    def _record(self, request: TextToolRequest, failures: list[TryFailed], events: list[Event]) -> None:
+    def _record(self, request: Request, failures: list[TryFailed], events: list[Event]) -> None:
         if not (self._records and failures):
             return
         calls = [event.call for event in events if isinstance(event, Call)]
         line: dict[str, Any] = {
             "provider": request.provider,
             "model": request.model,
-            "mode": request.mode,
-            "failed": [{"error": str(failure), "said": failure.said} for failure in failures],
+            "mode": request.text_tools.mode if request.text_tools else None,
+            "failed": [{"error": str(failure), "said": failure.text} for failure in failures],
             "corrected": {
                 "said": "".join(event.text for event in events if isinstance(event, TextDelta)),
                 "calls": [{"name": call.name, "arguments": call.arguments} for call in calls],
@@ -141,7 +150,7 @@ def _refuses_tools(error: ModelError) -> bool:
     return error.status is not None and any(phrase in message for phrase in _REFUSALS)
 
 
-def _gave_up(request: TextToolRequest, attempts: Attempts) -> ModelError:
+def _gave_up(request: Request, attempts: Attempts) -> ModelError:
     count = len(attempts.errors)
     times = "1 attempt" if count == 1 else f"{count} attempts"
     return ModelError(

@@ -46,7 +46,7 @@ class ToolTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A chat's requests, of which some only worded a status, their tokens and seconds, and its tools."""
+    """A chat's requests, some of them for a status, their tokens and seconds, and its tools."""
 
     requests: int = 0
     for_status: int = 0

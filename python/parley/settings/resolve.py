@@ -12,8 +12,7 @@ from typing import Any
 from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
-from parley.models.request import Request, ThinkingSettings
-from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest
+from parley.models.request import MAX_TOKENS, Request, TextTools, ThinkingSettings
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
@@ -108,13 +107,13 @@ def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates:
     """
     if mode == "native":
         return request
-    return TextToolRequest.of(
-        request,
+    text_tools = TextTools(
         mode="auto" if mode == "off" else mode,
         template=template_for(request.model, templates),
         filter=settings.xml.filter,
         most_tokens=settings.safety.max_tokens_per_request or MAX_TOKENS,
     )
+    return replace(request, text_tools=text_tools)
 
 
 def _thinking(thinking: ThinkingSettings, wanted: Any) -> ThinkingSettings:

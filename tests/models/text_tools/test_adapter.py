@@ -32,8 +32,8 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
-from parley.models.request import Request
-from parley.models.text_tools.adapter import MAX_TOKENS, TextToolRequest, TryFailed, reading, worded
+from parley.models.request import MAX_TOKENS, Request, TextTools
+from parley.models.text_tools.adapter import TryFailed, text_decoder, text_request
 from parley.models.text_tools.prompt import corrections, tool_prompt
 from parley.models.text_tools.template import builtin_templates, load_templates, template_for
 from tests.text_calls_corpus import TOOLS
@@ -65,12 +65,15 @@ CHAT = Transcript(
 )
 
 
-def ask(mode: Any, **further: Any) -> TextToolRequest:
-    return TextToolRequest(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, mode=mode, **further)
+def ask(text_tools: TextTools, **further: Any) -> Request:
+    return Request(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, text_tools=text_tools, **further)
+
+
+JSON, XML, AUTO = TextTools("json"), TextTools("xml"), TextTools("auto")
 
 
 def messages(wanted: Request) -> list[tuple[str, str]]:
-    body = openai_chat.request_body(worded(wanted))
+    body = openai_chat.request_body(text_request(wanted))
     assert not {"tools", "tool_choice"} & set(body)
     return [(message["role"], message["content"]) for message in body["messages"]]
 
@@ -96,13 +99,13 @@ Error: no
 
 
 def test_in_json_the_calls_of_the_history_are_objects_and_the_results_a_message() -> None:
-    (_, system), *said = messages(ask("json"))
+    (_, system), *said = messages(ask(JSON))
     assert system.startswith("Be brief.\n\n# Calling tools")
     assert said == [("user", "the price of google?"), ("assistant", CALLS), ("user", RESULTS)]
 
 
 def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
-    _, *said = messages(ask("xml"))
+    _, *said = messages(ask(XML))
     assert said == [
         ("user", "the price of google?"),
         ("assistant", "I look.\n\n<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search>"),
@@ -110,27 +113,27 @@ def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
         ("assistant", "<tool:read_file>\n<param:path>x</param:path>\n</tool:read_file>"),
         ("user", "Tool results:\n\n1. read_file failed\n````\nError: no\n```js\n````"),
     ]
-    assert len(messages(ask("xml", filter="unlimited"))) == 4
+    assert len(messages(ask(replace(XML, filter="unlimited")))) == 4
 
 
 def test_auto_is_the_request_with_the_provider_s_own_tools() -> None:
-    wanted = ask("auto")
-    assert worded(wanted) is wanted
+    wanted = ask(AUTO)
+    assert text_request(wanted) is wanted
     assert len(openai_chat.request_body(wanted)["tools"]) == 3
 
 
 def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:
-    (_, system), *_ = messages(ask("json", tools_on=False))
+    (_, system), *_ = messages(ask(JSON, tools_on=False))
     assert system == "Be brief.\n\nNo tool can be called any more. Answer in plain words with what you have."
 
 
 def test_without_tools_and_calls_nothing_is_said_of_them() -> None:
-    wanted = replace(ask("json"), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
+    wanted = replace(ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
     assert messages(wanted) == [("system", "Be brief."), ("user", "hi")]
 
 
 def test_errors_of_former_tries_stand_at_the_end() -> None:
-    wanted = ask("json", errors=("Invalid JSON", "Missing required parameter 'path'"))
+    wanted = ask(replace(JSON, errors=("Invalid JSON", "Missing required parameter 'path'")))
     assert messages(wanted)[-1][1].endswith(
         "\n\nIMPORTANT: Previous attempts failed with these errors:\n"
         "Attempt 1: Invalid JSON\n"
@@ -141,12 +144,12 @@ def test_errors_of_former_tries_stand_at_the_end() -> None:
         "2. Parameter names match the schema exactly\n"
         "3. Required parameters are not missing"
     )
-    assert "1. Tool calls use the XML format exactly\n" in corrections("xml", ["x"])
+    assert "1. Tool calls use the XML format exactly\n" in corrections(replace(XML, errors=("x",)))
 
 
 @pytest.mark.parametrize(("asked", "sent"), [(None, MAX_TOKENS), (99, 99), (9000, MAX_TOKENS)])
 def test_tokens_are_bounded(asked: int | None, sent: int) -> None:
-    assert worded(ask("json", max_tokens=asked)).max_tokens == sent
+    assert text_request(ask(JSON, max_tokens=asked)).max_tokens == sent
 
 
 # --- Replies ----------------------------------------------------------------------------------------------
@@ -156,9 +159,9 @@ def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
     return {"choices": [{"delta": {"content": content}} | further]}
 
 
-def heard(mode: Any, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
-    wanted = ask(mode, **further)
-    decoder = reading(openai_chat.Decoder("ollama", "tiny"), wanted)
+def heard(text_tools: TextTools, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
+    wanted = ask(text_tools, **further)
+    decoder = text_decoder(openai_chat.Decoder("ollama", "tiny"), wanted)
     events = [event for piece in pieces for event in decoder.feed(chunk(piece))]
     events += decoder.feed({"usage": {"prompt_tokens": 3, "completion_tokens": 2}})
     return events + decoder.feed(chunk(finish_reason=finish)) + decoder.end()
@@ -170,7 +173,7 @@ def call(index: int, name: str, arguments: str) -> Call:
 
 def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
     assert heard(
-        "json", 'I look. {"tool": "web_search", "pa', 'rams": {"query": "x"}}\nand {"tool": "edit"}'
+        JSON, 'I look. {"tool": "web_search", "pa', 'rams": {"query": "x"}}\nand {"tool": "edit"}'
     ) == [
         TextDelta("I look. "),
         TextDelta("\nand "),
@@ -182,7 +185,7 @@ def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
 
 
 def test_a_plain_answer_is_no_failure() -> None:
-    assert heard("json", "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
+    assert heard(JSON, "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
 
 
 INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
@@ -205,13 +208,13 @@ WRONG_TYPE = "Parameter 'path': expected string, got 1 (integer)"
 )
 def test_a_reply_that_tries_and_fails_is_a_failed_try(text: str, error: str) -> None:
     with pytest.raises(TryFailed) as failed:
-        heard("json", "So: ", text)
+        heard(JSON, "So: ", text)
     assert str(failed.value) == error
-    assert failed.value.said == f"So: {text}"
+    assert failed.value.text == f"So: {text}"
 
 
 def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
-    assert heard("json", 'So: {"tool": "web_search", "pa', finish="length") == [
+    assert heard(JSON, 'So: {"tool": "web_search", "pa', finish="length") == [
         TextDelta("So: "),
         Usage(3, 2),
         Finished("length"),
@@ -219,22 +222,22 @@ def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
 
 
 def test_in_xml_a_call_that_does_not_fit_its_tool_is_answered_in_the_file() -> None:
-    events = heard("xml", "<tool:read_file></tool:read_file>")
+    events = heard(XML, "<tool:read_file></tool:read_file>")
     assert events[-2:] == [call(0, "read_file", "{}"), Finished("tool_calls")]
 
 
 def test_in_xml_a_broken_block_is_a_failed_try() -> None:
     with pytest.raises(TryFailed, match="stands outside of a tool"):
-        heard("xml", "<param:path>x</param:path>")
+        heard(XML, "<param:path>x</param:path>")
 
 
 def test_in_xml_thoughts_are_thinking() -> None:
-    events = heard("xml", "So. <thinking>hm</thinking> Yes.")
+    events = heard(XML, "So. <thinking>hm</thinking> Yes.")
     assert events[:4] == [TextDelta("So. "), ThinkingDelta("hm"), ThinkingEnd(), TextDelta("Yes.")]
 
 
 def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
-    decoder = reading(anthropic.Decoder("anthropic", "claude"), ask("xml"))
+    decoder = text_decoder(anthropic.Decoder("anthropic", "claude"), ask(XML))
     one = "<tool:web_search><param:query>x</param:query></tool:web_search>"
     events = decoder.feed({"type": "message_start", "message": {"usage": {"input_tokens": 7}}})
     decoder.feed({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
@@ -251,8 +254,8 @@ def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
 
 
 def test_where_no_tools_are_offered_the_text_is_left_alone() -> None:
-    assert heard("json", '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
-    assert heard("auto", '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
+    assert heard(JSON, '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
+    assert heard(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
 
 
 # --- Tries ------------------------------------------------------------------------------------------------
@@ -327,21 +330,21 @@ def test_a_model_has_the_template_of_its_family(model: str, name: str) -> None:
 
 @pytest.mark.parametrize("template", builtin_templates(), ids=lambda template: template.name)
 def test_every_template_shows_tools_form_and_example(template: Any) -> None:
-    prompt = tool_prompt("json", template, TOOLS)
+    prompt = tool_prompt(TextTools("json", template), TOOLS)
     assert '{"tool": "name", "params": {...}}' in prompt
     assert all(name in prompt for name in TOOLS.names())
     assert "$" not in prompt
-    assert "<tool:name>" in tool_prompt("xml", template, TOOLS)
+    assert "<tool:name>" in tool_prompt(TextTools("xml", template), TOOLS)
 
 
 def test_code_templates_show_tools_as_functions() -> None:
-    prompt = tool_prompt("json", template_for("qwen2.5-coder", builtin_templates()), TOOLS)
+    prompt = tool_prompt(TextTools("json", template_for("qwen2.5-coder", builtin_templates())), TOOLS)
     assert "def web_search(query: str, limit: int = ...):\n    # To web_search." in prompt
 
 
 def test_the_prompt_is_the_same_for_the_same_tools() -> None:
     template = builtin_templates()[-1]
-    lines = tool_prompt("json", template, TOOLS).split("\n")
+    lines = tool_prompt(TextTools("json", template), TOOLS).split("\n")
     assert json.loads(lines[6]) == {
         "name": "web_search",
         "description": "To web_search.",

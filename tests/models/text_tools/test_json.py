@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.models.request import TextTools
 from parley.models.text_tools.json import JsonExtractor
-from parley.models.text_tools.prompt import written
-from parley.models.text_tools.text_calls import Failed, Found, Prose, wrong_with
+from parley.models.text_tools.prompt import text_call
+from parley.models.text_tools.text_calls import Failed, Found, Prose, problem_of
 from tests.text_calls_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_failed_call_keeps_what_was_written() -> None:
 
 @given(arguments=ARGUMENTS.map(json.dumps) | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}']))
 def test_past_calls_are_written_as_they_would_be_read(arguments: str) -> None:
-    said = read("json_tools", [written("json", "web_search", arguments)])
+    said = read("json_tools", [text_call(TextTools("json"), "web_search", arguments)])
     assert [each[:2] for each in said] == [["call", "web_search"]]
 
 
@@ -164,4 +165,4 @@ AVAILABLE = "Available tools: edit, read_file, web_search"
     ],
 )
 def test_a_call_is_checked_in_words_for_the_model(found: Found, wrong: str | None) -> None:
-    assert wrong_with(found, TOOLS) == wrong
+    assert problem_of(found, TOOLS) == wrong

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.text_tools.prompt import written
+from parley.models.request import TextTools
+from parley.models.text_tools.prompt import text_call
 from parley.models.text_tools.text_calls import Failed, Found, Prose, ToolLimitReached
 from parley.models.text_tools.xml import XmlParser
 from tests.text_calls_corpus import TOOLS, cases, expected, read
@@ -58,29 +59,28 @@ def test_any_text_says_the_same_in_pieces_and_whole(pieces: list[str], kind: str
 
 @given(arguments=st.dictionaries(st.sampled_from(["diff", "anything"]), st.text(max_size=20)))
 def test_past_calls_are_written_as_they_would_be_read(arguments: dict[str, str]) -> None:
-    said = read("xml_tools.single", [written("xml", "edit", json.dumps(arguments))])
+    said = read("xml_tools.single", [text_call(TextTools("xml"), "edit", json.dumps(arguments))])
     assert [each[0] for each in said] == ["call"]
     if "\0" not in "".join(arguments.values()):
         assert json.loads(said[0][2]) == arguments
 
 
 def test_arguments_that_cannot_be_tagged_are_written_as_json() -> None:
-    text = written("xml", "edit", '{"a b": "</param:_raw>"}')
+    text = text_call(TextTools("xml"), "edit", '{"a b": "</param:_raw>"}')
     assert text == '<tool:edit>\n<param:_raw>{"a b": "<\\/param:_raw>"}</param:_raw>\n</tool:edit>'
 
 
 def test_the_limit_keeps_all_that_was_complete() -> None:
     parser = XmlParser(TOOLS)
-    with pytest.raises(ToolLimitReached) as reached:
-        parser.feed(f"Look: {CALL}\n\n<tool:read_file>")
-    assert reached.value.items == [Prose("Look: "), Found("web_search", '{"query": "x"}')]
-    assert str(reached.value) == "Tool limit reached - only one tool per message allowed"
+    items = parser.feed(f"Look: {CALL}\n\n<tool:read_file>")
+    assert items == [Prose("Look: "), Found("web_search", '{"query": "x"}')]
+    assert isinstance(parser.limit, ToolLimitReached)
+    assert str(parser.limit) == "Tool limit reached - only one tool per message allowed"
 
 
 def test_after_the_limit_it_is_only_reached_again() -> None:
     parser = XmlParser(TOOLS)
-    with pytest.raises(ToolLimitReached):
-        parser.feed(f"{CALL} x")
+    assert parser.feed(f"{CALL} x") == [Found("web_search", '{"query": "x"}')]
     with pytest.raises(ToolLimitReached):
         parser.feed("y")
     assert parser.end() == []
@@ -88,8 +88,9 @@ def test_after_the_limit_it_is_only_reached_again() -> None:
 
 def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "parley.models.text_tools.xml")
-    with pytest.raises(ToolLimitReached):
-        XmlParser(TOOLS).feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")
+    parser = XmlParser(TOOLS)
+    parser.feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")
+    assert isinstance(parser.limit, ToolLimitReached)
     assert [record.message for record in caplog.records] == [
         "Tool limit reached after tool #1, stopping generation",
         "Collected 3 content blocks before tool limit",

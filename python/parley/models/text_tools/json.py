@@ -13,7 +13,7 @@ from typing import NamedTuple
 from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.json_calls import INVALID, NAMES, calls_in, is_attempt
 from parley.models.text_tools.json_scan import QUOTES, JsonScan
-from parley.models.text_tools.text_calls import Failed, Item, Prose, joined
+from parley.models.text_tools.text_calls import Failed, Item, Prose, ToolLimitReached, joined
 
 _TRIGGER = re.compile(r"[{\[`<]")
 
@@ -62,6 +62,7 @@ class JsonExtractor:
     """
 
     def __init__(self, known: Collection[str] = ()) -> None:
+        self.limit: ToolLimitReached | None = None
         self._known = known
         self._items = list[Item]()
         self._held = ""
@@ -79,7 +80,7 @@ class JsonExtractor:
         """Whether only blanks stand before what comes next: elsewhere no code block begins or ends."""
 
     def feed(self, piece: str) -> list[Item]:
-        """What this piece settles; the rest is held back."""
+        """The items that this piece settles; the rest is held back."""
         items = [item for portion in portions(piece) for item in self._fed(portion)]
         return joined(items)
 

@@ -1,4 +1,4 @@
-"""What a model is told where its provider has no tools: the tools, the syntax of calls, past errors, results.
+"""The texts for a model whose provider has no tools: the tools, the syntax of calls, past errors, results.
 
 All of it is text of a request, made anew from the catalogue and the history each time. Knows no wire format.
 """
@@ -8,21 +8,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from parley.chat.history import CallOutcome
 from parley.models.encode import arguments_text, told, wire_name
+from parley.models.request import TextTools
 from parley.models.text_tools.template import Template
-from parley.models.text_tools.xml_values import written as written_xml
+from parley.models.text_tools.xml_values import xml_call
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.convert import object_schema
-
-Syntax: TypeAlias = Literal["json", "xml"]
 
 RESULTS = "Tool results:"
 TOOLS_OFF = "No tool can be called any more. Answer in plain words with what you have."
 
-_FORMATS: Mapping[Syntax, str] = {"json": "valid JSON format", "xml": "the XML format exactly"}
+_FORMATS: Mapping[str, str] = {"json": "valid JSON format", "xml": "the XML format exactly"}
 _SAMPLES: Mapping[str, Any] = {
     "string": "text",
     "integer": 1,
@@ -42,51 +41,54 @@ _TYPES = {
 }
 
 
-def tool_prompt(syntax: Syntax, template: Template, catalogue: Catalogue) -> str:
+def tool_prompt(text_tools: TextTools, catalogue: Catalogue) -> str:
     """The part of the system prompt that offers the tools and says how they are called."""
-    prompt = template.json if syntax == "json" else template.xml
-    shown = "\n".join(_shown(name, tool, template) for name, tool in catalogue.tools)
+    template = text_tools.template
+    prompt = template.xml if text_tools.syntax == "xml" else template.json
+    definitions = "\n".join(_definition(name, tool, template) for name, tool in catalogue.tools)
     name, tool = catalogue.tools[0]
-    example = written(syntax, name, json.dumps(_sample(tool), ensure_ascii=False))
+    example = text_call(text_tools, name, json.dumps(_sample(tool), ensure_ascii=False))
     before, marker, after = prompt.partition("$tools")
     return (
-        before.replace("$example", example) + (shown if marker else "") + after.replace("$example", example)
+        before.replace("$example", example)
+        + (definitions if marker else "")
+        + after.replace("$example", example)
     )
 
 
-def written(syntax: Syntax, name: str, arguments: str) -> str:
+def text_call(text_tools: TextTools, name: str, arguments: str) -> str:
     """A call as the model is to write it."""
-    if syntax == "xml":
-        return written_xml(name, arguments)
+    if text_tools.syntax == "xml":
+        return xml_call(name, arguments)
     return f'{{"tool": "{wire_name(name)}", "params": {arguments_text(arguments, exact=False)}}}'
 
 
-def results(answered: Sequence[CallOutcome]) -> str:
-    """What the calls returned, as a message: each quoted, so that no result can pass for another."""
-    return "\n\n".join([RESULTS, *map(_result, range(1, len(answered) + 1), answered)])
+def results(calls: Sequence[CallOutcome]) -> str:
+    """The results of the calls, as a message: each quoted, so that no result can pass for another."""
+    return "\n\n".join([RESULTS, *map(_result, range(1, len(calls) + 1), calls)])
 
 
-def corrections(syntax: Syntax, errors: Sequence[str]) -> str:
-    """What was wrong with the replies before, for the next try."""
-    attempts = "\n".join(f"Attempt {number}: {error}" for number, error in enumerate(errors, 1))
+def corrections(text_tools: TextTools) -> str:
+    """The errors of the replies before, for the next try."""
+    attempts = "\n".join(f"Attempt {number}: {error}" for number, error in enumerate(text_tools.errors, 1))
     return (
         f"IMPORTANT: Previous attempts failed with these errors:\n{attempts}\n\n"
         "Please correct these issues in your response. Ensure:\n"
-        f"1. Tool calls use {_FORMATS[syntax]}\n"
+        f"1. Tool calls use {_FORMATS[text_tools.syntax or 'json']}\n"
         "2. Parameter names match the schema exactly\n"
         "3. Required parameters are not missing"
     )
 
 
-def _result(number: int, each: CallOutcome) -> str:
-    content = told(each)
+def _result(number: int, call: CallOutcome) -> str:
+    content = told(call)
     longest = max(map(len, re.findall("`+", content)), default=0)
     fence = "`" * max(3, longest + 1)
-    outcome = "" if each.status == "ok" else " failed"
-    return f"{number}. {wire_name(each.call.name)}{outcome}\n{fence}\n{content}\n{fence}"
+    outcome = "" if call.status == "ok" else " failed"
+    return f"{number}. {wire_name(call.call.name)}{outcome}\n{fence}\n{content}\n{fence}"
 
 
-def _shown(name: str, tool: Tool, template: Template) -> str:
+def _definition(name: str, tool: Tool, template: Template) -> str:
     schema = object_schema(tool.input_schema)
     about = tool.description or tool.title
     if template.style == "code":
@@ -120,8 +122,8 @@ def _sample(tool: Tool) -> dict[str, Any]:
     """Arguments that show the form: what is required, else the first parameter."""
     schema = object_schema(tool.input_schema)
     properties = schema["properties"]
-    wanted = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]
-    return {name: _sample_value(properties[name]) for name in wanted}
+    names = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]
+    return {name: _sample_value(properties[name]) for name in names}
 
 
 def _sample_value(schema: object) -> Any:

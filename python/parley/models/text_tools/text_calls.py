@@ -1,4 +1,4 @@
-"""What is found in the text of a model that writes its tool calls into it: prose, thought, calls, failures.
+"""The parts of the text of a model that writes its tool calls into it: prose, thought, calls, failures.
 
 Shared by the two syntaxes, JSON and XML. Knows when a call fits its tool; knows nothing of either syntax,
 of events or of requests.
@@ -58,31 +58,33 @@ Item: TypeAlias = Prose | Thought | ThoughtEnd | Found | Failed
 class Reader(Protocol):
     """Takes the text of a reply in pieces, cut anywhere."""
 
+    limit: ToolLimitReached | None
+    """Why nothing more of the reply is read; None while it may go on."""
+
     def feed(self, piece: str) -> list[Item]:
-        """What this piece settles; the rest is held back."""
+        """The items that this piece settles; the rest is held back. Raises `limit` once that was reached."""
         ...
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """What is still held back; of a reply that was `cut` an unfinished call is dropped."""
+        """The items still held back; of a reply that was `cut` an unfinished call is dropped."""
         ...
 
 
 class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: this is no failure
-    """A reply went on after its one call; `items` are what the last piece settled before that."""
+    """A reply goes on after its one call."""
 
-    def __init__(self, items: list[Item] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__("Tool limit reached - only one tool per message allowed")
-        self.items = items or []
 
 
-def wrong_with(found: Found, catalogue: Catalogue) -> str | None:
-    """What is wrong with a call, in words for the model; None: it may be proposed."""
-    tool = catalogue.get(found.name)
+def problem_of(call: Found, catalogue: Catalogue) -> str | None:
+    """The problem of a call, for the model to read; None: it may be proposed."""
+    tool = catalogue.get(call.name)
     if tool is not None:
-        return check_arguments(found.arguments, tool.input_schema)
-    near = catalogue.nearest(found.name)
+        return check_arguments(call.arguments, tool.input_schema)
+    near = catalogue.nearest(call.name)
     hint = f", did you mean '{near}'?" if near else "."
-    return f"Unknown tool '{found.name[:_NAME_SHOWN]}'{hint} Available tools: {', '.join(catalogue.names())}"
+    return f"Unknown tool '{call.name[:_NAME_SHOWN]}'{hint} Available tools: {', '.join(catalogue.names())}"
 
 
 def joined(items: list[Item]) -> list[Item]:
@@ -90,6 +92,6 @@ def joined(items: list[Item]) -> list[Item]:
     whole = list[Item]()
     for is_prose, run in groupby(items, key=lambda item: isinstance(item, Prose)):
         adjacent = list(run)
-        said = "".join(item.text for item in adjacent if isinstance(item, Prose))
-        whole += [Prose(said)] if is_prose else adjacent
+        text = "".join(item.text for item in adjacent if isinstance(item, Prose))
+        whole += [Prose(text)] if is_prose else adjacent
     return whole

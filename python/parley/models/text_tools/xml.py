@@ -54,8 +54,8 @@ def _may_be_fence(text: str) -> bool:
 class XmlParser:
     """Feeds on the text of one reply; gives prose, thoughts, calls and failures in their order.
 
-    If `single`, the first call ends the reply: `ToolLimitReached` is raised at anything but blanks after
-    it. After that, or a failure, nothing more is read.
+    If `single`, the first call ends the reply: its `limit` is reached at anything but blanks after it. After
+    that, or a failure, nothing more is read.
     """
 
     def __init__(self, catalogue: Catalogue, *, single: bool = True) -> None:
@@ -65,7 +65,7 @@ class XmlParser:
         self._held = ""
         self._waiting = PendingText()
         self._step: Callable[[bool], bool] = self._prose
-        self._stopped: ToolLimitReached | None = None
+        self.limit: ToolLimitReached | None = None
         self._block = list[str]()
         """The text of the tool block that has begun, in pieces."""
         self._tool = self._param = ""
@@ -82,14 +82,10 @@ class XmlParser:
         self._is_saying = False
 
     def feed(self, piece: str) -> list[Item]:
-        """What this piece settles; the rest is held back."""
-        items = list[Item]()
-        try:
-            for portion in portions(piece):
-                items += self._fed(portion)
-        except ToolLimitReached as limit:
-            limit.items = joined([*items, *limit.items])
-            raise
+        """The items that this piece settles; the rest is held back. Raises `limit` once that was reached."""
+        if self.limit:
+            raise self.limit
+        items = [item for portion in portions(piece) if not self.limit for item in self._fed(portion)]
         return joined(items)
 
     def _fed(self, piece: str) -> list[Item]:
@@ -113,21 +109,16 @@ class XmlParser:
 
     def end(self, *, cut: bool = False) -> list[Item]:
         """What is still held back, at the end of the reply; of one that was `cut` half a block is dropped."""
-        if self._stopped:
+        if self.limit:
             return []
         self._held += self._waiting.take()
         items = self._settled(is_final=True)
         return [item for item in items if not (cut and isinstance(item, Failed))]
 
     def _settled(self, *, is_final: bool) -> list[Item]:
-        if self._stopped:
-            raise self._stopped
         while (self._held or is_final) and self._step(is_final):
             pass
         items, self._items = joined(self._items), []
-        if self._stopped:
-            self._stopped.items = items
-            raise self._stopped
         return items
 
     # What may come where; each settles what it can, and returns False where more must come.
@@ -253,7 +244,7 @@ class XmlParser:
         if self._held.strip():
             log.debug("Tool limit reached after tool #%d, stopping generation", self._tools)
             log.debug("Collected %d content blocks before tool limit", self._kept)
-            self._stopped = ToolLimitReached()
+            self.limit = ToolLimitReached()
         self._held = ""
         return False
 

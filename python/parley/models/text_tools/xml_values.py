@@ -105,7 +105,7 @@ def _string(text: str) -> str:
 # --- And back ---------------------------------------------------------------------------------------------
 
 
-def written(name: str, arguments: str) -> str:
+def xml_call(name: str, arguments: str) -> str:
     """A past call in the tags' syntax; arguments that cannot be tagged stand as JSON in one parameter."""
     value = arguments_object(arguments)
     tags = [tag for key, each in value.items() for tag in _tags(key, each)]

@@ -1,4 +1,4 @@
-"""The laws of the way to the wire, for requests that describe their tools in words, in every format."""
+"""The laws of the way to the wire, for requests that describe their tools in their text, in every format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
 from parley.models.encode import wire_name
-from parley.models.text_tools.adapter import TextToolRequest, worded
+from parley.models.request import TextTools
+from parley.models.text_tools.adapter import text_request
 from parley.models.text_tools.prompt import RESULTS
 from tests.examples import examples
 from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
@@ -46,8 +47,8 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
 
 
 def body(form: WireFormat, case: Case, mode: Any, **further: Any) -> Body:
-    request = TextToolRequest.of(form.ask(*case, **further), mode=mode)
-    return form.body(worded(request))
+    request = form.ask(*case, text_tools=TextTools(mode), **further)
+    return form.body(text_request(request))
 
 
 def said(form: WireFormat, case: Case, mode: Any, **further: Any) -> list[Said]:
