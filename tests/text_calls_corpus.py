@@ -10,10 +10,10 @@ from typing import Any
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.text_calls import (
     Failed,
-    Found,
     Item,
     Prose,
     Reader,
+    TextCall,
     Thought,
     ThoughtEnd,
 )
@@ -79,7 +79,7 @@ def plain(item: Item) -> Plain:
     match item:
         case Prose(text):
             return ["prose", text]
-        case Found(name, arguments):
+        case TextCall(name, arguments):
             return ["call", name, arguments]
         case Failed(error):
             return ["failed", error]

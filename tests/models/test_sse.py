@@ -59,9 +59,9 @@ def test_any_bytes_give_the_same_payloads_however_they_are_cut(parts: list[bytes
 
 def test_done_is_remembered() -> None:
     sse = SSE()
-    assert not sse.done
+    assert not sse.is_over
     sse.feed(b"data: [DONE]\n\n")
-    assert sse.done
+    assert sse.is_over
 
 
 @pytest.mark.parametrize("raw", [b"data: 123456789012345", b"data: 12345678\ndata: 12345678\n"])

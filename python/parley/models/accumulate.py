@@ -74,19 +74,19 @@ class CallAccumulator:
         Gemini sends parallel calls whole, some of them all under index 0 and without an id.
         """
         index, call_id, function = number(piece, "index"), text(piece, "id"), mapping(piece, "function")
-        name, given = text(function, "name"), function.get("arguments")
+        name, arguments = text(function, "name"), function.get("arguments")
         call = self._at.get(index)
         if call is None or _is_another(call, call_id, name):
             call = self._at[index] = PartialCall()
             self.all.append(call)
         call.id, call.name = call.id or call_id, call.name or name
-        call.add(given if isinstance(given, str) else _as_text(given))
+        call.add(arguments if isinstance(arguments, str) else _as_text(arguments))
         call.extra |= _beside(piece, function)
 
 
-def _as_text(given: object) -> str:
+def _as_text(arguments: object) -> str:
     """Arguments that come as the object itself, as some servers send them."""
-    return json.dumps(given, ensure_ascii=False) if given else ""
+    return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
 
 def _is_another(call: PartialCall, call_id: str, name: str) -> bool:
@@ -103,22 +103,24 @@ def _beside(piece: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in extra.items() if value is not None}
 
 
-def finished_calls(arriving: Sequence[PartialCall], *, cut: bool) -> list[Call]:
+def finished_calls(partial_calls: Sequence[PartialCall], *, cut: bool) -> list[Call]:
     """The calls of a reply, numbered; of a reply cut at its length, the last only if it is whole.
 
     An id that is missing, given twice or unfit for the file is replaced by one made of the position.
     """
-    kept = arriving[:-1] if cut and arriving and not arriving[-1].is_whole() else arriving
-    calls, taken, known = list[Call](), set[str](), {call.id for call in kept}
-    for index, call in enumerate(kept):
+    whole = (
+        partial_calls[:-1] if cut and partial_calls and not partial_calls[-1].is_whole() else partial_calls
+    )
+    calls, ids, known = list[Call](), set[str](), {call.id for call in whole}
+    for index, call in enumerate(whole):
         if not call.name:
             raise ModelError(
                 "The model called a tool without naming one.", reason="a tool call without a name"
             )
         call_id = call.id
-        if call_id in taken or not CALL_ID.fullmatch(call_id):
+        if call_id in ids or not CALL_ID.fullmatch(call_id):
             call_id = _own_id(index, known)
-        taken.add(call_id)
+        ids.add(call_id)
         known.add(call_id)
         name, arguments = _joined(call.name), _joined(call.arguments)
         calls.append(Call(ToolCall(call_id, name, arguments, index, extra_json(call.extra))))

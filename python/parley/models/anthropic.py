@@ -72,18 +72,18 @@ def _sides(
 ) -> Iterator[tuple[str, list[Block]]]:
     for turn in turns:
         match turn:
-            case UserTurn(said):
-                yield "user", [{"type": "text", "text": said}]
+            case UserTurn(text):
+                yield "user", [{"type": "text", "text": text}]
             case ModelTurn():
-                yield "assistant", [*_said(turn, request), *_called(turn, ids)]
+                yield "assistant", [*_prose_and_thinking(turn, request), *_calls(turn, ids)]
                 yield "user", _results(turn, ids)
 
 
-def _said(reply: ModelTurn, request: Request) -> Iterator[Block]:
+def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
     for part in reply.parts:
         match part:
-            case Text(said):
-                yield {"type": "text", "text": said}
+            case Text(text):
+                yield {"type": "text", "text": text}
             case Thinking() if request.goes_back(part, reply):
                 if part.redacted:
                     yield {"type": "redacted_thinking", "data": part.signature}
@@ -91,17 +91,17 @@ def _said(reply: ModelTurn, request: Request) -> Iterator[Block]:
                     yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
 
-def _called(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
-    for each in reply.calls:
-        name, given = wire_name(each.call.name), arguments_object(each.call.arguments)
-        yield {"type": "tool_use", "id": ids[each.id], "name": name, "input": given}
+def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
+    for outcome in reply.calls:
+        name, arguments = wire_name(outcome.call.name), arguments_object(outcome.call.arguments)
+        yield {"type": "tool_use", "id": ids[outcome.id], "name": name, "input": arguments}
 
 
 def _results(reply: ModelTurn, ids: Mapping[str, str]) -> list[Block]:
     return [
-        {"type": "tool_result", "tool_use_id": ids[each.id], "content": each.content}
-        | ({} if each.status == "ok" else {"is_error": True})
-        for each in reply.calls
+        {"type": "tool_result", "tool_use_id": ids[outcome.id], "content": outcome.content}
+        | ({} if outcome.status == "ok" else {"is_error": True})
+        for outcome in reply.calls
     ]
 
 
@@ -124,9 +124,11 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
     loop is one assistant turn, so change the configuration only between turns"
     (platform.claude.com/docs/build-with-claude/thinking-tool-workflows, 2026-11-22).
     """
-    said = [(message["role"], message["content"]) for message in messages]
-    asked = [n for n, (role, blocks) in enumerate(said) if role == "user" and blocks[-1]["type"] == "text"]
-    loop = said[asked[-1] + 1 :] if asked else said
+    sides = [(message["role"], message["content"]) for message in messages]
+    questions = [
+        n for n, (role, blocks) in enumerate(sides) if role == "user" and blocks[-1]["type"] == "text"
+    ]
+    loop = sides[questions[-1] + 1 :] if questions else sides
     first = loop[0][1][0]["type"] if loop else "thinking"
     return config["type"] != "enabled" or first in ("thinking", "redacted_thinking")
 
@@ -191,8 +193,8 @@ class Decoder(decoder.Decoder):
                     yield ThinkingEnd(data, redacted=True)
             case "tool_use":
                 self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
-                if given := mapping(block, "input"):  # whole at once: compatible servers do so
-                    self._calls[index].arguments = json.dumps(given, ensure_ascii=False)
+                if arguments := mapping(block, "input"):  # whole at once: compatible servers do so
+                    self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Event]:
         if index not in self._kinds:
@@ -211,13 +213,13 @@ class Decoder(decoder.Decoder):
         details = mapping(usage, "output_tokens_details")
         self._usage |= {key: number(usage, key) for key in _COUNTS if usage.get(key) is not None}
         self._usage |= {"thinking": number(details, "thinking_tokens")} if details else {}
-        sent, out, read, write = (self._usage.get(key, 0) for key in _COUNTS)
-        yield Usage(sent + read + write, out, read, write, self._usage.get("thinking", 0))
+        prompt, out, read, write = (self._usage.get(key, 0) for key in _COUNTS)
+        yield Usage(prompt + read + write, out, read, write, self._usage.get("thinking", 0))
 
     def _note_stop(self, delta: Mapping[str, Any]) -> None:
-        if said := text(delta, "stop_reason"):
+        if reason := text(delta, "stop_reason"):
             explanation = text(mapping(delta, "stop_details"), "explanation")
-            self._stop = _REASONS.get(said, "complete"), explanation if said in _REASONS else said
+            self._stop = _REASONS.get(reason, "complete"), explanation if reason in _REASONS else reason
 
     def _finish(self) -> Iterator[Event]:
         if self._stop is None:

@@ -48,7 +48,7 @@ class Attempts:
         return self.retry_delay_ms / 1000 * 2.0 ** (len(self.errors) - 1) * (0.75 + luck / 2)
 
 
-class Shown:
+class Preview:
     """What of one try is shown while it runs: a short one when it is known to be sound, a longer one as it
     comes, and then it is withdrawn should it fail.
 
@@ -59,7 +59,7 @@ class Shown:
     def __init__(self, patience: int | None, spent: Usage | None = None) -> None:
         self._patience = patience
         self._before = self.spent = spent or Usage()
-        self._held = list[Event]()
+        self._buffer = list[Event]()
         self._length = 0
         self._is_open = False
 
@@ -69,7 +69,7 @@ class Shown:
             self.spent = self._before + event
             yield self.spent
             return
-        self._held.append(event)
+        self._buffer.append(event)
         if isinstance(event, TextDelta | ThinkingDelta):
             self._length += len(event.text)
         is_long = self._patience is not None and self._length > self._patience
@@ -78,8 +78,8 @@ class Shown:
 
     def rest(self) -> Iterator[Event]:
         """What is held back, since the reply ends here or is broken off."""
-        held, self._held, self._is_open = self._held, [], True
-        yield from held
+        buffer, self._buffer, self._is_open = self._buffer, [], True
+        yield from buffer
 
     def failed(self) -> Iterator[Event]:
         """The try failed."""

@@ -16,8 +16,8 @@ _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re
 
 def claude_version(model: str) -> Version | None:
     """(4, 7) for `claude-opus-4-7` in any provider's spelling; None for what is no numbered Claude."""
-    found = _CLAUDE.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found else None
+    match = _CLAUDE.search(model)
+    return (int(match[1]), int(match[2] or 0)) if match else None
 
 
 _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (

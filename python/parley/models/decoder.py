@@ -98,18 +98,18 @@ class Decoder(ABC):
         yield from self._end_thinking()
         if rest := self._prose.end():
             yield TextDelta(rest)
-        made = finished_calls(calls, cut=reason not in _WHOLE)
-        yield from made
+        events = finished_calls(calls, cut=reason not in _WHOLE)
+        yield from events
         if reason in ("complete", "tool_calls"):
-            reason = "tool_calls" if made else "complete"
+            reason = "tool_calls" if events else "complete"
         yield Finished(reason, _words(detail))
 
 
 def stream_failed(provider: str, error: object) -> ModelError:
     """The error for a provider that says, within the stream, that it cannot go on, and says it somehow."""
-    said = error if isinstance(error, Mapping) else {"message": error}
-    kind = str(said.get("type") or said.get("code") or "")
-    message = _words(str(said.get("message") or kind.replace("_", " ") or "no reason given"))
+    facts = error if isinstance(error, Mapping) else {"message": error}
+    kind = str(facts.get("type") or facts.get("code") or "")
+    message = _words(str(facts.get("message") or kind.replace("_", " ") or "no reason given"))
     return ModelError(
         f"{provider} broke off the reply: {message}",
         reason=message[:REASON_SHOWN],
@@ -134,9 +134,9 @@ def ended_early(provider: str) -> ModelError:
     )
 
 
-def _words(said: str) -> str:
+def _words(words: str) -> str:
     """A provider's words as one bounded line, without what looks like a key."""
-    line = _KEY.sub("…", one_line(said[: 4 * MESSAGE_SHOWN]))
+    line = _KEY.sub("…", one_line(words[: 4 * MESSAGE_SHOWN]))
     return line if len(line) <= MESSAGE_SHOWN else line[: MESSAGE_SHOWN - 1] + "…"
 
 

@@ -35,14 +35,14 @@ def wire_ids(turns: Iterable[Turn], fits: re.Pattern[str]) -> Mapping[str, str]:
     requests by their beginning.
     """
     ids = dict[str, str]()
-    taken = set[str]()
-    for call_id in (each.id for turn in turns if isinstance(turn, ModelTurn) for each in turn.calls):
+    known = set[str]()
+    for call_id in (outcome.id for turn in turns if isinstance(turn, ModelTurn) for outcome in turn.calls):
         salt, candidate = 0, call_id if fits.fullmatch(call_id) else _hashed(call_id, 0)
-        while candidate in taken:
+        while candidate in known:
             salt += 1
             candidate = _hashed(call_id, salt)
         ids[call_id] = candidate
-        taken.add(candidate)
+        known.add(candidate)
     return ids
 
 
@@ -78,18 +78,18 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
     """
     if exact and arguments.strip():
         return fit(arguments)
-    found = arguments_object(arguments)
-    return fit(arguments) if found and RAW not in found else json.dumps(found, ensure_ascii=False)
+    value = arguments_object(arguments)
+    return fit(arguments) if value and RAW not in value else json.dumps(value, ensure_ascii=False)
 
 
-def told(each: CallOutcome) -> str:
+def result_text(outcome: CallOutcome) -> str:
     """What the model is told of a call where the format has no field for failure."""
-    return each.content if each.status == "ok" else f"Error: {each.content}"
+    return outcome.content if outcome.status == "ok" else f"Error: {outcome.content}"
 
 
 def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request body with every text as UTF-8 can carry it; schemas and extra keys may hold anything."""
-    return {fit(key): _fit_value(each) for key, each in body.items()}
+    return {fit(key): _fit_value(value) for key, value in body.items()}
 
 
 def _fit_value(value: object) -> object:
@@ -99,6 +99,6 @@ def _fit_value(value: object) -> object:
         case dict():
             return fit_body(value)
         case list() | tuple():
-            return [_fit_value(each) for each in value]
+            return [_fit_value(item) for item in value]
         case _:
             return value

@@ -27,7 +27,7 @@ def sequence(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = raw.get(key)
     if value is None:
         return []
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         raise ValueError(f"expected an array of objects as {key!r}")
     return value
 
@@ -54,11 +54,14 @@ def number(raw: Mapping[str, Any], key: str) -> int:
 
 def counted(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
     """OpenAI's count of tokens, under the words that one of its formats has for prompt and reply."""
-    given, made = mapping(usage, f"{prompt}_tokens_details"), mapping(usage, f"{reply}_tokens_details")
+    prompt_details, reply_details = (
+        mapping(usage, f"{prompt}_tokens_details"),
+        mapping(usage, f"{reply}_tokens_details"),
+    )
     return Usage(
         number(usage, f"{prompt}_tokens"),
         number(usage, f"{reply}_tokens"),
-        number(given, "cached_tokens"),
-        number(given, "cache_write_tokens"),
-        number(made, "reasoning_tokens"),
+        number(prompt_details, "cached_tokens"),
+        number(prompt_details, "cache_write_tokens"),
+        number(reply_details, "reasoning_tokens"),
     )

@@ -92,8 +92,8 @@ _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")
 _OPENAI = SDK("openai", "AsyncOpenAI", "https://api.openai.com/v1")
 
 FORMATS: dict[str, Format] = {
-    each.name: each
-    for each in (
+    entry.name: entry
+    for entry in (
         Format(
             name="chat",
             kind="openai",
@@ -145,17 +145,17 @@ FORMATS: dict[str, Format] = {
 
 def kinds() -> tuple[str, ...]:
     """The kinds of providers."""
-    return tuple(dict.fromkeys(each.kind for each in FORMATS.values()))
+    return tuple(dict.fromkeys(entry.kind for entry in FORMATS.values()))
 
 
 def of_kind(kind: str) -> tuple[Format, ...]:
     """The formats of a kind; its usual one is the first."""
-    return tuple(each for each in FORMATS.values() if each.kind == kind)
+    return tuple(entry for entry in FORMATS.values() if entry.kind == kind)
 
 
 def apis() -> tuple[str, ...]:
     """The names that `api` may say: of the formats of a kind that has several, and "auto"."""
-    return ("auto", *(name for name, each in FORMATS.items() if len(of_kind(each.kind)) > 1))
+    return ("auto", *(name for name, entry in FORMATS.items() if len(of_kind(entry.kind)) > 1))
 
 
 def sdk(kind: str) -> SDK:
@@ -165,14 +165,14 @@ def sdk(kind: str) -> SDK:
 
 def sdks() -> tuple[SDK, ...]:
     """All SDKs."""
-    return tuple(dict.fromkeys(each.sdk for each in FORMATS.values()))
+    return tuple(dict.fromkeys(entry.sdk for entry in FORMATS.values()))
 
 
 def format_for(option: str) -> Format:
     """The format of this name in the shell."""
-    return next(each for each in FORMATS.values() if each.option == option)
+    return next(entry for entry in FORMATS.values() if entry.option == option)
 
 
 def options() -> tuple[str, ...]:
     """The names of the formats in the shell."""
-    return tuple(each.option for each in FORMATS.values())
+    return tuple(entry.option for entry in FORMATS.values())

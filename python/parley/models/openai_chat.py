@@ -15,7 +15,7 @@ from typing import Any
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.models import decoder
 from parley.models.accumulate import CallAccumulator
-from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
+from parley.models.encode import SHORT_ID, arguments_text, fit_body, result_text, wire_ids, wire_name
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
 from parley.models.quirks import Quirk
@@ -88,12 +88,12 @@ def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for number_, turn in enumerate(turns):
         match turn:
-            case UserTurn(said):
-                _add(messages, {"role": "user", "content": said})
+            case UserTurn(text):
+                _add(messages, {"role": "user", "content": text})
             case ModelTurn():
                 is_signed = "thought_signatures" in request.quirks and number_ > current
-                _add(messages, _said(turn, ids, request, is_signed=is_signed))
-                messages += [_result(each, ids, request) for each in turn.calls]
+                _add(messages, _message(turn, ids, request, is_signed=is_signed))
+                messages += [_result(outcome, ids, request) for outcome in turn.calls]
     return messages
 
 
@@ -105,31 +105,31 @@ def _add(messages: list[Body], message: Body) -> None:
         messages.append(message)
 
 
-def _said(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:
+def _message(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:
     message: Body = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
-        message["tool_calls"] = [_called(each, ids, request) for each in reply.calls]
+        message["tool_calls"] = [_call(outcome, ids, request) for outcome in reply.calls]
         if is_signed and "extra_content" not in message["tool_calls"][0]:
             message["tool_calls"][0]["extra_content"] = SIGNATURE_BY_ANOTHER
     return message
 
 
-def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    given = arguments_text(each.call.arguments, exact="argument_objects" not in request.quirks)
-    function = {"name": wire_name(each.call.name), "arguments": given}
-    return {"id": ids[each.id], "type": "function", "function": function} | _extra(each, request)
+def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
+    arguments = arguments_text(outcome.call.arguments, exact="argument_objects" not in request.quirks)
+    function = {"name": wire_name(outcome.call.name), "arguments": arguments}
+    return {"id": ids[outcome.id], "type": "function", "function": function} | _extra(outcome, request)
 
 
-def _extra(each: CallOutcome, request: Request) -> Body:
+def _extra(outcome: CallOutcome, request: Request) -> Body:
     """The signature that Gemini put beside a call; to others it is an unknown field."""
     is_known = "thought_signatures" in request.quirks and request.keep_thinking
-    extra = json.loads(each.call.extra) if is_known and each.call.extra else {}
+    extra = json.loads(outcome.call.extra) if is_known and outcome.call.extra else {}
     return {"extra_content": extra["extra_content"]} if extra.get("extra_content") else {}
 
 
-def _result(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    message = {"role": "tool", "tool_call_id": ids[each.id], "content": told(each)}
-    name = {"name": wire_name(each.call.name)} if "result_names" in request.quirks else {}
+def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
+    message = {"role": "tool", "tool_call_id": ids[outcome.id], "content": result_text(outcome)}
+    name = {"name": wire_name(outcome.call.name)} if "result_names" in request.quirks else {}
     return message | name
 
 

@@ -15,7 +15,7 @@ from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
-from parley.models.encode import SHORT_ID, arguments_text, fit_body, told, wire_ids, wire_name
+from parley.models.encode import SHORT_ID, arguments_text, fit_body, result_text, wire_ids, wire_name
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
 from parley.models.quirks import Quirk
@@ -53,9 +53,9 @@ def request_body(request: Request) -> Body:
 def _reasoning(request: Request) -> Body:
     effort = openai_effort(request.model, request.thinking)
     is_shown = request.thinking.enabled and request.thinking.show
-    wanted = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
+    fields = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
     included = {"include": ["reasoning.encrypted_content"]}
-    return included | ({"reasoning": wanted} if wanted else {})
+    return included | ({"reasoning": fields} if fields else {})
 
 
 def tool(name: str, definition: Definition) -> Body:
@@ -90,26 +90,26 @@ def is_for_other(model: str, status: int, words: str) -> bool:
 
 
 def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
-    ids, sent = wire_ids(turns, SHORT_ID), set[str]()
+    ids, known = wire_ids(turns, SHORT_ID), set[str]()
     for turn in turns:
         match turn:
-            case UserTurn(said):
-                yield {"role": "user", "content": said}
+            case UserTurn(text):
+                yield {"role": "user", "content": text}
             case ModelTurn():
-                yield from _said(turn, request, sent)
-                yield from (_called(each, ids, request) for each in turn.calls)
-                yield from (_result(each, ids) for each in turn.calls)
+                yield from _prose_and_thinking(turn, request, known)
+                yield from (_call(outcome, ids, request) for outcome in turn.calls)
+                yield from (_result(outcome, ids) for outcome in turn.calls)
 
 
-def _said(reply: ModelTurn, request: Request, sent: set[str]) -> Iterator[Body]:
+def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[Body]:
     for part in reply.parts:
         match part:
-            case Text(said):
-                yield {"role": "assistant", "content": said} | _phase(reply, request)
+            case Text(text):
+                yield {"role": "assistant", "content": text} | _phase(reply, request)
             case Thinking() if request.goes_back(part, reply):
                 item = unsealed(part)
-                if item and item["id"] not in sent:  # an item may be sent once only
-                    sent.add(item["id"])
+                if item and item["id"] not in known:  # an item may be sent once only
+                    known.add(item["id"])
                     yield item
 
 
@@ -119,16 +119,16 @@ def _phase(reply: ModelTurn, request: Request) -> Body:
     return {"phase": "commentary" if reply.calls else "final_answer"} if is_labelled else {}
 
 
-def _called(each: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
-    name, given = (
-        wire_name(each.call.name),
-        arguments_text(each.call.arguments, exact="argument_objects" not in request.quirks),
+def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Body:
+    name, arguments = (
+        wire_name(outcome.call.name),
+        arguments_text(outcome.call.arguments, exact="argument_objects" not in request.quirks),
     )
-    return {"type": "function_call", "call_id": ids[each.id], "name": name, "arguments": given}
+    return {"type": "function_call", "call_id": ids[outcome.id], "name": name, "arguments": arguments}
 
 
-def _result(each: CallOutcome, ids: Mapping[str, str]) -> Body:
-    return {"type": "function_call_output", "call_id": ids[each.id], "output": told(each)}
+def _result(outcome: CallOutcome, ids: Mapping[str, str]) -> Body:
+    return {"type": "function_call_output", "call_id": ids[outcome.id], "output": result_text(outcome)}
 
 
 # --- The stream -------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Decoder(decoder.Decoder):
                 self._open(at, mapping(raw, "item"))
             case "response.output_text.delta" | "response.refusal.delta" as kind:
                 self._has_refused = self._has_refused or kind == "response.refusal.delta"
-                yield from self._spoken(at, text(raw, "delta"))
+                yield from self._text(at, text(raw, "delta"))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 yield from self._thought(at, number(raw, "summary_index"), text(raw, "delta"))
             case "response.function_call_arguments.delta" if at in self._calls:
@@ -185,7 +185,7 @@ class Decoder(decoder.Decoder):
             case "function_call":
                 self._calls[at] = PartialCall(text(item, "call_id"), text(item, "name"))
 
-    def _spoken(self, at: int, piece: str) -> Iterator[Event]:
+    def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
             self._streamed.add(at)
             self._has_said = True
@@ -204,7 +204,7 @@ class Decoder(decoder.Decoder):
         match item.get("type"):
             case "message" if at not in self._streamed:
                 for part in sequence(item, "content"):
-                    yield from self._spoken(at, text(part, "text") or text(part, "refusal"))
+                    yield from self._text(at, text(part, "text") or text(part, "refusal"))
             case "reasoning":
                 if at not in self._streamed:
                     summaries = [text(part, "text") for part in sequence(item, "summary")]
@@ -239,17 +239,17 @@ def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def sealed(item: Mapping[str, Any]) -> str:
     """The signature for a finished item, one line of JSON; "" for an item that cannot be sent again."""
-    kept = {key: text(item, key) for key in ("id", "encrypted_content")}
-    return json.dumps(kept, separators=(",", ":")) if all(kept.values()) else ""
+    parts = {key: text(item, key) for key in ("id", "encrypted_content")}
+    return json.dumps(parts, separators=(",", ":")) if all(parts.values()) else ""
 
 
 def unsealed(thinking: Thinking) -> dict[str, Any] | None:
     """The item that a signature stands for, None for a signature that is not one of `sealed`."""
     try:
-        kept = json.loads(thinking.signature)
+        parts = json.loads(thinking.signature)
     except (ValueError, RecursionError):
         return None
-    match kept:
+    match parts:
         case {"id": str(item_id), "encrypted_content": str(content)} if item_id and content:
             summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
             return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": content}

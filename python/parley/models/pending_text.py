@@ -24,9 +24,9 @@ class PendingText:
         """Keep a piece for later."""
         self._pieces.append(piece)
 
-    def goes_on(self, held: str, piece: str) -> bool:
-        """Whether a piece only goes on the run in which `held`, and what waits after it, ends."""
-        last = (self._pieces[-1] if self._pieces else held)[-1:]
+    def goes_on(self, buffer: str, piece: str) -> bool:
+        """Whether a piece only goes on the run in which `buffer`, and what waits after it, ends."""
+        last = (self._pieces[-1] if self._pieces else buffer)[-1:]
         return (last == "`" and not piece.strip("`")) or (last.isspace() and not piece.strip())
 
     def take(self) -> str:

@@ -24,7 +24,7 @@ class Redacting(Decoder):
         super().__init__(decoder.provider, decoder.model)
         self._decoder = decoder
         self._secret = secret if len(secret) >= _SHORTEST else ""
-        self._held: TextDelta | ThinkingDelta | None = None
+        self._buffer: TextDelta | ThinkingDelta | None = None
 
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
         events = self._decoder.feed(raw)
@@ -46,20 +46,20 @@ class Redacting(Decoder):
                 yield self._call(event) if isinstance(event, Call) else event
 
     def _piece(self, piece: TextDelta | ThinkingDelta) -> Iterator[Event]:
-        if self._held is not None and type(self._held) is not type(piece):
+        if self._buffer is not None and type(self._buffer) is not type(piece):
             yield from self._release()
-        text = (self._held.text if self._held else "") + piece.text
+        text = (self._buffer.text if self._buffer else "") + piece.text
         text = text.replace(self._secret, HIDDEN)
         longest = min(len(text), len(self._secret) - 1)
-        held = next((n for n in range(longest, 0, -1) if text.endswith(self._secret[:n])), 0)
-        self._held = replace(piece, text=text[len(text) - held :]) if held else None
-        if held < len(text):
-            yield replace(piece, text=text[: len(text) - held])
+        length = next((n for n in range(longest, 0, -1) if text.endswith(self._secret[:n])), 0)
+        self._buffer = replace(piece, text=text[len(text) - length :]) if length else None
+        if length < len(text):
+            yield replace(piece, text=text[: len(text) - length])
 
     def _release(self) -> Iterator[Event]:
-        held, self._held = self._held, None
-        if held is not None:
-            yield held
+        piece, self._buffer = self._buffer, None
+        if piece is not None:
+            yield piece
 
     def _call(self, event: Call) -> Call:
         arguments = event.call.arguments.replace(self._secret, HIDDEN)

@@ -25,9 +25,9 @@ _TOO_LONG = re.compile(
 )
 
 
-def says_too_long(said: str) -> bool:
+def says_too_long(words: str) -> bool:
     """Whether a refusal means that the conversation does not fit into the model's context window."""
-    return bool(_TOO_LONG.search(said))
+    return bool(_TOO_LONG.search(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class Amendment:
     aside: str = ""
 
 
-def amended(request: Request, api: str, status: int | None, said: str) -> Amendment | None:
+def amended(request: Request, api: str, status: int | None, words: str) -> Amendment | None:
     """How to ask again what was refused with these words; None where that is not known.
 
     `api` is the format it was asked in, "" where the user chose it. Each way is gone once only, or leads to
     ever smaller requests.
     """
-    if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(said):
+    if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(replace(request, keep_thinking=False))
-    if status in (400, 413) and says_too_long(said) and (narrow := request.narrowed()):
+    if status in (400, 413) and says_too_long(words) and (narrow := request.narrowed()):
         return Amendment(narrow, crowding(narrow))
-    if request.api is None and (other := _other_api(request.model, api, status, said)):
+    if request.api is None and (other := _other_api(request.model, api, status, words)):
         words = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} wants it"
         return Amendment(replace(request, api=other), words)
     return None
@@ -72,9 +72,9 @@ _ABOUT_THOUGHTS = re.compile(
 )
 
 
-def _other_api(model: str, api: str, status: int | None, said: str) -> str | None:
+def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:
     """The format that a refusal points to."""
     refused = FORMATS.get(api)
     if refused is None or status not in (400, 404):
         return None
-    return refused.other if refused.is_for_other(model, status, said) else None
+    return refused.other if refused.is_for_other(model, status, words) else None

@@ -140,12 +140,12 @@ class Request:
 
 def _texts(turn: Turn) -> Iterator[str]:
     match turn:
-        case UserTurn(said):
-            yield said
+        case UserTurn(text):
+            yield text
         case ModelTurn():
             yield turn.text
-            for each in turn.calls:
-                yield from (each.call.name, each.call.arguments, each.content)
+            for outcome in turn.calls:
+                yield from (outcome.call.name, outcome.call.arguments, outcome.content)
 
 
 def tool_fields(
@@ -156,13 +156,16 @@ def tool_fields(
     Providers refuse a history with calls and no tools, so where the catalogue has become empty the tools
     that were called are named, and forbidden.
     """
-    called = {
-        wire_name(each.call.name) for turn in turns if isinstance(turn, ModelTurn) for each in turn.calls
+    names = {
+        wire_name(outcome.call.name)
+        for turn in turns
+        if isinstance(turn, ModelTurn)
+        for outcome in turn.calls
     }
-    if not called and not request.tools_on:
+    if not names and not request.tools_on:
         return {}
     tools = request.catalogue.tools or tuple(
-        (name, Tool("", name, description=GONE)) for name in sorted(called)
+        (name, Tool("", name, description=GONE)) for name in sorted(names)
     )
     offered = {"tools": [shape(name, tool) for name, tool in tools]} if tools else {}
     return offered if request.offers_tools or not tools else offered | {"tool_choice": none}

@@ -23,11 +23,11 @@ _BOM = b"\xef\xbb\xbf"
 class SSE:
     """Feed it a response's bytes; it gives the payloads that became complete.
 
-    `done` tells that `[DONE]` was seen: what comes after it is ignored.
+    `is_over` tells that `[DONE]` was seen: what comes after it is ignored.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self.done = False
+        self.is_over = False
         self._max = max_event_bytes
         self._unended: list[bytes] = []
         self._unended_size = 0
@@ -80,8 +80,8 @@ class SSE:
     def _dispatch(self) -> list[str]:
         payload = b"\n".join(self._data).decode("utf-8", "replace")
         self._data, self._data_size = [], 0
-        self.done = self.done or payload.strip() == DONE
-        return [payload] if payload.strip() and not self.done else []
+        self.is_over = self.is_over or payload.strip() == DONE
+        return [payload] if payload.strip() and not self.is_over else []
 
 
 def check_size(size: int, most: int = MAX_EVENT_BYTES) -> None:

@@ -24,7 +24,7 @@ class ThinkTags:
     """
 
     def __init__(self) -> None:
-        self._held = ""
+        self._buffer = ""
         self._waiting = PendingText()
         self._closer = ""
         self._thought = False
@@ -34,48 +34,48 @@ class ThinkTags:
         """What this piece settles; the rest is held back."""
         if self._state == "text":
             return [("text", piece)] if piece else []
-        if self._waiting.goes_on(self._held, piece):
+        if self._waiting.goes_on(self._buffer, piece):
             self._waiting.add(piece)
             return []
-        self._held += self._waiting.take() + piece
-        found = list[tuple[Kind, str]]()
+        self._buffer += self._waiting.take() + piece
+        pieces = list[tuple[Kind, str]]()
         if self._state == "start":
             self._open()
         if self._state == "thinking":
-            found += self._think()
-        if self._state == "after" and (rest := self._held.lstrip()):
-            self._held, self._state = rest, "text"
-        if self._state == "text" and self._held:
-            found.append(("text", self._held))
-            self._held = ""
-        return found
+            pieces += self._think()
+        if self._state == "after" and (rest := self._buffer.lstrip()):
+            self._buffer, self._state = rest, "text"
+        if self._state == "text" and self._buffer:
+            pieces.append(("text", self._buffer))
+            self._buffer = ""
+        return pieces
 
     def end(self) -> list[tuple[Kind, str]]:
         """What is still held back, at the end of the reply."""
-        held, state = self._held + self._waiting.take(), self._state
-        self._held, self._state = "", "text"
+        rest, state = self._buffer + self._waiting.take(), self._state
+        self._buffer, self._state = "", "text"
         if state == "thinking":
-            return [*self._thinking(held.rstrip()), ("end", "")]
-        return [("text", held)] if held and state == "start" else []
+            return [*self._thinking(rest.rstrip()), ("end", "")]
+        return [("text", rest)] if rest and state == "start" else []
 
     def _open(self) -> None:
-        start = self._held.lstrip()
+        start = self._buffer.lstrip()
         tag = next((tag for tag in _OPENERS if start.startswith(tag)), None)
         if tag is not None:
             self._closer, self._state = _CLOSERS[tag], "thinking"
-            self._held = start.removeprefix(tag)
+            self._buffer = start.removeprefix(tag)
         elif start and not any(tag.startswith(start) for tag in _OPENERS):
             self._state = "text"
 
     def _think(self) -> list[tuple[Kind, str]]:
         if not self._thought:
-            self._held = self._held.lstrip()
-        thought, closed, rest = self._held.partition(self._closer)
+            self._buffer = self._buffer.lstrip()
+        thought, closed, rest = self._buffer.partition(self._closer)
         if closed:
-            self._held, self._state = rest, "after"
+            self._buffer, self._state = rest, "after"
             return [*self._thinking(thought.rstrip()), ("end", "")]
         keep = len(thought[: len(thought) - self._half_closer(thought)].rstrip())
-        self._held = thought[keep:]
+        self._buffer = thought[keep:]
         return self._thinking(thought[:keep])
 
     def _thinking(self, piece: str) -> list[tuple[Kind, str]]:

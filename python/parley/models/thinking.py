@@ -27,8 +27,8 @@ _RESPONSES_ONLY = re.compile(r"codex|deep-research|(?:^|[/.])(?:o\d|gpt-[\d.]+)-
 
 def gpt_version(model: str) -> Version | None:
     """(5, 4) for `gpt-5.4-mini`; None for chat variants, which do not reason, and for all else."""
-    found = _GPT.search(model)
-    return (int(found[1]), int(found[2] or 0)) if found and "chat" not in model else None
+    match = _GPT.search(model)
+    return (int(match[1]), int(match[2] or 0)) if match and "chat" not in model else None
 
 
 def is_reasoning(model: str) -> bool:
@@ -41,9 +41,9 @@ def supports_thinking(model: str) -> bool:
     return (claude_version(model) or (0, 0)) >= (3, 7) or is_reasoning(model)
 
 
-def unsupported_thinking(model: str, wanted: ThinkingSettings) -> str:
+def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
     """What the user is told where thinking was set up for a model that cannot be told to; "" where it can."""
-    is_set = wanted.enabled and (wanted.budget_tokens, wanted.effort) != (None, None)
+    is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model):
         return ""
     return f"{model} cannot be told how much to think: the setting thinking is left out"
@@ -90,7 +90,7 @@ class Thinking:
     max_tokens: int
 
 
-def claude_thinking(model: str, wanted: ThinkingSettings, max_tokens: int | None) -> Thinking:
+def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
     """The mode that the model knows: a budget up to 4.5, adaptive with an effort from 4.6 on.
 
     The budget is what was set, else a third of the context window, within 1024 and one less than
@@ -101,29 +101,29 @@ def claude_thinking(model: str, wanted: ThinkingSettings, max_tokens: int | None
     if version is None or version < (3, 7):
         return Thinking(None, None, max_tokens or min(max_output(model), _CHOSEN_OUTPUT))
     if version < (4, 6):
-        return _manual(model, wanted, max_tokens)
+        return _manual(model, settings, max_tokens)
     room = max_tokens or min(max_output(model), _CHOSEN_OUTPUT_THINKING)
-    if not wanted.enabled:
+    if not settings.enabled:
         return _off(model, version, room)
-    level = _DEPTHS[wanted.effort] if wanted.effort else effort_of(_budget(model, wanted))
+    level = _DEPTHS[settings.effort] if settings.effort else effort_of(_budget(model, settings))
     if version == (4, 6) and level == "xhigh":
         level = "high"  # came with 4.7
-    display = "summarized" if wanted.show else "omitted"
+    display = "summarized" if settings.show else "omitted"
     return Thinking({"type": "adaptive", "display": display}, level, room)
 
 
-def _budget(model: str, wanted: ThinkingSettings) -> int:
-    return context_window(model) // 3 if wanted.budget_tokens is None else wanted.budget_tokens
+def _budget(model: str, settings: ThinkingSettings) -> int:
+    return context_window(model) // 3 if settings.budget_tokens is None else settings.budget_tokens
 
 
-def _manual(model: str, wanted: ThinkingSettings, max_tokens: int | None) -> Thinking:
-    most, budget = max_output(model), max(MIN_BUDGET, _budget(model, wanted))
-    if not wanted.enabled or (max_tokens is not None and max_tokens <= MIN_BUDGET):
+def _manual(model: str, settings: ThinkingSettings, max_tokens: int | None) -> Thinking:
+    most, budget = max_output(model), max(MIN_BUDGET, _budget(model, settings))
+    if not settings.enabled or (max_tokens is not None and max_tokens <= MIN_BUDGET):
         return Thinking(None, None, max_tokens or min(most, _CHOSEN_OUTPUT))
     room = max_tokens or min(most, budget + _CHOSEN_OUTPUT)
-    is_chosen = max_tokens is None and wanted.budget_tokens is None
+    is_chosen = max_tokens is None and settings.budget_tokens is None
     budget = min(budget, room - (_ANSWER_ROOM if is_chosen else 1))
-    hidden = {} if wanted.show else {"display": "omitted"}
+    hidden = {} if settings.show else {"display": "omitted"}
     return Thinking({"type": "enabled", "budget_tokens": budget} | hidden, None, room)
 
 
@@ -136,13 +136,13 @@ def _off(model: str, version: Version, room: int) -> Thinking:
     return Thinking({"type": kind}, None, room)
 
 
-def openai_effort(model: str, wanted: ThinkingSettings) -> str | None:
+def openai_effort(model: str, settings: ThinkingSettings) -> str | None:
     """The `reasoning_effort` of an OpenAI reasoning model; None leaves it to the model's default."""
     if not is_reasoning(model):
         return None
-    if not wanted.enabled:
+    if not settings.enabled:
         can_skip = (gpt_version(model) or (0, 0)) >= (5, 1) and not _RESPONSES_ONLY.search(model)
         return "none" if can_skip else None
-    if wanted.effort:
-        return wanted.effort
-    return None if wanted.budget_tokens is None else effort_of(wanted.budget_tokens)
+    if settings.effort:
+        return settings.effort
+    return None if settings.budget_tokens is None else effort_of(settings.budget_tokens)

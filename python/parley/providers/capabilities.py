@@ -22,7 +22,7 @@ class Capabilities:
     def __init__(self) -> None:
         self._apis: dict[tuple[str, str], str] = {}
         self._windows: dict[tuple[str, str], int] = {}
-        self._told = set[tuple[str, str]]()
+        self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
@@ -38,10 +38,10 @@ class Capabilities:
             question = request.transcript.exchanges[request.at].question
             yield from self._once(notice, f"{request.at} {question.text if question else ''}")
 
-    def _once(self, told: str, about: str = "") -> Iterator[Aside]:
-        if told and (told, about) not in self._told:
-            self._told.add((told, about))
-            yield Aside(told)
+    def _once(self, notice: str, about: str = "") -> Iterator[Aside]:
+        if notice and (notice, about) not in self._notices:
+            self._notices.add((notice, about))
+            yield Aside(notice)
 
     def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
         """How a refused request is to be asked, None where that is not known. A chosen `api` is ""."""

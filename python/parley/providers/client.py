@@ -56,8 +56,8 @@ def wire_format(provider: Provider, request: Request) -> Format:
     """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
     usual, *others = of_kind(provider.kind)
     name = request.api if provider.api == "auto" else provider.api
-    named = [each for each in (usual, *others) if each.name == name]
-    preferred = [each for each in others if provider.official and each.preferred(request.model)]
+    named = [other for other in (usual, *others) if other.name == name]
+    preferred = [other for other in others if provider.official and other.preferred(request.model)]
     return next(iter([*named, *preferred]), usual)
 
 
@@ -79,11 +79,11 @@ class ProviderClient:
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[Provider, tuple[Any, str]] = {}
-        self._learned = Capabilities()
+        self._capabilities = Capabilities()
 
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
-        return self._learned.settled(request)
+        return self._capabilities.settled(request)
 
     async def stream(
         self, provider: Provider, request: Request, tell: Tell, clock: PausableClock | None = None
@@ -94,21 +94,21 @@ class ProviderClient:
         are told to. What a refusal says of the request is done: it is asked otherwise. The clock stands still
         while a rate limit of the provider is waited for.
         """
-        tries, said, request = 0, False, self.settled(request)
-        for told in self._learned.news(request, wire_format(provider, request)):
-            yield told
+        tries, has_begun, request = 0, False, self.settled(request)
+        for notice in self._capabilities.news(request, wire_format(provider, request)):
+            yield notice
         while True:
             try:
                 async with closing(self._events(provider, request)) as events:
                     async for event in events:
-                        said = said or not isinstance(event, RateLimits)
-                        self._learned.heed(event, request)
+                        has_begun = has_begun or not isinstance(event, RateLimits)
+                        self._capabilities.heed(event, request)
                         yield event
             except ModelError as error:
-                if said:
+                if has_begun:
                     raise
                 api = wire_format(provider, request).name if provider.api == "auto" else ""
-                if other := self._learned.amended(request, api, error):
+                if other := self._capabilities.amended(request, api, error):
                     request = other.request
                     if other.aside:
                         yield Aside(other.aside)
@@ -143,7 +143,7 @@ class ProviderClient:
         client, secret, library = await self._client(provider)
         decoder, is_empty, kind, httpx2 = form.reader(request, secret), True, "", import_module("httpx2")
         try:
-            async with _sent(client, library, form.path, body, self._idle_s * HEAD_WAITS) as response:
+            async with _response(client, library, form.path, body, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
@@ -211,7 +211,7 @@ class ProviderClient:
 
 
 @asynccontextmanager
-async def _sent(
+async def _response(
     client: Any, library: ModuleType, path: str, body: dict[str, Any], seconds: float
 ) -> AsyncIterator[Any]:
     """The response to a request, which begins within so many seconds.
@@ -235,7 +235,7 @@ async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]
     async for chunk in response.aiter_bytes():
         if payloads := sse.feed(chunk):
             yield map(decode_payload, payloads)
-        if sse.done:
+        if sse.is_over:
             return
     if payloads := sse.end():
         yield map(decode_payload, payloads)

@@ -40,12 +40,12 @@ _TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>
 
 def no_key(provider: Provider, why: str = "") -> ModelError:
     """The provider's key is not to be had."""
-    wanted = f"set {provider.api_key_env} before you start Neovim"
+    advice = f"set {provider.api_key_env} before you start Neovim"
     if provider.api_key_command:
-        wanted = f"look at providers.{provider.name}.api_key_command in the settings"
+        advice = f"look at providers.{provider.name}.api_key_command in the settings"
     detail = f" ({why})" if why else ""
     return ModelError(
-        f"No key for {provider.name}{detail}: {bounded(wanted)}, or choose another agent "
+        f"No key for {provider.name}{detail}: {bounded(advice)}, or choose another agent "
         "with :ParleyAgent; the agent Demo needs none",
         reason=f"no key for {provider.name}",
     )
@@ -56,19 +56,19 @@ def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelErr
     status = getattr(error, "status_code", None)
     if status is None:
         return broken_off(provider, error.__cause__ or error, secret)
-    said = bounded(_message(error), secret)
-    is_too_long = says_too_long(said)
+    words = bounded(_message(error), secret)
+    is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
     headers = error.response.headers
     key = provider.api_key_env or "the provider's key"
     return ModelError(
-        f"{provider.name} answered {status}{f': {said}' if said else ''}. "
+        f"{provider.name} answered {status}{f': {words}' if words else ''}. "
         f"What to do: {hint.format(key=bounded(key), model=model)}",
         reason=TOO_LONG if is_too_long else f"{provider.name} answered {status}",
         status=status,
         retryable=_may_be_retried(status, headers),
         retry_after=_retry_after(headers),
-        words=said,
+        words=words,
     )
 
 
@@ -119,9 +119,10 @@ def in_stream(error: ModelError, secret: str) -> ModelError:
 
 def no_stream(provider: Provider, content_type: str) -> ModelError:
     """The address answered, but as no model does."""
-    said = bounded(content_type) or "no content type"
+    content = bounded(content_type) or "no content type"
     return ModelError(
-        f"{provider.name} answered with {said} instead of a stream of events. What to do: check the base URL",
+        f"{provider.name} answered with {content} instead of a stream of events. "
+        "What to do: check the base URL",
         reason=f"{provider.name} answered with no stream of events",
     )
 
@@ -169,8 +170,8 @@ _LIMITS = re.compile(r"^(?:x|anthropic)-ratelimit-(.+)$")
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
     """What a response's headers say of the provider's limits, None where they say nothing."""
-    found = ((_LIMITS.match(name.lower()), value) for name, value in headers.items())
-    limits = sorted((match[1], bounded(value)) for match, value in found if match)
+    matches = ((_LIMITS.match(name.lower()), value) for name, value in headers.items())
+    limits = sorted((match[1], bounded(value)) for match, value in matches if match)
     return RateLimits(tuple(limits)) if limits else None
 
 

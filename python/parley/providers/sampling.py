@@ -63,7 +63,7 @@ def conversation(messages: Sequence[tuple[str, str]]) -> Transcript:
     """The messages as a chat whose last question is open. Raises ServerError where they are none."""
     exchanges = list[Exchange]()
     for role, text in messages:
-        parts = tuple(Text(each) for each in (fit(text).strip(),) if each)
+        parts = tuple(Text(content) for content in (fit(text).strip(),) if content)
         if role == "user":
             exchanges.append(Exchange(Question(parts)))
         elif exchanges:

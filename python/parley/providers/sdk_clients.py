@@ -29,9 +29,9 @@ def address(provider: Provider, environ: Mapping[str, str]) -> str:
     url = named or provider.base_url or sdk(provider.kind).url
     if why := flaw(url):
         where = provider.base_url_env if named else f"providers.{provider.name}.base_url"
-        name, told = bounded(provider.name), bounded(f"{where}: {why}")
+        name, problem = bounded(provider.name), bounded(f"{where}: {why}")
         raise ModelError(
-            f"{name} cannot be asked: {told}. What to do: set the base URL",
+            f"{name} cannot be asked: {problem}. What to do: set the base URL",
             reason=f"{name} has no base URL that can be used",
         )
     return url
@@ -55,11 +55,11 @@ def _is_official(provider: Provider, url: str) -> bool:
 @contextmanager
 def _without_variables() -> Iterator[None]:
     """The environment without what is the SDKs'; they read it only while a client is made, at once."""
-    prefixes = tuple(each.variables for each in sdks())
-    kept = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
-    for name in kept:
+    prefixes = tuple(library.variables for library in sdks())
+    variables = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
+    for name in variables:
         del os.environ[name]
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(variables)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.errors import ModelError
-from parley.models.attempts import Attempts, Shown
+from parley.models.attempts import Attempts, Preview
 from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.adapter import TryFailed
@@ -96,9 +96,9 @@ class TextToolCaller:
     async def _tries(
         self, send: Send, request: Request, text_tools: TextTools, tell: Tell
     ) -> AsyncIterator[Event]:
-        attempts, failures, window = self._attempts, list[TryFailed](), Shown(self._patience)
+        attempts, failures, preview = self._attempts, list[TryFailed](), Preview(self._patience)
         while True:
-            events, window = list[Event](), Shown(self._patience, window.spent)
+            events, preview = list[Event](), Preview(self._patience, preview.spent)
             next_try = replace(
                 request,
                 temperature=attempts.temperature(request.temperature),
@@ -107,17 +107,17 @@ class TextToolCaller:
             try:
                 async for event in send(next_try):
                     events.append(event)
-                    for ready in window.feed(event):
+                    for ready in preview.feed(event):
                         yield ready
             except TryFailed as failure:
-                for ready in window.failed():
+                for ready in preview.failed():
                     yield ready
                 attempts = attempts.after(str(failure))
                 failures.append(failure)
                 if attempts.is_exhausted:
                     raise _gave_up(request, attempts) from failure
             except ModelError:
-                for ready in window.rest():
+                for ready in preview.rest():
                     yield ready
                 raise
             else:

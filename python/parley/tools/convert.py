@@ -76,7 +76,7 @@ def convert_all(definitions: object, shape: Callable[[str, Tool], dict[str, Any]
     Takes a list, a `tools/list` result or response around one, or a single definition.
     Raises ValueError naming the one that is not a definition.
     """
-    tools = [_numbered(number, each) for number, each in enumerate(_listed(definitions), start=1)]
+    tools = [_numbered(number, definition) for number, definition in enumerate(_listed(definitions), start=1)]
     return [shape(name, tool) for name, tool in Catalogue.of(tools).tools]
 
 
@@ -90,20 +90,20 @@ def object_schema(schema: object) -> dict[str, Any]:
         return {"type": "object", "properties": {}}
     merged = _dissolved(schema)
     properties = _mapping(merged.get("properties"))
-    shown = {name: _no_boolean(each) for name, each in properties.items()}
-    return {"type": "object", "properties": {}} | merged | {"type": "object", "properties": shown}
+    plain = {name: _no_boolean(subschema) for name, subschema in properties.items()}
+    return {"type": "object", "properties": {}} | merged | {"type": "object", "properties": plain}
 
 
 def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in schema.items() if key not in _COMBINATORS}
     branches = [
-        each for key in _COMBINATORS for each in _sequence(schema.get(key)) if isinstance(each, Mapping)
+        branch for key in _COMBINATORS for branch in _sequence(schema.get(key)) if isinstance(branch, Mapping)
     ]
     if branches:
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for branch in (*branches, rest):
-            found |= _mapping(branch.get("properties"))
-        rest["properties"] = found
+            merged |= _mapping(branch.get("properties"))
+        rest["properties"] = merged
     return rest
 
 

@@ -21,7 +21,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.models import anthropic, openai_chat
-from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Shown
+from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Preview
 from parley.models.events import (
     Call,
     Event,
@@ -282,7 +282,7 @@ def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
 
 def shown(*said: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
     """What is shown of a try that says so much."""
-    showing = Shown(patience)
+    showing = Preview(patience)
     events = [shown for event in said for shown in showing.feed(event)]
     return [*events, *showing.failed()] if fails else events
 

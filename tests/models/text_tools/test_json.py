@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from parley.models.request import TextTools
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.prompt import text_call
-from parley.models.text_tools.text_calls import Failed, Found, Prose, problem_of
+from parley.models.text_tools.text_calls import Failed, Prose, TextCall, problem_of
 from tests.text_calls_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_prose_is_said_at_once_and_the_start_of_a_call_is_held_back() -> None:
     assert extractor.feed("Let me see. ") == [Prose("Let me see. ")]
     assert extractor.feed('Now {"to') == [Prose("Now ")]
     assert extractor.feed('ol": "web_search", "params": {"query": "x"}') == []
-    assert extractor.feed("} Done") == [Found("web_search", '{"query": "x"}'), Prose(" Done")]
+    assert extractor.feed("} Done") == [TextCall("web_search", '{"query": "x"}'), Prose(" Done")]
 
 
 def test_of_a_reply_that_was_cut_half_a_call_is_dropped() -> None:
@@ -153,16 +153,16 @@ AVAILABLE = "Available tools: edit, read_file, web_search"
 @pytest.mark.parametrize(
     ("found", "wrong"),
     [
-        (Found("read_file", '{"path": "x"}'), None),
-        (Found("read_file", "{}"), "Missing required parameter 'path'"),
+        (TextCall("read_file", '{"path": "x"}'), None),
+        (TextCall("read_file", "{}"), "Missing required parameter 'path'"),
         (
-            Found("read_file", '{"path": "x", "binarry": true}'),
+            TextCall("read_file", '{"path": "x", "binarry": true}'),
             "Unknown parameter 'binarry', did you mean 'binary'?",
         ),
-        (Found("read_file", '{"path": 5}'), "Parameter 'path': expected string, got 5 (integer)"),
-        (Found("read_fiel", "{}"), f"Unknown tool 'read_fiel', did you mean 'read_file'? {AVAILABLE}"),
-        (Found("zzz", "{}"), f"Unknown tool 'zzz'. {AVAILABLE}"),
+        (TextCall("read_file", '{"path": 5}'), "Parameter 'path': expected string, got 5 (integer)"),
+        (TextCall("read_fiel", "{}"), f"Unknown tool 'read_fiel', did you mean 'read_file'? {AVAILABLE}"),
+        (TextCall("zzz", "{}"), f"Unknown tool 'zzz'. {AVAILABLE}"),
     ],
 )
-def test_a_call_is_checked_in_words_for_the_model(found: Found, wrong: str | None) -> None:
+def test_a_call_is_checked_in_words_for_the_model(found: TextCall, wrong: str | None) -> None:
     assert problem_of(found, TOOLS) == wrong

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parley.models.request import TextTools
 from parley.models.text_tools.prompt import text_call
-from parley.models.text_tools.text_calls import Failed, Found, Prose, ToolLimitReached
+from parley.models.text_tools.text_calls import Failed, Prose, TextCall, ToolLimitReached
 from parley.models.text_tools.xml import XmlParser
 from tests.text_calls_corpus import TOOLS, cases, expected, read
 
@@ -73,14 +73,14 @@ def test_arguments_that_cannot_be_tagged_are_written_as_json() -> None:
 def test_the_limit_keeps_all_that_was_complete() -> None:
     parser = XmlParser(TOOLS)
     items = parser.feed(f"Look: {CALL}\n\n<tool:read_file>")
-    assert items == [Prose("Look: "), Found("web_search", '{"query": "x"}')]
+    assert items == [Prose("Look: "), TextCall("web_search", '{"query": "x"}')]
     assert isinstance(parser.limit, ToolLimitReached)
     assert str(parser.limit) == "Tool limit reached - only one tool per message allowed"
 
 
 def test_after_the_limit_it_is_only_reached_again() -> None:
     parser = XmlParser(TOOLS)
-    assert parser.feed(f"{CALL} x") == [Found("web_search", '{"query": "x"}')]
+    assert parser.feed(f"{CALL} x") == [TextCall("web_search", '{"query": "x"}')]
     with pytest.raises(ToolLimitReached):
         parser.feed("y")
     assert parser.end() == []
@@ -102,7 +102,7 @@ def test_prose_is_said_at_once_and_a_call_when_it_is_complete() -> None:
     assert parser.feed("Look <") == [Prose("Look ")]
     assert parser.feed("b> and <tool:web") == [Prose("<b> and ")]
     assert parser.feed("_search><param:query>x</param:query></tool:web_") == []
-    assert parser.feed("search>") == [Found("web_search", '{"query": "x"}')]
+    assert parser.feed("search>") == [TextCall("web_search", '{"query": "x"}')]
 
 
 @pytest.mark.parametrize("text", ["<tool:edit>", "<tool:edit><param:diff>a", "<tool:ed"])

@@ -21,10 +21,10 @@ from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.prompt import TOOLS_OFF, corrections, results, text_call, tool_prompt
 from parley.models.text_tools.text_calls import (
     Failed,
-    Found,
     Item,
     Prose,
     Reader,
+    TextCall,
     Thought,
     ThoughtEnd,
     problem_of,
@@ -81,7 +81,7 @@ def _turns(request: Request, text_tools: TextTools, turns: Sequence[Turn]) -> It
 
 
 def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]) -> Iterator[Turn]:
-    text = "\n".join(text_call(text_tools, each.call.name, each.call.arguments) for each in calls)
+    text = "\n".join(text_call(text_tools, outcome.call.name, outcome.call.arguments) for outcome in calls)
     yield replace(reply, parts=(*reply.parts, Text(text)))
     yield UserTurn(results(calls))
 
@@ -153,13 +153,13 @@ class TextToolDecoder(decoder.Decoder):
                     yield ThinkingDelta(text)
                 case ThoughtEnd():
                     yield ThinkingEnd()
-                case Found(name, arguments):
+                case TextCall(name, arguments):
                     self._check(item)
                     self._calls.append(PartialCall("", name, arguments))
                 case Failed(error):
                     raise TryFailed(error, "".join(self._texts))
 
-    def _check(self, call: Found) -> None:
+    def _check(self, call: TextCall) -> None:
         """In JSON a call that does not fit its tool is a failed try; in XML it is answered in the file."""
         if self._is_strict and (error := problem_of(call, self._catalogue)):
             raise TryFailed(error, "".join(self._texts))

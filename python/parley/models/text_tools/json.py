@@ -65,7 +65,7 @@ class JsonExtractor:
         self.limit: ToolLimitReached | None = None
         self._known = known
         self._items = list[Item]()
-        self._held = ""
+        self._buffer = ""
         self._waiting = PendingText()
         self._scan: JsonScan | None = None
         self._json_at = self._scanned = 0
@@ -87,10 +87,10 @@ class JsonExtractor:
     def _fed(self, piece: str) -> list[Item]:
         if self._scan:
             return self._scanned_on(self._scan, piece)
-        if self._waiting.goes_on(self._held, piece):
+        if self._waiting.goes_on(self._buffer, piece):
             self._waiting.add(piece)
             return []
-        self._held += self._waiting.take() + piece
+        self._buffer += self._waiting.take() + piece
         return self._settled(is_final=False)
 
     def _scanned_on(self, scan: JsonScan, piece: str) -> list[Item]:
@@ -99,22 +99,22 @@ class JsonExtractor:
         self._scanned += scan.feed(piece, 0)
         if scan.state == "open":
             return []
-        self._held += self._waiting.take()
+        self._buffer += self._waiting.take()
         return self._settled(is_final=False)
 
     def end(self, *, cut: bool = False) -> list[Item]:
         """What is still held back, at the end of the reply; of one that was `cut` half a call is dropped."""
-        self._held += self._waiting.take()
+        self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
-        held, self._held, self._scan = self._held, "", None
-        if not held:
+        rest, self._buffer, self._scan = self._buffer, "", None
+        if not rest:
             return items
-        if not is_attempt(held[self._json_at :], self._known):
-            return joined([*items, Prose(held)])
-        return items if cut else [*items, Failed(INVALID, held)]
+        if not is_attempt(rest[self._json_at :], self._known):
+            return joined([*items, Prose(rest)])
+        return items if cut else [*items, Failed(INVALID, rest)]
 
     def _settled(self, *, is_final: bool) -> list[Item]:
-        while self._held and self._step(is_final=is_final):
+        while self._buffer and self._step(is_final=is_final):
             pass
         items, self._items = self._items, []
         return joined(items)
@@ -128,8 +128,8 @@ class JsonExtractor:
         return self._prose(is_final=is_final)
 
     def _prose(self, *, is_final: bool) -> bool:
-        found = _TRIGGER.search(self._held)
-        plain = found.start() if found else len(self._held)
+        match = _TRIGGER.search(self._buffer)
+        plain = match.start() if match else len(self._buffer)
         if plain:
             self._say(plain)
         elif self._ends(is_final=is_final):
@@ -138,7 +138,7 @@ class JsonExtractor:
         elif not self._begins():
             if not is_final and (self._may_end() or self._may_begin()):
                 return False
-            ticks = len(self._held) - len(self._held.lstrip("`"))
+            ticks = len(self._buffer) - len(self._buffer.lstrip("`"))
             if ticks:
                 self._end = ""  # another fence or code span begins: what ends now is that
             self._say(max(ticks, 1))
@@ -146,48 +146,48 @@ class JsonExtractor:
 
     def _say(self, length: int) -> None:
         """The next part is prose: take note of the code block that it begins or ends."""
-        said = self._take(length)
-        self._items.append(Prose(said))
-        if said.startswith("```") and self._is_line_start:
-            ticks = said[: len(said) - len(said.lstrip("`"))]
+        text = self._take(length)
+        self._items.append(Prose(text))
+        if text.startswith("```") and self._is_line_start:
+            ticks = text[: len(text) - len(text.lstrip("`"))]
             self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
-        _, is_new_line, line = said.rpartition("\n")
+        _, is_new_line, line = text.rpartition("\n")
         self._is_line_start = not line.strip() and bool(is_new_line or self._is_line_start)
 
     def _ends(self, *, is_final: bool) -> bool:
         """Whether the wrap of the last call ends here, and no other fence begins."""
-        rest = self._held.removeprefix(self._end).lstrip(" \t")
+        rest = self._buffer.removeprefix(self._end).lstrip(" \t")
         is_line = rest.startswith("\n") or (is_final and not rest)
-        return is_line and bool(self._end) and self._held.startswith(self._end)
+        return is_line and bool(self._end) and self._buffer.startswith(self._end)
 
     def _may_end(self) -> bool:
-        held = self._held.rstrip(" \t")
-        return bool(self._end) and (self._end.startswith(self._held) or held == self._end)
+        text = self._buffer.rstrip(" \t")
+        return bool(self._end) and (self._end.startswith(self._buffer) or text == self._end)
 
     def _begins(self) -> bool:
-        for wrap in _WRAPS[self._held[0]]:
-            found = wrap.start.match(self._held)
-            if found and not (self._code and not found.groupdict().get("info", "x").strip()):
+        for wrap in _WRAPS[self._buffer[0]]:
+            match = wrap.start.match(self._buffer)
+            if match and not (self._code and not match.groupdict().get("info", "x").strip()):
                 self._scan = JsonScan()
-                self._json_at = self._scanned = found.start("json")
-                self._wrap_end = found["ticks"] if wrap.end == "ticks" else wrap.end
+                self._json_at = self._scanned = match.start("json")
+                self._wrap_end = match["ticks"] if wrap.end == "ticks" else wrap.end
                 return True
         return False
 
     def _may_begin(self) -> bool:
-        held = self._held
+        text = self._buffer
         return (
-            any(wrap.half.fullmatch(held) for wrap in _WRAPS[held[0]])
-            or bool(_HALF_FENCE.fullmatch(held))
-            or any(literal.startswith(held) for literal in _LITERALS)
+            any(wrap.half.fullmatch(text) for wrap in _WRAPS[text[0]])
+            or bool(_HALF_FENCE.fullmatch(text))
+            or any(literal.startswith(text) for literal in _LITERALS)
         )
 
     def _value(self, scan: JsonScan) -> bool:
         if scan.state == "open":
-            self._scanned = scan.feed(self._held, self._scanned)
+            self._scanned = scan.feed(self._buffer, self._scanned)
         if scan.state == "open":
             return False
-        raw = self._held[self._json_at : self._scanned]
+        raw = self._buffer[self._json_at : self._scanned]
         whole = scan.text if scan.state == "closed" else raw
         calls = calls_in(whole, self._known)
         if not calls:
@@ -201,17 +201,17 @@ class JsonExtractor:
         return True
 
     def _after_call(self, *, is_final: bool) -> bool:
-        rest = self._held.lstrip()
+        rest = self._buffer.lstrip()
         if not is_final and self._end.startswith(rest) and rest != self._end:
             return False
         self._is_after_call = False
         if rest.startswith(self._end):
-            self._take(len(self._held) - len(rest) + len(self._end))
+            self._take(len(self._buffer) - len(rest) + len(self._end))
             self._end = ""
         elif self._end in _INLINE:
             self._end = ""
         return True
 
     def _take(self, length: int) -> str:
-        taken, self._held = self._held[:length], self._held[length:]
-        return taken
+        text, self._buffer = self._buffer[:length], self._buffer[length:]
+        return text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from parley.models.text_tools.text_calls import Failed, Found
+from parley.models.text_tools.text_calls import Failed, TextCall
 
 INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
 
@@ -26,7 +26,7 @@ _FIRST = re.compile(rf"(?:\[\s*)?\{{\s*{_Q}?tool{_Q}?\s*:")
 _NAMED = re.compile(rf"\b(?:{'|'.join(NAMES)}){_Q}?\s*:\s*{_Q}([^\"'“”„‘’\n]{{1,128}}){_Q}")
 
 
-def calls_in(text: str, known: Collection[str]) -> tuple[Found | Failed, ...]:
+def calls_in(text: str, known: Collection[str]) -> tuple[TextCall | Failed, ...]:
     """The calls of a text that is one JSON value; () where it is no attempt to call.
 
     `known` are the names of the tools: they tell a failed call from JSON that the model writes about.
@@ -40,15 +40,17 @@ def calls_in(text: str, known: Collection[str]) -> tuple[Found | Failed, ...]:
 
 def is_attempt(text: str, known: Collection[str]) -> bool:
     """Whether a text that is no JSON value was meant as a call."""
-    return bool(_FIRST.match(text)) or any(found[1] in known for found in _NAMED.finditer(text))
+    return bool(_FIRST.match(text)) or any(match[1] in known for match in _NAMED.finditer(text))
 
 
-def _calls(raw: str, value: object, known: Collection[str], depth: int) -> list[Found | Failed]:
+def _calls(raw: str, value: object, known: Collection[str], depth: int) -> list[TextCall | Failed]:
     match value:
         case list() if depth:
-            each = [_calls(part, inner, known, depth - 1) for _, inner, part in _parts(raw)]
-            is_list_of_calls = any(each)
-            return [call for calls in each for call in (calls or [Failed(INVALID, raw)] * is_list_of_calls)]
+            per_part = [_calls(part, inner, known, depth - 1) for _, inner, part in _parts(raw)]
+            is_list_of_calls = any(per_part)
+            return [
+                call for calls in per_part for call in (calls or [Failed(INVALID, raw)] * is_list_of_calls)
+            ]
         case dict() if depth:
             parts = list(_parts(raw))
             if call := _call(raw, {key: (inner, part) for key, inner, part in parts}, known):
@@ -59,23 +61,23 @@ def _calls(raw: str, value: object, known: Collection[str], depth: int) -> list[
             return []
 
 
-def _call(raw: str, fields: dict[str, tuple[Any, str]], known: Collection[str]) -> Found | Failed | None:
+def _call(raw: str, fields: dict[str, tuple[Any, str]], known: Collection[str]) -> TextCall | Failed | None:
     named = next((key for key in NAMES if isinstance(fields.get(key, (None,))[0], str)), None)
     if named is None:
         return None
     name = fields[named][0].strip()
-    given = next((fields[key] for key in PARAMS if key in fields), None)
+    parameters = next((fields[key] for key in PARAMS if key in fields), None)
     is_bare = set(fields) <= _BESIDE
-    if given is None:
+    if parameters is None:
         if named != "tool" or name not in known:
             return None
-        return Found(name, "{}") if is_bare else Failed(INVALID, raw)
+        return TextCall(name, "{}") if is_bare else Failed(INVALID, raw)
     if not name or not (named == "tool" or name in known or is_bare):
         return None
-    arguments = _arguments(*given)
+    arguments = _arguments(*parameters)
     if arguments is None:
         return Failed(INVALID, raw) if named == "tool" or name in known else None
-    return Found(name, arguments)
+    return TextCall(name, arguments)
 
 
 def _arguments(value: object, raw: str) -> str | None:
@@ -112,6 +114,6 @@ def _parts(raw: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    assert found is not None, "valid JSON"
-    return found.end()
+    match = pattern.match(text, at)
+    assert match is not None, "valid JSON"
+    return match.end()

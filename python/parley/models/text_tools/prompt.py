@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.chat.history import CallOutcome
-from parley.models.encode import arguments_text, told, wire_name
+from parley.models.encode import arguments_text, result_text, wire_name
 from parley.models.request import TextTools
 from parley.models.text_tools.template import Template
 from parley.models.text_tools.xml_values import xml_call
@@ -80,12 +80,12 @@ def corrections(text_tools: TextTools) -> str:
     )
 
 
-def _result(number: int, call: CallOutcome) -> str:
-    content = told(call)
+def _result(number: int, outcome: CallOutcome) -> str:
+    content = result_text(outcome)
     longest = max(map(len, re.findall("`+", content)), default=0)
     fence = "`" * max(3, longest + 1)
-    outcome = "" if call.status == "ok" else " failed"
-    return f"{number}. {wire_name(call.call.name)}{outcome}\n{fence}\n{content}\n{fence}"
+    suffix = "" if outcome.status == "ok" else " failed"
+    return f"{number}. {wire_name(outcome.call.name)}{suffix}\n{fence}\n{content}\n{fence}"
 
 
 def _definition(name: str, tool: Tool, template: Template) -> str:
@@ -101,14 +101,15 @@ def _signature(name: str, about: str, schema: Mapping[str, Any]) -> Iterator[str
     """The tool as a function without a body, its parameters described in its docstring."""
     properties, required = schema["properties"], schema.get("required", ())
     params = [
-        f"{key}: {_type(each)}{'' if key in required else ' = ...'}" for key, each in properties.items()
+        f"{key}: {_type(subschema)}{'' if key in required else ' = ...'}"
+        for key, subschema in properties.items()
     ]
     yield f"def {name}({', '.join(params)}):"
     notes = [
         f"{key}: {json.dumps(rest, ensure_ascii=False)}"
-        for key, each in properties.items()
-        if isinstance(each, Mapping)
-        and (rest := {k: v for k, v in each.items() if k not in ("type", "title")})
+        for key, subschema in properties.items()
+        if isinstance(subschema, Mapping)
+        and (rest := {k: v for k, v in subschema.items() if k not in ("type", "title")})
     ]
     yield from (f"    # {line}" for line in "\n".join([*filter(None, [about]), *notes]).split("\n") if line)
 

@@ -71,7 +71,7 @@ def _files(path: str) -> list[Path]:
 def template_for(model: str, templates: Templates) -> Template:
     """The first of those whose pattern fits a model's name most closely: the longest pattern wins."""
     fits = [(_closeness(model.lower(), template), template) for template in templates]
-    return max(fits, key=lambda each: each[0])[1]
+    return max(fits, key=lambda fit: fit[0])[1]
 
 
 def _closeness(model: str, template: Template) -> int:
@@ -100,13 +100,13 @@ def _check(key: str, value: object) -> None:
             _require(isinstance(value, bool), key, "true or false")
         case "models":
             patterns = value if isinstance(value, list) else [None]
-            _require(all(isinstance(each, str) for each in patterns), key, "a list of patterns")
+            _require(all(isinstance(pattern, str) for pattern in patterns), key, "a list of patterns")
         case "style":
             _require(value in get_args(Style), key, " or ".join(get_args(Style)))
         case _:
             _require(isinstance(value, str), key, "a text")
 
 
-def _require(fits: bool, key: str, wanted: str) -> None:
+def _require(fits: bool, key: str, expected: str) -> None:
     if not fits:
-        raise ValueError(f"{key}: expected {wanted}")
+        raise ValueError(f"{key}: expected {expected}")

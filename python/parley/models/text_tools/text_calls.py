@@ -37,7 +37,7 @@ class ThoughtEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TextCall:
     """A call: which tool, and the JSON text of its arguments."""
 
     name: str
@@ -52,7 +52,7 @@ class Failed:
     text: str
 
 
-Item: TypeAlias = Prose | Thought | ThoughtEnd | Found | Failed
+Item: TypeAlias = Prose | Thought | ThoughtEnd | TextCall | Failed
 
 
 class Reader(Protocol):
@@ -77,7 +77,7 @@ class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: t
         super().__init__("Tool limit reached - only one tool per message allowed")
 
 
-def problem_of(call: Found, catalogue: Catalogue) -> str | None:
+def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
     """The problem of a call, for the model to read; None: it may be proposed."""
     tool = catalogue.get(call.name)
     if tool is not None:

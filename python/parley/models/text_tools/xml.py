@@ -13,9 +13,9 @@ from collections.abc import Callable
 from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.text_calls import (
     Failed,
-    Found,
     Item,
     Prose,
+    TextCall,
     Thought,
     ThoughtEnd,
     ToolLimitReached,
@@ -43,12 +43,12 @@ _HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?",
 def _may_be_tag(text: str) -> bool:
     """Whether this is the beginning of a tag."""
     word = text[1:].removeprefix("/")
-    return any(each.startswith(word) for each in _WORDS) or bool(_HALF_TAG.fullmatch(text))
+    return any(tag_word.startswith(word) for tag_word in _WORDS) or bool(_HALF_TAG.fullmatch(text))
 
 
 def _may_be_fence(text: str) -> bool:
-    found = _HALF_FENCE.fullmatch(text)
-    return bool(found and (found["tag"] is None or _may_be_tag(found["tag"])))
+    match = _HALF_FENCE.fullmatch(text)
+    return bool(match and (match["tag"] is None or _may_be_tag(match["tag"])))
 
 
 class XmlParser:
@@ -62,7 +62,7 @@ class XmlParser:
         self._catalogue = catalogue
         self._single = single
         self._items = list[Item]()
-        self._held = ""
+        self._buffer = ""
         self._waiting = PendingText()
         self._step: Callable[[bool], bool] = self._prose
         self.limit: ToolLimitReached | None = None
@@ -78,7 +78,7 @@ class XmlParser:
         self._fence = self._code = ""
         """What ends the fence around a block, and a code block of the prose."""
         self._tags = ThinkTags()
-        self._tools = self._kept = 0
+        self._tools = self._blocks = 0
         self._is_saying = False
 
     def feed(self, piece: str) -> list[Item]:
@@ -92,15 +92,15 @@ class XmlParser:
         if self._goes_on(piece):
             self._waiting.add(piece)
             return []
-        self._held += self._waiting.take() + piece
+        self._buffer += self._waiting.take() + piece
         return self._settled(is_final=False)
 
     def _goes_on(self, piece: str) -> bool:
         """Whether nothing is settled by a piece, which can be said without a look at what came before."""
         if self._step != self._value:
-            return self._waiting.goes_on(self._held, piece)
+            return self._waiting.goes_on(self._buffer, piece)
         closing = self._closing()
-        window = (self._tail or self._held[-len(closing) :]) + piece
+        window = (self._tail or self._buffer[-len(closing) :]) + piece
         self._tail = window[-len(closing) :]
         return closing not in window
 
@@ -111,12 +111,12 @@ class XmlParser:
         """What is still held back, at the end of the reply; of one that was `cut` half a block is dropped."""
         if self.limit:
             return []
-        self._held += self._waiting.take()
+        self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
         return [item for item in items if not (cut and isinstance(item, Failed))]
 
     def _settled(self, *, is_final: bool) -> list[Item]:
-        while (self._held or is_final) and self._step(is_final):
+        while (self._buffer or is_final) and self._step(is_final):
             pass
         items, self._items = joined(self._items), []
         return items
@@ -124,35 +124,35 @@ class XmlParser:
     # What may come where; each settles what it can, and returns False where more must come.
 
     def _prose(self, is_final: bool) -> bool:
-        if not self._held:
+        if not self._buffer:
             return False
-        found = _TRIGGER.search(self._held)
-        plain = found.start() if found else len(self._held)
+        match = _TRIGGER.search(self._buffer)
+        plain = match.start() if match else len(self._buffer)
         if plain:
             self._say(plain)
-        elif self._held[0] == "`":
+        elif self._buffer[0] == "`":
             return self._ticks(is_final)
-        elif (tag := _TAG.match(self._held)) and not self._is_quoted:
+        elif (tag := _TAG.match(self._buffer)) and not self._is_quoted:
             self._open(tag)
-        elif self._is_quoted or not _may_be_tag(self._held):
+        elif self._is_quoted or not _may_be_tag(self._buffer):
             self._say(1)
         elif not is_final:
             return False
-        elif self._held.startswith("<tool:"):
-            self._fail(f"The tag {self._held} is not complete", self._held)
+        elif self._buffer.startswith("<tool:"):
+            self._fail(f"The tag {self._buffer} is not complete", self._buffer)
         else:
-            self._say(len(self._held))
+            self._say(len(self._buffer))
         return True
 
     def _ticks(self, is_final: bool) -> bool:
-        fence = _FENCE.match(self._held)
+        fence = _FENCE.match(self._buffer)
         if fence and (fence[2] or not self._code):
             self._fence = fence[1]
             self._take(fence.end())
-        elif not is_final and not fence and _may_be_fence(self._held):
+        elif not is_final and not fence and _may_be_fence(self._buffer):
             return False
         else:
-            ticks = self._held[: len(self._held) - len(self._held.lstrip("`"))]
+            ticks = self._buffer[: len(self._buffer) - len(self._buffer.lstrip("`"))]
             self._say(len(ticks))
             if len(ticks) > len(_SPAN):
                 self._code = "" if self._code and ticks.startswith(self._code) else self._code or ticks
@@ -169,7 +169,7 @@ class XmlParser:
             case "", None:
                 self._tags = ThinkTags()
                 self._tags.feed(text)
-                self._kept += 1
+                self._blocks += 1
                 self._step = self._think
             case _, None:
                 self._items.append(Prose(text))
@@ -182,9 +182,9 @@ class XmlParser:
 
     def _inside(self, is_final: bool) -> bool:
         """Between the tags of a tool, where nothing stands but parameters."""
-        self._block.append(self._take(len(self._held) - len(self._held.lstrip())))
-        tag = _TAG.match(self._held)
-        if not tag and not is_final and (not self._held or _may_be_tag(self._held)):
+        self._block.append(self._take(len(self._buffer) - len(self._buffer.lstrip())))
+        tag = _TAG.match(self._buffer)
+        if not tag and not is_final and (not self._buffer or _may_be_tag(self._buffer)):
             return False
         text = self._take(tag.end()) if tag else ""
         self._block.append(text)
@@ -198,7 +198,7 @@ class XmlParser:
                 self._fail(f"<tool:{self._tool}> is not closed by {text}, but by </tool:{self._tool}>")
             case "", "tool", _:
                 self._fail(f"<tool:{self._tool}> must be closed before {text} begins")
-            case _ if self._held or text:
+            case _ if self._buffer or text:
                 self._fail(f"Text in <tool:{self._tool}> stands outside of its parameters")
             case _:
                 self._fail(f"<tool:{self._tool}> is not closed: </tool:{self._tool}> is missing")
@@ -206,64 +206,64 @@ class XmlParser:
 
     def _value(self, is_final: bool) -> bool:
         closing = self._closing()
-        end = self._held.find(closing, self._searched)
+        end = self._buffer.find(closing, self._searched)
         if end >= 0:
-            self._params.append((self._param, unwrapped(self._held[:end])))
+            self._params.append((self._param, unwrapped(self._buffer[:end])))
             self._block.append(self._take(end + len(closing)))
             self._step = self._inside
         elif is_final:
-            other = re.search(r"</param:[\w.-]{1,128}>", self._held)
+            other = re.search(r"</param:[\w.-]{1,128}>", self._buffer)
             hint = f", but by {other[0]}" if other else f": {closing} is missing"
-            self._block.append(self._held)
+            self._block.append(self._buffer)
             self._fail(f"Parameter '{self._param}' of <tool:{self._tool}> is not closed{hint}")
         else:
-            self._searched = max(0, len(self._held) - len(closing))
+            self._searched = max(0, len(self._buffer) - len(closing))
             return False
         return True
 
     def _complete(self) -> None:
         tool = self._catalogue.get(self._tool)
         schema = tool.input_schema if tool else {}
-        self._items.append(Found(self._tool, arguments_json(self._params, schema)))
-        self._kept += 1
+        self._items.append(TextCall(self._tool, arguments_json(self._params, schema)))
+        self._blocks += 1
         self._step = self._after
 
     def _after(self, is_final: bool) -> bool:
         """After a block; the fence around it, if there is one, ends here."""
-        rest = self._held.lstrip()
+        rest = self._buffer.lstrip()
         if not is_final and self._fence.startswith(rest) and rest != self._fence:
             return False
         if self._fence and rest.startswith(self._fence):
-            self._take(len(self._held) - len(rest) + len(self._fence))
+            self._take(len(self._buffer) - len(rest) + len(self._fence))
         self._fence = ""
         self._step = self._over if self._single else self._prose
         return True
 
     def _over(self, is_final: bool) -> bool:
         """After the one call that a reply may have; blanks are nothing."""
-        if self._held.strip():
+        if self._buffer.strip():
             log.debug("Tool limit reached after tool #%d, stopping generation", self._tools)
-            log.debug("Collected %d content blocks before tool limit", self._kept)
+            log.debug("Collected %d content blocks before tool limit", self._blocks)
             self.limit = ToolLimitReached()
-        self._held = ""
+        self._buffer = ""
         return False
 
     def _think(self, is_final: bool) -> bool:
         """In a thinking block, and in the blanks after it."""
-        found = self._tags.feed(self._take(len(self._held)))
-        for kind, piece in found + (self._tags.end() if is_final else []):
+        pieces = self._tags.feed(self._take(len(self._buffer)))
+        for kind, piece in pieces + (self._tags.end() if is_final else []):
             match kind:
                 case "thinking":
                     self._items.append(Thought(piece))
                 case "end":
                     self._items.append(ThoughtEnd())
                 case "text":
-                    self._held, self._step = piece, self._prose
-        return bool(self._held)
+                    self._buffer, self._step = piece, self._prose
+        return bool(self._buffer)
 
     def _ended(self, is_final: bool) -> bool:
         """After a failure, or the end: nothing more is read."""
-        self._held = ""
+        self._buffer = ""
         return False
 
     def _fail(self, error: str, text: str = "") -> None:
@@ -271,13 +271,13 @@ class XmlParser:
         self._step = self._ended
 
     def _say(self, length: int) -> None:
-        said = self._take(length)
-        self._is_quoted = said in ("`", _SPAN)
-        if said.strip() and not self._is_saying:
+        text = self._take(length)
+        self._is_quoted = text in ("`", _SPAN)
+        if text.strip() and not self._is_saying:
             self._is_saying = True
-            self._kept += 1
-        self._items.append(Prose(said))
+            self._blocks += 1
+        self._items.append(Prose(text))
 
     def _take(self, length: int) -> str:
-        taken, self._held = self._held[:length], self._held[length:]
-        return taken
+        text, self._buffer = self._buffer[:length], self._buffer[length:]
+        return text

@@ -22,11 +22,11 @@ _SIMPLE = ("boolean", "integer", "number", "null")
 
 def arguments_json(params: Iterable[tuple[str, str]], schema: object) -> str:
     """The arguments of a call as JSON text; a parameter given twice is an array."""
-    given: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in params:
-        given.setdefault(name, []).append(value)
+        values.setdefault(name, []).append(value)
     known = _mapping(_mapping(schema).get("properties"))
-    pairs = (f"{_string(name)}: {_value(texts, known.get(name))}" for name, texts in given.items())
+    pairs = (f"{_string(name)}: {_value(texts, known.get(name))}" for name, texts in values.items())
     return f"{{{', '.join(pairs)}}}"
 
 
@@ -108,7 +108,7 @@ def _string(text: str) -> str:
 def xml_call(name: str, arguments: str) -> str:
     """A past call in the tags' syntax; arguments that cannot be tagged stand as JSON in one parameter."""
     value = arguments_object(arguments)
-    tags = [tag for key, each in value.items() for tag in _tags(key, each)]
+    tags = [tag for key, element in value.items() for tag in _tags(key, element)]
     if None in tags:
         whole = json.dumps(value, ensure_ascii=False).replace("</", "<\\/")
         tags = [f"<param:{RAW}>{whole}</param:{RAW}>"]
@@ -127,4 +127,7 @@ def _tags(key: str, value: object) -> Iterator[str | None]:
 
 def _texts(value: object) -> list[str]:
     elements = value if isinstance(value, list) and value else [value]
-    return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in elements]
+    return [
+        element if isinstance(element, str) else json.dumps(element, ensure_ascii=False)
+        for element in elements
+    ]
