@@ -24,20 +24,20 @@ class _Selector(selectors.DefaultSelector):
         return super().select(0)
 
 
-class JumpingLoop(asyncio.SelectorEventLoop):
+class FakeTimeLoop(asyncio.SelectorEventLoop):
     """asyncio's loop on that clock."""
 
     def __init__(self) -> None:
-        self._jumps = _Selector()
-        super().__init__(self._jumps)
+        self._selector = _Selector()
+        super().__init__(self._selector)
 
     def time(self) -> float:
-        return self._jumps.now
+        return self._selector.now
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """What comes of the work, whose hours pass in no time."""
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+    with asyncio.Runner(loop_factory=FakeTimeLoop) as runner:
         return runner.run(_to_the_end(work))
 
 

@@ -19,7 +19,7 @@ from parley.tools.catalogue import Catalogue, Tool
 from tests.ledgers import open_ledger
 
 T = TypeVar("T")
-Said = Event | BaseException | Callable[[], None]
+ScriptStep = Event | BaseException | Callable[[], None]
 """A step of a reply: an event, a failure, or something that happens meanwhile."""
 
 
@@ -30,7 +30,7 @@ class CrashError(BaseException):
 class ScriptedModel:
     """Says its replies one after another, and keeps what it was asked."""
 
-    def __init__(self, *replies: Sequence[Said]) -> None:
+    def __init__(self, *replies: Sequence[ScriptStep]) -> None:
         self.replies = [list(reply) for reply in replies]
         self.asks = list[Request]()
         self.closed = 0
@@ -39,26 +39,26 @@ class ScriptedModel:
         self.asks.append(request)
         assert self.replies, "asked once more than the script has replies"
         try:
-            for said in self.replies.pop(0):
-                if isinstance(said, BaseException):
-                    raise said
-                if callable(said):
-                    said()
+            for step in self.replies.pop(0):
+                if isinstance(step, BaseException):
+                    raise step
+                if callable(step):
+                    step()
                 else:
-                    yield said
+                    yield step
         finally:
             self.closed += 1
 
 
-def says(text: str) -> list[Said]:
+def says(text: str) -> list[ScriptStep]:
     """A reply of prose."""
     return [TextDelta(text), Finished("complete")]
 
 
-def calls(*made: ToolCall, text: str = "") -> list[Said]:
+def calls(*tool_calls: ToolCall, text: str = "") -> list[ScriptStep]:
     """A reply with calls."""
-    prose: list[Said] = [TextDelta(text)] if text else []
-    return [*prose, *map(Call, made), Finished("tool_calls")]
+    prose: list[ScriptStep] = [TextDelta(text)] if text else []
+    return [*prose, *map(Call, tool_calls), Finished("tool_calls")]
 
 
 class LoggedTools:
@@ -81,12 +81,10 @@ class LoggedTools:
 
 
 @dataclass
-class FakeWorld:
+class FakeClock:
     """A clock that is set, and work that is done in order; what would take too long is cut off."""
 
     time: float = 0.0
-    statuses: list[str] = field(default_factory=list)
-    happenings: list[TurnEvent] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
 
     def now(self) -> float:
@@ -95,17 +93,25 @@ class FakeWorld:
     async def together(self, work: Sequence[Callable[[], Awaitable[T]]], limit_s: float) -> AsyncIterator[T]:
         self.limits.append(limit_s)
         end = self.time + limit_s
-        for one in work:
-            outcome = await one()
+        for job in work:
+            outcome = await job()
             if self.time > end:
                 return
             yield outcome
+
+
+@dataclass
+class FakeObserver:
+    """A list of all that a turn reports."""
+
+    statuses: list[str] = field(default_factory=list)
+    events: list[TurnEvent] = field(default_factory=list)
 
     def status(self, text: str) -> None:
         self.statuses.append(text)
 
     def on_event(self, what: TurnEvent) -> None:
-        self.happenings.append(what)
+        self.events.append(what)
 
 
 class Turns:
@@ -128,9 +134,10 @@ class Turns:
         model_name: str = "claude-sonnet-5-5",
     ) -> None:
         self.document = TextDocument(text, 10**6 if anchor is None else anchor)
-        self.model, self.tools, self.world = model, tools, FakeWorld()
+        self.model, self.tools = model, tools
+        self.clock, self.observer = FakeClock(), FakeObserver()
         self.ledger = ledger or open_ledger().chat("chat.md")
-        self.ports = Ports(self.document, model, tools, self.ledger, self.world, self.world)
+        self.ports = Ports(self.document, model, tools, self.ledger, self.clock, self.observer)
 
         def resolve(transcript: Transcript) -> ChatSettings:
             return ChatSettings(

@@ -1,4 +1,4 @@
-"""Bad weather: a server that fails as planned, and the real SDK clients that talk to it."""
+"""Providers that fail: a server that fails as planned, and the real SDK clients that talk to it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Where = Literal["before", "after"]
 
 
 @dataclass
-class World:
-    """A server, clients that talk to it, and what they told and waited meanwhile."""
+class FaultyProviders:
+    """A server, clients that talk to it, their notices and the seconds that they waited."""
 
     server: FaultyServer
-    wires: dict[bool, ProviderClient]
+    clients: dict[bool, ProviderClient]
     waits: list[float]
-    told: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     is_hasty: bool = False
 
     @property
     def client(self) -> ProviderClient:
-        return self.wires[self.is_hasty]
+        return self.clients[self.is_hasty]
 
     def plan(self, *script: Response) -> None:
         """Begin anew with these responses."""
@@ -51,10 +51,10 @@ class World:
 
     async def say(self, provider: Provider, **more: Any) -> list[Event]:
         """What the model says to a question."""
-        self.told.clear()
+        self.notices.clear()
         self.waits.clear()
         request = Request(QUESTION, 0, provider.name, "some-model", **more)
-        return [each async for each in self.client.stream(provider, request, self.told.append)]
+        return [event async for event in self.client.stream(provider, request, self.notices.append)]
 
     async def fail(self, provider: Provider) -> ModelError:
         """How the model fails."""
@@ -82,7 +82,7 @@ HTML = (
 )
 
 
-def check_told(error: ModelError, *words: str) -> None:
+def check_message(error: ModelError, *words: str) -> None:
     """One bounded line that names the provider, the cause and what to do, and no key."""
     line = str(error)
     assert "\n" not in line
@@ -97,11 +97,11 @@ def check_told(error: ModelError, *words: str) -> None:
         assert word in line
 
 
-class Provided:
+class ProviderModel:
     """The engine's model port, over the wire."""
 
-    def __init__(self, world: World, provider: Provider, turns: Turns) -> None:
-        self.world, self.provider, self.turns = world, provider, turns
+    def __init__(self, faulty: FaultyProviders, provider: Provider, turns: Turns) -> None:
+        self.faulty, self.provider, self.turns = faulty, provider, turns
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
-        return self.world.client.stream(self.provider, request, self.turns.world.status)
+        return self.faulty.client.stream(self.provider, request, self.turns.observer.status)

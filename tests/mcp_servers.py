@@ -1,4 +1,4 @@
-"""Hubs with real servers, for tests: how they are made, asked and waited for."""
+"""Real MCP servers, for tests: how they are made, asked and waited for."""
 
 import asyncio
 import socket
@@ -28,15 +28,15 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 
 @asynccontextmanager
-async def hub_of(
-    *servers: ServerSettings, patience_s: float = 10.0, elicitor: Elicitor | None = None
+async def servers_of(
+    *settings: ServerSettings, patience_s: float = 10.0, elicitor: Elicitor | None = None
 ) -> AsyncIterator[Servers]:
-    hub = Servers({server.name: server for server in servers}, patience_s=patience_s, elicitor=elicitor)
+    servers = Servers({one.name: one for one in settings}, patience_s=patience_s, elicitor=elicitor)
     try:
-        yield hub
+        yield servers
     finally:
-        await hub.close()
-        running = {status.name for status in hub.status() if status.state not in ("stopped", "failed")}
+        await servers.close()
+        running = {status.name for status in servers.status() if status.state not in ("stopped", "failed")}
         assert not running
 
 
@@ -46,20 +46,20 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
             await asyncio.sleep(0.005)
 
 
-async def tool_of(hub: Servers, name: str) -> Tool:
-    tool = (await hub.catalogue()).get(name)
-    assert tool is not None, hub.status()
+async def tool_of(servers: Servers, name: str) -> Tool:
+    tool = (await servers.catalogue()).get(name)
+    assert tool is not None, servers.status()
     return tool
 
 
-def only(hub: Servers) -> ServerStatus:
-    (status,) = hub.status()
+def only(servers: Servers) -> ServerStatus:
+    (status,) = servers.status()
     return status
 
 
-async def heard(hub: Servers, text: str) -> None:
+async def until_stderr(servers: Servers, text: str) -> None:
     """Waits until the server has written `text` to its stderr."""
-    await until(lambda: any(text in line for line in only(hub).stderr))
+    await until(lambda: any(text in line for line in only(servers).stderr))
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.chat.reader import parse
-from tests.mcp_servers import fake, hub_of
+from tests.mcp_servers import fake, servers_of
 from tests.nvim.harness import ROOT, Child, child, nvim_path
 from tests.nvim.test_ends import SERVERS, below, parents
 from tests.nvim.test_servers import setup, tools
@@ -141,9 +141,9 @@ def bench_turns() -> None:
 
 async def bench_servers() -> None:
     """300 tools, and another server that hangs at its start."""
-    async with hub_of(fake("--many"), fake("--mute", name="mute"), patience_s=3.0) as hub:
+    async with servers_of(fake("--many"), fake("--mute", name="mute"), patience_s=3.0) as servers:
         first = time.perf_counter()
-        await hub.catalogue()
+        await servers.catalogue()
         say(
             "first list of tools, a server hangs",
             f"{(time.perf_counter() - first) * 1e3:.0f} ms",
@@ -152,7 +152,7 @@ async def bench_servers() -> None:
         took = list[float]()
         for _ in range(100):
             began = time.perf_counter()
-            await hub.catalogue()
+            await servers.catalogue()
             took.append(time.perf_counter() - began)
         say("list of tools, warm, a server hangs", f"{statistics.median(took) * 1e3:.2f} ms", "under 50 ms")
 

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley import engine
-from tests.e2e.machine import Desk, Sitting, proposals, read
+from tests.e2e.machine import Machine, Process, proposals, read
 
 ASK = '💬: call note {"text":"one"}\n'
 
@@ -66,11 +66,11 @@ class Fate:
         return at_once
 
 
-async def live(desk: Desk, step: int) -> None:
+async def live(machine: Machine, step: int) -> None:
     """Ask, say yes, and let it run, unless fate strikes."""
     fate = Fate(step)
-    async with desk.sit_down() as here:
-        plain = here.ports
+    async with machine.start() as process:
+        plain = process.ports
 
         def ports(path: Path) -> engine.Ports:
             found = plain(path)
@@ -78,28 +78,28 @@ async def live(desk: Desk, step: int) -> None:
             fate.over(found.ledger, "enter start wrote revoke")
             return replace(found, tools=fate.over(found.tools, "call"))
 
-        here.ports = ports  # type: ignore[method-assign]
-        path = desk.folder / "chat.md"
-        await here.respond(path)
-        await here.choose(path, "ya")
+        process.ports = ports  # type: ignore[method-assign]
+        path = machine.folder / "chat.md"
+        await process.respond(path)
+        await process.choose(path, "ya")
 
 
-async def go_on(desk: Desk) -> dict[str, Any]:
+async def go_on(machine: Machine) -> dict[str, Any]:
     """What is found afterwards, and how it goes on."""
-    path = desk.folder / "chat.md"
+    path = machine.folder / "chat.md"
     errors = [p.message for p in read(path).problems if p.severity == "error"]
-    found, ran, kinds = path.read_text(encoding="utf-8"), len(desk.calls()), list[str]()
-    async with desk.sit_down() as here:
-        kinds.append((await here.respond(path)).kind)
-        unasked = len(desk.calls()) - ran
-        seen = await engine.observe(here.ports(path), here.app.resolve(None))
+    found, ran, kinds = path.read_text(encoding="utf-8"), len(machine.calls()), list[str]()
+    async with machine.start() as process:
+        kinds.append((await process.respond(path)).kind)
+        unasked = len(machine.calls()) - ran
+        seen = await engine.observe(process.ports(path), process.app.resolve(None))
         starts = sum(seen.situation.approvals.starts(each) for each in proposals(path) if not each.result)
         yeses = list[tuple[str, int]]()
         while kinds[-1] == "waiting" and len(yeses) < 3:  # one more than it may take
-            before = len(desk.calls())
-            said, kind = await say_yes(here, path)
+            before = len(machine.calls())
+            said, kind = await say_yes(process, path)
             kinds.append(kind)
-            yeses.append((said, len(desk.calls()) - before))
+            yeses.append((said, len(machine.calls()) - before))
     return {
         "ran_before": ran,
         "ran_without_a_new_yes": unasked,
@@ -113,12 +113,12 @@ async def go_on(desk: Desk) -> dict[str, Any]:
     }
 
 
-async def say_yes(here: Sitting, path: Path) -> tuple[str, str]:
+async def say_yes(process: Process, path: Path) -> tuple[str, str]:
     """What a yes to the call is answered with, and how the turn ends that follows."""
-    ports, resolve = here.ports(path), here.app.resolve(None)
+    ports, resolve = process.ports(path), process.app.resolve(None)
     line = (await engine.observe(ports, resolve)).undecided()[0].span.start
     made = await engine.choose(ports, resolve, line, "ya", "key")
-    return made.message, (await engine.run_turn(here.ports(path), resolve)).kind
+    return made.message, (await engine.run_turn(process.ports(path), resolve)).kind
 
 
 def in_child(work: Callable[[], None]) -> int:
@@ -138,13 +138,13 @@ def in_child(work: Callable[[], None]) -> int:
 
 def die(folder: Path, step: int) -> None:
     """Print how it went on after a death at this step."""
-    desk = Desk(folder)
+    machine = Machine(folder)
     folder.mkdir()
-    desk.chat(ASK)
-    died = in_child(lambda: asyncio.run(live(desk, step)))
+    machine.chat(ASK)
+    died = in_child(lambda: asyncio.run(live(machine, step)))
 
     def tell() -> None:
-        facts = asyncio.run(go_on(desk))
+        facts = asyncio.run(go_on(machine))
         sys.stdout.write(json.dumps({"step": step, "killed": died == signal.SIGKILL, **facts}) + "\n")
         sys.stdout.flush()
 

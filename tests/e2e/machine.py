@@ -24,8 +24,8 @@ from tests.ledgers import open_ledger
 SERVER = Path(__file__).parent / "counting_server.py"
 
 
-class Desk:
-    """Everything one machine has; `sit_down` starts a fresh process's worth of it."""
+class Machine:
+    """Everything one machine has; `start` starts a fresh process's worth of it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,18 +49,18 @@ class Desk:
         return Settings(agent="Demo", mcp=Mcp({"count": server}), status=Status(llm=False))
 
     @asynccontextmanager
-    async def sit_down(self, settings: Settings | None = None) -> AsyncIterator[Sitting]:
+    async def start(self, settings: Settings | None = None) -> AsyncIterator[Process]:
         """A process that works on chats, and ends."""
         ledger = open_ledger(self.folder / "ledger.db")
         environ = {**os.environ, "PARLEY_DEMO_PACE": "0"}
         app = App(settings or self.settings(), environ, ledger)
         try:
-            yield Sitting(app)
+            yield Process(app)
         finally:
             await app.close()
 
 
-class Sitting:
+class Process:
     """One process: what a person does with a file in it."""
 
     def __init__(self, app: App) -> None:

@@ -19,8 +19,8 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
-from tests.e2e.machine import Desk, Sitting, proposals, read
-from tests.mcp_servers import heard, tool_of, until
+from tests.e2e.machine import Machine, Process, proposals, read
+from tests.mcp_servers import tool_of, until, until_stderr
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"
@@ -64,29 +64,29 @@ LOCAL = [
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def machine(tmp_path: Path) -> Machine:
     (tmp_path / "note.txt").write_text("what the note says\n", encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    return Desk(tmp_path)
+    return Machine(tmp_path)
 
 
 def settings(server: ServerSettings) -> Settings:
     return Settings(agent="Demo", mcp=Mcp({server.name: server}), status=Status(llm=False))
 
 
-async def ready(hub: Servers) -> None:
+async def ready(servers: Servers) -> None:
     """Waits for the server, however slow the machine is."""
-    await hub.catalogue()
-    await until(lambda: hub.status()[0].state in ("ready", "failed"), 30)
-    assert hub.status()[0].state == "ready", hub.status()[0]
+    await servers.catalogue()
+    await until(lambda: servers.status()[0].state in ("ready", "failed"), 30)
+    assert servers.status()[0].state == "ready", servers.status()[0]
 
 
-async def played(sitting: Sitting, path: Path) -> str:
+async def played(process: Process, path: Path) -> str:
     """The result of the one call that a chat asks for, after a yes."""
-    await ready(sitting.app.servers)
-    assert (await sitting.respond(path)).kind == "waiting"
+    await ready(process.app.servers)
+    assert (await process.respond(path)).kind == "waiting"
     assert len(proposals(path)) == 1
-    assert (await sitting.choose(path, "ya")).kind == "complete"
+    assert (await process.choose(path, "ya")).kind == "complete"
     result = proposals(path)[0].result
     assert result is not None
     assert result.status == "ok"
@@ -94,11 +94,11 @@ async def played(sitting: Sitting, path: Path) -> str:
 
 
 @pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
-async def test_a_server_over_stdio_is_called_from_a_chat(desk: Desk, guest: SdkSession) -> None:
-    arguments = json.dumps(guest.arguments).replace("~", str(desk.folder))
-    path = desk.chat(f"💬: call {guest.tool} {arguments}\n")
-    async with desk.sit_down(settings(guest.settings(desk.folder))) as sitting:
-        assert guest.result in await played(sitting, path)
+async def test_a_server_over_stdio_is_called_from_a_chat(machine: Machine, guest: SdkSession) -> None:
+    arguments = json.dumps(guest.arguments).replace("~", str(machine.folder))
+    path = machine.chat(f"💬: call {guest.tool} {arguments}\n")
+    async with machine.start(settings(guest.settings(machine.folder))) as process:
+        assert guest.result in await played(process, path)
 
 
 @asynccontextmanager
@@ -124,29 +124,31 @@ async def served() -> AsyncIterator[str]:
         await process.communicate()
 
 
-async def test_a_server_over_http_is_called_from_a_chat(desk: Desk) -> None:
-    path = desk.chat('💬: call echo {"message": "over the net"}\n')
-    async with served() as url, desk.sit_down(settings(ServerSettings("guest", url=url))) as sitting:
-        assert await played(sitting, path) == "Echo: over the net"
+async def test_a_server_over_http_is_called_from_a_chat(machine: Machine) -> None:
+    path = machine.chat('💬: call echo {"message": "over the net"}\n')
+    async with served() as url, machine.start(settings(ServerSettings("guest", url=url))) as process:
+        assert await played(process, path) == "Echo: over the net"
 
 
-async def test_a_resource_is_brought_into_the_question(desk: Desk) -> None:
-    path = desk.chat("💬: say: @@guest:demo://resource/static/document/features.md@@\n")
-    async with desk.sit_down(settings(LOCAL[0].settings(desk.folder))) as sitting:
-        await ready(sitting.app.servers)
-        assert (await sitting.respond(path)).kind == "complete"
+async def test_a_resource_is_brought_into_the_question(machine: Machine) -> None:
+    path = machine.chat("💬: say: @@guest:demo://resource/static/document/features.md@@\n")
+    async with machine.start(settings(LOCAL[0].settings(machine.folder))) as process:
+        await ready(process.app.servers)
+        assert (await process.respond(path)).kind == "complete"
     question = read(path).exchanges[0].question
     assert question is not None
     assert "# Everything Server - Features" in question.text
 
 
-async def test_a_prompt_is_listed_and_filled_in(desk: Desk) -> None:
-    hub = Servers({"guest": LOCAL[0].settings(desk.folder)})
-    await ready(hub)
-    wanted = {prompt.name: [argument.name for argument in prompt.arguments] for prompt in await hub.prompts()}
+async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
+    servers = Servers({"guest": LOCAL[0].settings(machine.folder)})
+    await ready(servers)
+    wanted = {
+        prompt.name: [argument.name for argument in prompt.arguments] for prompt in await servers.prompts()
+    }
     assert wanted["args-prompt"] == ["city", "state"]
-    assert "Paris" in await hub.get_prompt("guest", "args-prompt", {"city": "Paris"})
-    await hub.close()
+    assert "Paris" in await servers.get_prompt("guest", "args-prompt", {"city": "Paris"})
+    await servers.close()
 
 
 class Red:
@@ -156,25 +158,25 @@ class Red:
         return {"name": "Ada"}
 
 
-async def test_a_form_is_filled_in(desk: Desk) -> None:
-    hub = Servers({"guest": LOCAL[0].settings(desk.folder)}, elicitor=Red())
-    await ready(hub)
+async def test_a_form_is_filled_in(machine: Machine) -> None:
+    servers = Servers({"guest": LOCAL[0].settings(machine.folder)}, elicitor=Red())
+    await ready(servers)
 
     def asking() -> list[Any]:
-        return [tool for tool in hub.status()[0].tools if tool.name == "trigger-elicitation-request"]
+        return [tool for tool in servers.status()[0].tools if tool.name == "trigger-elicitation-request"]
 
     await until(asking)  # offered once the server knows who it talks to
-    outcome = await hub.call(asking()[0], {})
+    outcome = await servers.call(asking()[0], {})
     assert outcome.status == "ok"
     assert "Ada" in outcome.text
-    await hub.close()
+    await servers.close()
 
 
-async def test_a_server_that_may_know_it_works_in_the_working_directory(desk: Desk) -> None:
+async def test_a_server_that_may_know_it_works_in_the_working_directory(machine: Machine) -> None:
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
-    hub = Servers({"guest": server}, folder=lambda: desk.folder)
-    await ready(hub)
-    await heard(hub, "Updated allowed directories from MCP roots")  # it asks after it is ready
-    tool = await tool_of(hub, "list_allowed_directories")
-    assert str(desk.folder) in (await hub.call(tool, {})).text
-    await hub.close()
+    servers = Servers({"guest": server}, folder=lambda: machine.folder)
+    await ready(servers)
+    await until_stderr(servers, "Updated allowed directories from MCP roots")  # it asks after it is ready
+    tool = await tool_of(servers, "list_allowed_directories")
+    assert str(machine.folder) in (await servers.call(tool, {})).text
+    await servers.close()

@@ -274,10 +274,10 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("npm_config_offline", "true")
     server = ServerSettings("npx", "npx", ("--no", "server"), {"npm_config_offline": "true"})
-    hub = Servers({"npx": server, "there": replace(server, name="there", cwd=".")})
-    await hub.catalogue()
-    own, told = hub.status()
-    await hub.close()
+    servers = Servers({"npx": server, "there": replace(server, name="there", cwd=".")})
+    await servers.catalogue()
+    own, told = servers.status()
+    await servers.close()
     assert not [line for line in own.stderr if INDEX in line]
     assert there.ran()[0].startswith("node_modules/.bin/"), "with cwd = '.' the folder is taken"
     assert told.state == own.state == "failed"
@@ -292,10 +292,10 @@ async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     own = ServerSettings("uv", "uv", (*way, "server"), {"UV_PYTHON_DOWNLOADS": "never"})
-    hub = Servers({"uv": own, "there": replace(own, name="there", cwd=".")})
-    await hub.catalogue()
-    told = {status.name: " ".join(status.stderr) for status in hub.status()}
-    await hub.close()
+    servers = Servers({"uv": own, "there": replace(own, name="there", cwd=".")})
+    await servers.catalogue()
+    told = {status.name: " ".join(status.stderr) for status in servers.status()}
+    await servers.close()
     assert there.ran() == []
     assert told["uv"]
     assert not any(

@@ -40,7 +40,7 @@ from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS, call, tool
 from tests.examples import examples
-from tests.fakes import CrashError, FakeWorld, LoggedTools, Said, ScriptedModel, Turns, calls, says
+from tests.fakes import CrashError, FakeObserver, LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
 from tests.ledgers import open_ledger
 from tests.strategies import any_text
 
@@ -131,12 +131,12 @@ async def test_what_is_shown_while_it_goes_on() -> None:
     await turns.run()
     await turns.press("ya")
     await turns.run()
-    assert turns.world.statuses == [
+    assert turns.observer.statuses == [
         *["Analyzing request...", "Formulating response...", *["Selecting appropriate tools..."] * 2, ""],
         *["Using Web Search...", "Processing tool results...", "Formulating response...", ""],
     ]
-    began = [what.proposal.call.id for what in turns.world.happenings if isinstance(what, CallBegan)]
-    ended = [what.result.body for what in turns.world.happenings if isinstance(what, CallEnded)]
+    began = [what.proposal.call.id for what in turns.observer.events if isinstance(what, CallBegan)]
+    ended = [what.result.body for what in turns.observer.events if isinstance(what, CallEnded)]
     assert (began, ended) == (["call_1", "call_2"], ["$911", "$544"])
 
 
@@ -293,7 +293,7 @@ BROKEN = ModelError("demo broke off. :ParleyRespond asks again", reason="demo br
 
 
 async def test_an_interrupted_reply_keeps_its_text_once_and_is_replaced_when_asked_again() -> None:
-    half: list[Said] = [TextDelta("Half of it\n\nand "), TextDelta("💬"), Call(GOOGLE), BROKEN]
+    half: list[ScriptStep] = [TextDelta("Half of it\n\nand "), TextDelta("💬"), Call(GOOGLE), BROKEN]
     turns = Turns(ASKED, ScriptedModel(half, says("All of it.")), tools())
     assert await turns.run() == End("interrupted", "demo broke off. :ParleyRespond asks again")
     assert turns.text == (
@@ -305,7 +305,7 @@ async def test_an_interrupted_reply_keeps_its_text_once_and_is_replaced_when_ask
 
 
 async def test_a_reply_interrupted_after_results_keeps_the_results() -> None:
-    half: list[Said] = [TextDelta("Half"), BROKEN]
+    half: list[ScriptStep] = [TextDelta("Half"), BROKEN]
     turns = Turns(ASKED, ScriptedModel(BOTH, half, says(DONE)), tools())
     await turns.run()
     await turns.press("yA")
@@ -328,7 +328,7 @@ async def test_a_connection_that_fails_again_and_again_leaves_one_notice() -> No
     assert turns.text == ASKED + "\n🤖:[Demo]\n\nAt last.\n\n💬: \n"
 
 
-ENDS: dict[str, tuple[list[Said], str]] = {
+ENDS: dict[str, tuple[list[ScriptStep], str]] = {
     "empty": ([Finished("complete")], "the model's reply was empty"),
     "nothing at all": ([], "the model's reply was empty"),
     "blank": ([TextDelta(" \n\n"), Finished("complete")], "the model's reply was empty"),
@@ -361,7 +361,7 @@ async def test_a_limit_stops_and_asking_again_gives_fresh_rounds() -> None:
     reason = "3 tool calls failed in a row"
     assert await turns.run() == End("stopped", f"Unable to complete task: {reason}")
     assert turns.text.endswith(f"🔒: [Unable to complete task: {reason}]\n\n💬: \n")
-    assert turns.world.statuses[-2:] == [f"Stopped: {reason}", ""]
+    assert turns.observer.statuses[-2:] == [f"Stopped: {reason}", ""]
     turns.document.anchor = 0
     assert (await turns.run()).kind == "stopped"
     assert len(failing.log) == 6
@@ -409,19 +409,19 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
     turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
 
     def slow(_: str) -> Result:
-        turns.world.time += 119
+        turns.clock.time += 119
         return Result("ok", "late")
 
     turns.tools.results["web_search"] = slow
-    turns.model.replies[0].insert(0, lambda: setattr(turns.world, "time", 2.0))
+    turns.model.replies[0].insert(0, lambda: setattr(turns.clock, "time", 2.0))
     reason = "it took longer than 120 seconds"
     assert await turns.run() == End("stopped", f"Unable to complete task: {reason}")
-    assert turns.world.limits == [118.0]
+    assert turns.clock.limits == [118.0]
 
 
 async def test_calls_that_a_rule_allows_do_not_run_when_the_time_was_over_before() -> None:
     turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
-    turns.model.replies[0].insert(0, lambda: setattr(turns.world, "time", 130.0))
+    turns.model.replies[0].insert(0, lambda: setattr(turns.clock, "time", 130.0))
     assert await turns.run() == End("stopped", "Unable to complete task: it took longer than 120 seconds")
     assert turns.tools.log == []
 
@@ -431,7 +431,7 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
     turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=parallel, timeout_s=10)
 
     def slow(arguments: str) -> Result:
-        turns.world.time += 6
+        turns.clock.time += 6
         return price(arguments)
 
     turns.tools.results["web_search"] = slow
@@ -439,11 +439,11 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
     await turns.press("ya")
     end = await turns.run()
     assert end == End("stopped", "Unable to complete task: it took longer than 10 seconds")
-    assert turns.world.limits == ([10.0] if parallel else [10.0, 4.0])
+    assert turns.clock.limits == ([10.0] if parallel else [10.0, 4.0])
     first, second = parse(turns.text).exchanges[0].answers[0].proposals
     assert first.result == Result("ok", "$911")
     assert second.result == Result("error", "The call was cancelled: it took longer than 10 seconds")
-    ended = [what.result.status for what in turns.world.happenings if isinstance(what, CallEnded)]
+    ended = [what.result.status for what in turns.observer.events if isinstance(what, CallEnded)]
     assert ended == ["ok", "error"]
     assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 2
@@ -453,7 +453,7 @@ async def test_of_calls_one_after_another_those_that_time_did_not_reach_run_when
     turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=False, timeout_s=10)
 
     def slow(arguments: str) -> Result:
-        turns.world.time += 11 if not turns.tools.log[1:] else 0
+        turns.clock.time += 11 if not turns.tools.log[1:] else 0
         return price(arguments)
 
     turns.tools.results["web_search"] = slow
@@ -484,7 +484,7 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
     assert first.result == Result("error", "The call was cancelled: the user stopped it")
     assert second.result is None
     assert turns.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
-    assert turns.world.statuses[-1] == "Stopped: by the user"
+    assert turns.observer.statuses[-1] == "Stopped: by the user"
     turns.tools.results["web_search"] = price
     assert await turns.run() == End("complete")
     assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
@@ -493,7 +493,7 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
 async def test_the_user_may_take_all_the_time_in_the_world() -> None:
     turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
     await turns.run()
-    turns.world.time += 10_000
+    turns.clock.time += 10_000
     await turns.press("ya")
     assert await turns.run() == End("complete")
 
@@ -737,7 +737,7 @@ def test_nothing_that_a_model_or_a_tool_says_becomes_structure(first: str, resul
 
 
 async def _hostile(first: str, result: Result, last: str) -> None:
-    reply: list[Said] = [TextDelta(first), Call(GOOGLE), Finished("tool_calls")]
+    reply: list[ScriptStep] = [TextDelta(first), Call(GOOGLE), Finished("tool_calls")]
     before, after = "💬: before\n\n🤖:[Other]\n\nbefore\n\n", "\n\n💬: after\n\n🤖:[Other]\n\nafter\n"
     turns = Turns(
         before + ASKED + after,
@@ -767,7 +767,7 @@ def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(said: str
     asyncio.run(_interrupted([*map(TextDelta, pieces), BROKEN]))
 
 
-async def _interrupted(reply: list[Said]) -> None:
+async def _interrupted(reply: list[ScriptStep]) -> None:
     turns = Turns("💬: a\n\n💬: b\n", ScriptedModel(reply, says("whole")), tools(), anchor=0)
     assert (await turns.run()).kind == "interrupted"
     transcript = parse(turns.text)
@@ -780,7 +780,7 @@ async def _interrupted(reply: list[Said]) -> None:
 
 # --- Thinking ---------------------------------------------------------------------------------------------
 
-THOUGHT: list[Said] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta("up"), ThinkingEnd("c2ln]+/=")]
+THOUGHT: list[ScriptStep] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta("up"), ThinkingEnd("c2ln]+/=")]
 
 
 async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_complete() -> None:
@@ -847,7 +847,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
     usage = Usage(1, 2)
     model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(DONE)])
     app = App(Settings(), {}, open_ledger())
-    ports = replace(app.ports(document, "chat.md", FakeWorld()), model=model)
+    ports = replace(app.ports(document, "chat.md", FakeObserver()), model=model)
     rules = Rules(auto=(Pattern("mock/*"),))
     settings_ = replace(Settings(), approval=replace(Settings().approval, auto=rules.auto))
     app.settings = settings_
@@ -859,7 +859,7 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
     fresh = App(settings_, {}, open_ledger())
     try:
         reopened = TextDocument(texts[0], 10**6)
-        seen = await observe(fresh.ports(reopened, "chat.md", FakeWorld()), fresh.resolve(None))
+        seen = await observe(fresh.ports(reopened, "chat.md", FakeObserver()), fresh.resolve(None))
         again = seen.request(tools_on=True)
     finally:
         await fresh.close()
@@ -883,8 +883,8 @@ def unshown(turns: Turns) -> Turns:
 
 
 async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_written() -> None:
-    unsigned: list[Said] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
-    sealed: list[Said] = [ThinkingEnd("c2VhbGVk")]
+    unsigned: list[ScriptStep] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
+    sealed: list[ScriptStep] = [ThinkingEnd("c2VhbGVk")]
     said = [*unsigned, *THOUGHT, *sealed, TextDelta("Hm."), *unsigned, Call(GOOGLE), Finished("tool_calls")]
     turns = unshown(Turns(ASKED, ScriptedModel(said, says(DONE)), tools()))
     assert await turns.run() == End("waiting")
@@ -893,11 +893,11 @@ async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_wr
     assert empty == Thinking("anthropic", "claude-sonnet-5-5", None, "c2VhbGVk")
     assert text == Text("Hm.")
     assert "myself" not in turns.text
-    assert not any(isinstance(what, ThinkingDelta) for what in turns.world.happenings)
+    assert not any(isinstance(what, ThinkingDelta) for what in turns.observer.events)
 
 
 async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> None:
-    only: list[Said] = [ThinkingDelta("hm"), ThinkingEnd(), Finished("complete")]
+    only: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd(), Finished("complete")]
     turns = unshown(Turns(ASKED, ScriptedModel(only), tools()))
     assert (await turns.run()).kind == "interrupted"
     assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text

@@ -17,7 +17,7 @@ from parley.models import anthropic
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS, call
-from tests.fakes import LoggedTools, Said, ScriptedModel, Turns, calls, says
+from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
 
 GOOD, BAD = call(1), call(2, "read_file", "{}", index=0)
 CALL, FAIL = calls(GOOD), calls(BAD)
@@ -28,7 +28,7 @@ ANSWER = says("Done.")
 class Scenario:
     """What the model says, how the results are, what the turn comes to; each call takes `seconds`."""
 
-    says: Sequence[list[Said]]
+    says: Sequence[list[ScriptStep]]
     results: list[str]
     reason: str = ""
     seconds: float = 1.0
@@ -64,7 +64,7 @@ def turns_of(scenario: Scenario) -> Turns:
 
     def after(result: Result) -> Callable[[str], Result]:
         def run(_: str) -> Result:
-            turns.world.time += scenario.seconds
+            turns.clock.time += scenario.seconds
             return result
 
         return run
@@ -95,7 +95,7 @@ async def test_a_task_comes_to_its_end(what: str) -> None:
     if scenario.reason:
         assert end == End("stopped", f"Unable to complete task: {scenario.reason}")
         assert turns.text.endswith(f"\n\n🔒: [Unable to complete task: {scenario.reason}]\n\n💬: \n")
-        assert turns.world.statuses[-2:] == [f"Stopped: {scenario.reason}", ""]
+        assert turns.observer.statuses[-2:] == [f"Stopped: {scenario.reason}", ""]
         turns.document.anchor = 0
         assert await turns.run() == End("complete")
         assert results(turns) == scenario.results

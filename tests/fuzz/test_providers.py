@@ -22,7 +22,7 @@ from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
 from tests.examples import examples
-from tests.faulty_providers import FORMATS, KEY, QUESTION, check_told
+from tests.faulty_providers import FORMATS, KEY, QUESTION, check_message
 from tests.faulty_server import SAYS
 from tests.raw_server import RawServer
 
@@ -149,7 +149,7 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
                 async for event in events:
                     assert len(repr(event)) < 10_000
             except ModelError as error:
-                check_told(error)
+                check_message(error)
 
     asyncio.run(ask())
 

@@ -19,7 +19,7 @@ from parley.errors import BusyError
 from parley.runtime.app import App
 from parley.settings.load import load_settings
 from parley.storage.ledger import LedgerFile, default_path
-from tests.e2e.machine import Sitting
+from tests.e2e.machine import Process
 from tests.examples import examples
 from tests.nvim.counting import Chat, environ, furnish, opened, until
 from tests.nvim.harness import Child, child
@@ -89,7 +89,7 @@ class Session:
 async def shell_yes(home: Path, path: Path) -> bool:
     """Whether the yes was only answered by a warning."""
     env = environ(home, PARLEY_DEMO_PACE="0")
-    here = Sitting(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
+    here = Process(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
     ports, resolve = here.ports(path), here.app.resolve(None)
     try:
         if (await engine.run_turn(ports, resolve)).kind != "waiting":

@@ -1,5 +1,5 @@
-"""The same world in which providers fail."""
+"""The same failing providers."""
 
-from tests.providers.conftest import world
+from tests.providers.conftest import faulty
 
-__all__ = ["world"]
+__all__ = ["faulty"]

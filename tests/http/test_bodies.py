@@ -18,7 +18,7 @@ from parley.models.events import TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient, warm
 from parley.tools.servers import ServerSettings
-from tests.faulty_providers import FORMATS, KEY, QUESTION, World, check_told
+from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders, check_message
 from tests.faulty_server import SAYS, STREAM, FaultyServer, Response
 from tests.mcp_servers import only
 from tests.raw_server import RawServer
@@ -74,47 +74,47 @@ class Peak:
 @pytest.mark.parametrize("content_type", ["application/json", "text/html"])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_page_that_unpacks_without_measure_takes_little_memory(
-    world: World, kind: str, content_type: str, status: int
+    faulty: FaultyProviders, kind: str, content_type: str, status: int
 ) -> None:
     headers = {"content-type": content_type, "x-should-retry": "false", **GZIP}
-    world.plan(Response([bomb(400 * MB, start=ERROR)], status, headers))
+    faulty.plan(Response([bomb(400 * MB, start=ERROR)], status, headers))
     with Peak() as peak:
-        error = await world.fail(world.provider(kind))
-    check_told(error, "faulty answered 4" if status == 400 else "faulty ")
+        error = await faulty.fail(faulty.provider(kind))
+    check_message(error, "faulty answered 4" if status == 400 else "faulty ")
     assert ("so sorry" in str(error)) == (status != 200)
     assert peak.mb < 60
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_packed_reply_is_read(world: World, kind: str) -> None:
+async def test_a_packed_reply_is_read(faulty: FaultyProviders, kind: str) -> None:
     content = gzip.compress(b"".join(SAYS[kind]("Whole")))
-    world.plan(Response([content[:9], content[9:]], 200, {**STREAM, **GZIP}))
-    assert TextDelta("Whole") in await world.say(world.provider(kind))
-    assert "accept-encoding: gzip\r\n" in world.server.heads[-1]
+    faulty.plan(Response([content[:9], content[9:]], 200, {**STREAM, **GZIP}))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
+    assert "accept-encoding: gzip\r\n" in faulty.server.heads[-1]
 
 
 @pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip"])
-async def test_a_reply_packed_in_another_way_is_told(world: World, packed: str) -> None:
-    world.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
-    check_told(await world.fail(world.provider("chat")), "faulty sent what cannot be read")
-    assert len(world.server.requests) == 1
+async def test_a_reply_packed_in_another_way_is_told(faulty: FaultyProviders, packed: str) -> None:
+    faulty.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
+    check_message(await faulty.fail(faulty.provider("chat")), "faulty sent what cannot be read")
+    assert len(faulty.server.requests) == 1
 
 
-async def test_a_stream_of_nothing_but_comments_ends(world: World) -> None:
+async def test_a_stream_of_nothing_but_comments_ends(faulty: FaultyProviders) -> None:
     comments = bomb(200 * MB, piece=b":" + b" " * (MB - 2) + b"\n")
-    world.plan(Response([comments], 200, {**STREAM, **GZIP}))
+    faulty.plan(Response([comments], 200, {**STREAM, **GZIP}))
     with Peak() as peak:
-        error = await world.fail(world.provider("chat"))
-    check_told(error, "faulty sent what cannot be read (it sent more than 134.2 MB)")
+        error = await faulty.fail(faulty.provider("chat"))
+    check_message(error, "faulty sent what cannot be read (it sent more than 134.2 MB)")
     assert peak.mb < 60
-    assert len(world.server.requests) == 1
+    assert len(faulty.server.requests) == 1
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_reply_in_one_piece_is_bounded(world: World, kind: str) -> None:
-    world.plan(Response([bomb(100 * MB, start=b"{")], 200, {**JSON, **GZIP}))
+async def test_a_reply_in_one_piece_is_bounded(faulty: FaultyProviders, kind: str) -> None:
+    faulty.plan(Response([bomb(100 * MB, start=b"{")], 200, {**JSON, **GZIP}))
     with pytest.raises(ModelError, match="answered with application/json") as caught, Peak() as peak:
-        async for _ in world.client.once(world.provider(kind), Request(QUESTION, 0, "faulty", "m")):
+        async for _ in faulty.client.once(faulty.provider(kind), Request(QUESTION, 0, "faulty", "m")):
             pass
     assert "more than 16777216 bytes" in str(caught.value.__cause__)
     assert peak.mb < 60
@@ -136,29 +136,29 @@ HEADS = {
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", ["anthropic", "chat"])
-async def test_a_head_without_end_is_read_to_a_bound(world: World, kind: str, head: str) -> None:
+async def test_a_head_without_end_is_read_to_a_bound(faulty: FaultyProviders, kind: str, head: str) -> None:
     start, piece = HEADS[head]
     async with RawServer() as server:
         server.plan(without_end(start, piece=piece))
-        error = await world.fail(world.provider(kind, base_url=server.url))
-        check_told(error, "faulty ")
+        error = await faulty.fail(faulty.provider(kind, base_url=server.url))
+        check_message(error, "faulty ")
         assert server.sent < 40 * MB  # in four tries; what the kernel holds included
 
 
-async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(world: World) -> None:
+async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(faulty: FaultyProviders) -> None:
     async with RawServer() as server:
         server.plan(without_end(piece=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10))
         client = ProviderClient(
-            {"FAULTY_KEY": KEY}, world.client._builtin_url, idle_s=0.03, sleep=world.client._sleep
+            {"FAULTY_KEY": KEY}, faulty.client._builtin_url, idle_s=0.03, sleep=faulty.client._sleep
         )
         with pytest.raises(ModelError) as caught:
             await anext(
                 client.stream(
-                    world.provider("chat", base_url=server.url), Request(QUESTION, 0, "", "m"), print
+                    faulty.provider("chat", base_url=server.url), Request(QUESTION, 0, "", "m"), print
                 )
             )
         await client.close()
-    check_told(caught.value, "faulty did not answer in time")
+    check_message(caught.value, "faulty did not answer in time")
 
 
 # --- Elsewhere --------------------------------------------------------------------------------------------
@@ -166,20 +166,22 @@ async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(wor
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_chat_and_its_key_go_to_no_other_address(world: World, kind: str, status: int) -> None:
+async def test_a_chat_and_its_key_go_to_no_other_address(
+    faulty: FaultyProviders, kind: str, status: int
+) -> None:
     async with FaultyServer() as other:
         other.plan(Response(SAYS[kind]("Caught")))
         place = f"{other.url}/v1/messages"
-        world.plan(Response([b"moved"], status, {"location": f"{place}?key={KEY}"}))
-        error = await world.fail(world.provider(kind))
+        faulty.plan(Response([b"moved"], status, {"location": f"{place}?key={KEY}"}))
+        error = await faulty.fail(faulty.provider(kind))
         assert other.heads == []
-    check_told(
+    check_message(
         error,
         "faulty wants the request sent to another address; nothing was sent there",
         f"(HTTP {status}: {place})",
         "if that address is right, set providers.faulty.base_url to it",
     )
-    assert len(world.server.requests) == 1
+    assert len(faulty.server.requests) == 1
 
 
 ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/", "http://[", "\x08"]
@@ -187,31 +189,33 @@ ODD = ["//evil.example/v1", "http://user:word@127.0.0.1:9/", "https://127.0.0.1/
 
 @pytest.mark.parametrize("place", ODD)
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_odd_redirect_is_told(world: World, kind: str, place: str) -> None:
-    world.plan(Response([b"moved"], 308, {"location": place}))
-    error = await world.fail(world.provider(kind))
-    check_told(error, "faulty wants the request sent to another address")
+async def test_an_odd_redirect_is_told(faulty: FaultyProviders, kind: str, place: str) -> None:
+    faulty.plan(Response([b"moved"], 308, {"location": place}))
+    error = await faulty.fail(faulty.provider(kind))
+    check_message(error, "faulty wants the request sent to another address")
     assert "word" not in str(error)
 
 
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_server_may_send_a_request_on_to_itself(world: World, kind: str, status: int) -> None:
+async def test_a_server_may_send_a_request_on_to_itself(
+    faulty: FaultyProviders, kind: str, status: int
+) -> None:
     moved = Response([b"moved"], status, {"location": "/there"})
-    world.plan(moved, Response(SAYS[kind]("Whole")))
-    assert TextDelta("Whole") in await world.say(world.provider(kind))
-    assert world.server.paths[-1] == "/there"
-    assert world.server.requests[0] == world.server.requests[1]
-    world.plan(Response([b"moved"], status, {"location": "/there"}))
-    check_told(await world.fail(world.provider(kind)), "faulty cannot be asked")
+    faulty.plan(moved, Response(SAYS[kind]("Whole")))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
+    assert faulty.server.paths[-1] == "/there"
+    assert faulty.server.requests[0] == faulty.server.requests[1]
+    faulty.plan(Response([b"moved"], status, {"location": "/there"}))
+    check_message(await faulty.fail(faulty.provider(kind)), "faulty cannot be asked")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_no_cookie_is_kept(world: World, kind: str) -> None:
+async def test_no_cookie_is_kept(faulty: FaultyProviders, kind: str) -> None:
     headers = {"set-cookie": "a=\x84; Path=/"}
-    world.plan(Response([b"busy"], 429, headers), Response(SAYS[kind]("Whole")))
-    assert TextDelta("Whole") in await world.say(world.provider(kind))
-    assert "cookie" not in world.server.heads[-1]
+    faulty.plan(Response([b"busy"], 429, headers), Response(SAYS[kind]("Whole")))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
+    assert "cookie" not in faulty.server.heads[-1]
 
 
 # --- MCP over HTTP ----------------------------------------------------------------------------------------
@@ -224,21 +228,21 @@ def remote(url: str, **more: object) -> ServerSettings:
 
 async def no_tools(settings: ServerSettings) -> str:
     """Why a server has no tools."""
-    hub = Servers({"far": settings}, patience_s=20)
+    servers = Servers({"far": settings}, patience_s=20)
     try:
-        assert not (await hub.catalogue()).tools
-        return only(hub).error
+        assert not (await servers.catalogue()).tools
+        return only(servers).error
     finally:
-        await hub.close()
+        await servers.close()
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_token_for_a_server_goes_to_no_other_address(world: World, status: int) -> None:
+async def test_a_token_for_a_server_goes_to_no_other_address(faulty: FaultyProviders, status: int) -> None:
     async with FaultyServer() as other:
         other.plan(Response([b"{}"], 200, JSON))
         place = f"{other.url}/mcp"
-        world.plan(Response([b""], status, {"location": f"{place}?token={KEY}"}))
-        error = await no_tools(remote(world.server.url, token_command=("echo", KEY)))
+        faulty.plan(Response([b""], status, {"location": f"{place}?token={KEY}"}))
+        error = await no_tools(remote(faulty.server.url, token_command=("echo", KEY)))
         assert other.heads == []
     assert place in error
     assert "use that URL as the endpoint if it is the intended server" in error
@@ -254,11 +258,11 @@ PACKED = {
 
 
 @pytest.mark.parametrize("what", PACKED)
-async def test_what_a_server_unpacks_to_is_bounded(world: World, what: str) -> None:
+async def test_what_a_server_unpacks_to_is_bounded(faulty: FaultyProviders, what: str) -> None:
     status, headers, start = PACKED[what]
-    world.plan(Response([bomb(400 * MB, start=start)], status, {**headers, **GZIP}))
+    faulty.plan(Response([bomb(400 * MB, start=start)], status, {**headers, **GZIP}))
     with Peak() as peak:
-        error = await no_tools(remote(world.server.url))
+        error = await no_tools(remote(faulty.server.url))
     assert error.startswith("MCP server 'far'")
     assert len(error) < 1000
     assert peak.mb < 300

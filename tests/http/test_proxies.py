@@ -12,7 +12,7 @@ from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.servers import ServerSettings
-from tests.faulty_providers import QUESTION, World
+from tests.faulty_providers import QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response
 from tests.mcp_servers import only
 
@@ -31,14 +31,14 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def far(world: World, kind: str) -> Provider:
-    return world.provider(kind, base_url=FAR + ("" if kind == "anthropic" else "/v1"))
+def far(faulty: FaultyProviders, kind: str) -> Provider:
+    return faulty.provider(kind, base_url=FAR + ("" if kind == "anthropic" else "/v1"))
 
 
-async def text(world: World, provider: Provider, kind: str) -> list[Event]:
+async def text(faulty: FaultyProviders, provider: Provider, kind: str) -> list[Event]:
     """What a provider's model says, asked by a client that is made now."""
-    world.server.plan(Response(SAYS[kind]("Whole")))
-    client = ProviderClient({"FAULTY_KEY": "k"}, world.client._builtin_url)
+    faulty.server.plan(Response(SAYS[kind]("Whole")))
+    client = ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
     try:
         request = Request(QUESTION, 0, "faulty", "m")
         return [e async for e in client.stream(provider, request, print) if isinstance(e, TextDelta)]
@@ -49,13 +49,13 @@ async def text(world: World, provider: Provider, kind: str) -> list[Event]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_not(
-    world: World, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+    faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
-    monkeypatch.setenv(name, world.server.url)
-    assert await text(world, far(world, kind), kind) == [TextDelta("Whole")]
-    assert [path.startswith(FAR) for path in world.server.paths] == [True]
-    assert await text(world, world.provider(kind), kind) == [TextDelta("Whole")]
-    assert [path.startswith("/v1/") for path in world.server.paths] == [True]
+    monkeypatch.setenv(name, faulty.server.url)
+    assert await text(faulty, far(faulty, kind), kind) == [TextDelta("Whole")]
+    assert [path.startswith(FAR) for path in faulty.server.paths] == [True]
+    assert await text(faulty, faulty.provider(kind), kind) == [TextDelta("Whole")]
+    assert [path.startswith("/v1/") for path in faulty.server.paths] == [True]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -64,12 +64,12 @@ async def test_a_host_elsewhere_is_asked_through_the_proxy_and_this_machine_is_n
 )
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
 async def test_a_proxy_that_cannot_be_used_is_named_for_hosts_elsewhere_and_nothing_for_this_machine(
-    world: World, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str, kind: str
+    faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, name: str, proxy: str, kind: str
 ) -> None:
     monkeypatch.setenv(name, proxy)
-    assert await text(world, world.provider(kind), kind) == [TextDelta("Whole")]
+    assert await text(faulty, faulty.provider(kind), kind) == [TextDelta("Whole")]
     with pytest.raises(ModelError) as caught:
-        await text(world, far(world, kind), kind)
+        await text(faulty, far(faulty, kind), kind)
     assert f"faulty cannot be reached: {name} names" in str(caught.value)
     assert "or unset " + name in str(caught.value)
     assert "pass" not in str(caught.value)
@@ -78,11 +78,11 @@ async def test_a_proxy_that_cannot_be_used_is_named_for_hosts_elsewhere_and_noth
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_host_that_needs_no_such_proxy_is_asked_all_the_same(
-    world: World, monkeypatch: pytest.MonkeyPatch, kind: str
+    faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
-    monkeypatch.setenv("HTTP_PROXY", world.server.url.removeprefix("http://"))
-    assert await text(world, far(world, kind), kind) == [TextDelta("Whole")]
+    monkeypatch.setenv("HTTP_PROXY", faulty.server.url.removeprefix("http://"))
+    assert await text(faulty, far(faulty, kind), kind) == [TextDelta("Whole")]
     monkeypatch.delenv("HTTP_PROXY")
     for hosts in ("models.example", "other, .example", "*"):
         monkeypatch.setenv("NO_PROXY", hosts)
@@ -96,16 +96,17 @@ async def test_a_server_on_this_machine_is_asked_without_a_proxy_and_another_nam
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
-    hub = Servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
-    await hub.catalogue()
-    assert "ALL_PROXY" not in only(hub).error
-    await hub.close()
-    hub = Servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
-    await hub.catalogue()
+    servers = Servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
+    await servers.catalogue()
+    assert "ALL_PROXY" not in only(servers).error
+    await servers.close()
+    servers = Servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
+    await servers.catalogue()
     assert (
-        "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS" in only(hub).error
+        "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS"
+        in only(servers).error
     )
-    await hub.close()
+    await servers.close()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from tests.ledgers import open_ledger
-from tests.mcp_servers import MOCK, fake, heard, hub_of, only, served, tool_of
+from tests.mcp_servers import MOCK, fake, only, served, servers_of, tool_of, until_stderr
 
 
 class Form:
@@ -47,14 +47,14 @@ class Form:
 
 
 async def test_a_resource_is_its_text_made_visible() -> None:
-    async with hub_of(fake()) as hub:
-        assert await hub.read_resource("fake", "note://a") == "one\n\\x1b[2Jtwo\nthree"
+    async with servers_of(fake()) as servers:
+        assert await servers.read_resource("fake", "note://a") == "one\n\\x1b[2Jtwo\nthree"
 
 
 async def test_a_resource_is_bounded_as_results_are() -> None:
-    hub = Servers({"fake": fake()}, max_bytes=6)
-    assert await hub.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
-    await hub.close()
+    servers = Servers({"fake": fake()}, max_bytes=6)
+    assert await servers.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
+    await servers.close()
 
 
 @pytest.mark.parametrize(
@@ -77,18 +77,20 @@ async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
     server: str, uri: str, complaint: str
 ) -> None:
     lost = ServerSettings("lost", "no-such-command")
-    async with hub_of(fake(timeout_s=0.3), MOCK, lost) as hub:
+    async with servers_of(fake(timeout_s=0.3), MOCK, lost) as servers:
         with pytest.raises(ServerError) as told:
-            await hub.read_resource(server, uri)
+            await servers.read_resource(server, uri)
         assert str(told.value).startswith(complaint)
-        (brought,) = await FileReferences(Path.cwd, hub.read_resource).bring([Resource(server, uri)])
+        (brought,) = await FileReferences(Path.cwd, servers.read_resource).bring([Resource(server, uri)])
         assert (brought.title, brought.kind) == (f"{server}:{uri}", "missing")
         assert brought.text.startswith(complaint)
 
 
 async def test_a_resource_goes_into_the_question_as_text() -> None:
-    async with hub_of(fake()) as hub:
-        brought = await FileReferences(Path.cwd, hub.read_resource).bring([Resource("fake", "note://a.py")])
+    async with servers_of(fake()) as servers:
+        brought = await FileReferences(Path.cwd, servers.read_resource).bring(
+            [Resource("fake", "note://a.py")]
+        )
     assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 
@@ -96,8 +98,8 @@ async def test_a_resource_goes_into_the_question_as_text() -> None:
 
 
 async def test_prompts_are_listed_by_server_and_servers_without_any_do_no_harm() -> None:
-    async with hub_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as hub:
-        assert await hub.prompts() == (
+    async with servers_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as servers:
+        assert await servers.prompts() == (
             Prompt(
                 "fake",
                 "greet",
@@ -110,13 +112,13 @@ async def test_prompts_are_listed_by_server_and_servers_without_any_do_no_harm()
 
 
 async def test_a_prompt_is_the_text_of_one_question() -> None:
-    async with hub_of(fake()) as hub:
-        text = await hub.get_prompt("fake", "greet", {"whom": "Ada"})
+    async with servers_of(fake()) as servers:
+        text = await servers.get_prompt("fake", "greet", {"whom": "Ada"})
         assert text == "Hello Ada\\x07\n\n> Hi.\n>\n> And?\n\nHow are you?"
         with pytest.raises(ServerError, match="Prompt 'other' of MCP server 'fake' failed: no prompt other"):
-            await hub.get_prompt("fake", "other")
+            await servers.get_prompt("fake", "other")
         with pytest.raises(ServerError, match="MCP server 'none' is not available"):
-            await hub.get_prompt("none", "greet")
+            await servers.get_prompt("none", "greet")
 
 
 # --- What servers ask -------------------------------------------------------------------------------------
@@ -124,38 +126,38 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
 
 async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
     form = Form({"colour": "red"})
-    async with hub_of(fake("--more"), elicitor=form) as hub:
-        ask = await tool_of(hub, "ask")
-        assert json.loads((await hub.call(ask, {})).text) == {
+    async with servers_of(fake("--more"), elicitor=form) as servers:
+        ask = await tool_of(servers, "ask")
+        assert json.loads((await servers.call(ask, {})).text) == {
             "action": "accept",
             "content": {"colour": "red"},
         }
         assert form.asked == [("fake", "Which \\x1b[31mcolour?", ["colour"])]
         form.answer = "decline"
-        assert json.loads((await hub.call(ask, {})).text) == {"action": "decline"}
+        assert json.loads((await servers.call(ask, {})).text) == {"action": "decline"}
         form.answer = {"color": 7}
-        assert json.loads((await hub.call(ask, {})).text) == {"action": "cancel"}
+        assert json.loads((await servers.call(ask, {})).text) == {"action": "cancel"}
 
 
 async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
-    async with hub_of(fake("--more", roots=False)) as hub:
+    async with servers_of(fake("--more", roots=False)) as servers:
         for name in ("ask", "roots", "sample"):
-            reply = json.loads((await hub.call(await tool_of(hub, name), {})).text)
+            reply = json.loads((await servers.call(await tool_of(servers, name), {})).text)
             assert reply["message"].endswith("not supported")
-        await heard(hub, "offered {}")
+        await until_stderr(servers, "offered {}")
 
 
 async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
-    hub = Servers({"fake": fake("--more")}, folder=lambda: tmp_path)
-    reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
+    servers = Servers({"fake": fake("--more")}, folder=lambda: tmp_path)
+    reply = json.loads((await servers.call(await tool_of(servers, "roots"), {})).text)
     assert reply == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
-    await hub.close()
+    await servers.close()
 
 
 @pytest.mark.parametrize("argument", ["{}", "--folder={}"])
 async def test_a_server_whose_arguments_name_a_folder_is_told_no_other(tmp_path: Path, argument: str) -> None:
-    async with hub_of(fake("--more", argument.format(tmp_path))) as hub:
-        reply = json.loads((await hub.call(await tool_of(hub, "roots"), {})).text)
+    async with servers_of(fake("--more", argument.format(tmp_path))) as servers:
+        reply = json.loads((await servers.call(await tool_of(servers, "roots"), {})).text)
         assert reply["message"].endswith("not supported")
 
 
@@ -163,26 +165,26 @@ async def test_the_time_of_a_call_stands_still_while_the_user_thinks() -> None:
     form = Form({"colour": "red"})
     form.thought.clear()
     other = fake("--more", name="other", timeout_s=0.3)
-    async with hub_of(fake("--more", timeout_s=0.3), other, elicitor=form) as hub:
-        ask, hang = await tool_of(hub, "fake__ask"), await tool_of(hub, "other__hang")
-        asking = asyncio.create_task(hub.call(ask, {}))
+    async with servers_of(fake("--more", timeout_s=0.3), other, elicitor=form) as servers:
+        ask, hang = await tool_of(servers, "fake__ask"), await tool_of(servers, "other__hang")
+        asking = asyncio.create_task(servers.call(ask, {}))
         await form.thinks.wait()
-        assert (await hub.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed
+        assert (await servers.call(hang, {})).text.endswith("no answer within 0.3 s")  # so 0.3 s have passed
         form.thought.set()
         assert (await asking).status == "ok"
 
 
 async def test_the_model_replies_to_a_server_that_may_ask_it(tmp_path: Path) -> None:
     servers = {"may": fake("--more", name="may", sampling=True), "not": fake("--more", name="not")}
-    home = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
+    app = App(Settings(agent="Demo", mcp=Mcp(servers)), {}, open_ledger(tmp_path / "ledger.db"))
     try:
-        reply = json.loads((await home.servers.call(await tool_of(home.servers, "may__sample"), {})).text)
+        reply = json.loads((await app.servers.call(await tool_of(app.servers, "may__sample"), {})).text)
         assert reply["content"] == {"text": "so be it", "type": "text"}
         assert reply["stopReason"] == "endTurn"
-        reply = json.loads((await home.servers.call(await tool_of(home.servers, "not__sample"), {})).text)
+        reply = json.loads((await app.servers.call(await tool_of(app.servers, "not__sample"), {})).text)
         assert reply["message"].endswith("not supported")
     finally:
-        await home.close()
+        await app.close()
 
 
 @pytest.mark.parametrize("messages", [[], [("assistant", "hello")], [("user", "a"), ("assistant", "b")]])
@@ -220,20 +222,20 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
-        hub = Servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
-        assert await hub.call(await tool_of(hub, "paint"), {}) == Outcome("ok", "painted blue")
+        servers = Servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
+        assert await servers.call(await tool_of(servers, "paint"), {}) == Outcome("ok", "painted blue")
         assert form.asked == [("web", "Which colour?", ["colour"])]
-        assert (await hub.call(await tool_of(hub, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
-        assert only(hub).protocol == "2026-07-28"
+        assert (await servers.call(await tool_of(servers, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
+        assert only(servers).protocol == "2026-07-28"
         form.answer = "decline"
-        assert (await hub.call(await tool_of(hub, "paint"), {})).status == "error"
-        await hub.close()
+        assert (await servers.call(await tool_of(servers, "paint"), {})).status == "error"
+        await servers.close()
 
 
 async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
     async with served([], mcp=asking_server()) as url:
-        hub = Servers({"web": ServerSettings("web", url=url, roots=False)})
+        servers = Servers({"web": ServerSettings("web", url=url, roots=False)})
         for name in ("paint", "look"):
-            assert (await hub.call(await tool_of(hub, name), {})).status == "error"
-        assert only(hub).state == "ready"
-        await hub.close()
+            assert (await servers.call(await tool_of(servers, name), {})).status == "error"
+        assert only(servers).state == "ready"
+        await servers.close()

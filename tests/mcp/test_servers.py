@@ -1,4 +1,4 @@
-"""The hub with real servers: in this process, over stdio and HTTP, well behaved and not."""
+"""Real servers: in this process, over stdio and HTTP, well behaved and not."""
 
 import asyncio
 import json
@@ -16,43 +16,43 @@ from parley.mock_server import web_search
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
-from tests.mcp_servers import EXTRA, MOCK, fake, heard, hub_of, only, served, tool_of, until
+from tests.mcp_servers import EXTRA, MOCK, fake, only, served, servers_of, tool_of, until, until_stderr
 
 GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]})
 
 
-def test_importing_the_hub_does_not_import_the_sdk() -> None:
+def test_importing_the_servers_does_not_import_the_sdk() -> None:
     script = "import sys, parley.mcp.servers; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 async def test_no_server_starts_before_it_is_needed() -> None:
-    async with hub_of(MOCK, fake()) as hub:
-        assert [status.state for status in hub.status()] == ["stopped", "stopped"]
+    async with servers_of(MOCK, fake()) as servers:
+        assert [status.state for status in servers.status()] == ["stopped", "stopped"]
 
 
 async def test_the_mock_server_answers_in_this_process() -> None:
-    async with hub_of(MOCK) as hub:
-        catalogue = await hub.catalogue()
+    async with servers_of(MOCK) as servers:
+        catalogue = await servers.catalogue()
         assert catalogue.names() == ("web_search",)
-        tool = await tool_of(hub, "web_search")
+        tool = await tool_of(servers, "web_search")
         assert (tool.title, tool.annotations["readOnlyHint"]) == ("Web search", True)
         assert tool.identity == '{"builtin":true}'
-        assert await hub.call(tool, {"query": "google stock price"}) == Outcome("ok", GOOGLE)
-        status = only(hub)
+        assert await servers.call(tool, {"query": "google stock price"}) == Outcome("ok", GOOGLE)
+        status = only(servers)
         assert (status.state, status.protocol, status.tools) == ("ready", "2026-07-28", (tool,))
-        assert await hub.catalogue() is catalogue
-    assert only(hub).state == "stopped"
+        assert await servers.catalogue() is catalogue
+    assert only(servers).state == "stopped"
 
 
 async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
-    async with hub_of(EXTRA) as hub:
-        catalogue = await hub.catalogue()
+    async with servers_of(EXTRA) as servers:
+        catalogue = await servers.catalogue()
 
         async def result(name: str, **arguments: object) -> Outcome:
             tool = catalogue.get(name)
             assert tool is not None
-            return await hub.call(tool, arguments)
+            return await servers.call(tool, arguments)
 
         assert await result("fail") == Outcome("error", "Error executing tool fail: it did not work")
         assert (await result("web_search")).status == "error"  # no query
@@ -66,11 +66,11 @@ async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
 
 async def test_progress_is_told_and_calls_run_at_the_same_time() -> None:
     told: list[tuple[float, float | None, str | None]] = []
-    async with hub_of(EXTRA) as hub:
-        slow = await tool_of(hub, "slow")
+    async with servers_of(EXTRA) as servers:
+        slow = await tool_of(servers, "slow")
         both: object = await asyncio.gather(
-            hub.call(slow, {"seconds": 0.2}, progress=lambda *step: told.append(step)),
-            hub.call(slow, {"seconds": 0.2}, progress=lambda *step: told.append(step)),
+            servers.call(slow, {"seconds": 0.2}, progress=lambda *step: told.append(step)),
+            servers.call(slow, {"seconds": 0.2}, progress=lambda *step: told.append(step)),
         )
     assert both == [Outcome("ok", "waited 0.2 s")] * 2
     first_half = [step for step, _, _ in told[:4]]
@@ -80,75 +80,75 @@ async def test_progress_is_told_and_calls_run_at_the_same_time() -> None:
 async def test_a_cancelled_call_in_this_process_is_cancelled_at_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with hub_of(EXTRA) as hub:
-        slow = await tool_of(hub, "slow")
+    async with servers_of(EXTRA) as servers:
+        slow = await tool_of(servers, "slow")
         started = asyncio.Event()
-        call = asyncio.create_task(hub.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
         await started.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         await until(lambda: "slow: cancelled" in caplog.text)
-        assert only(hub).state == "ready"
+        assert only(servers).state == "ready"
 
 
 async def test_the_mock_server_answers_over_stdio_and_hears_of_a_cancelled_call() -> None:
     server = ServerSettings(name="s", command=sys.executable, args=("-m", "parley.mock_server", "--extra"))
-    async with hub_of(server) as hub:
-        search = await tool_of(hub, "web_search")
-        assert await hub.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
-        assert only(hub).protocol == "2026-07-28"
-        slow, started = await tool_of(hub, "slow"), asyncio.Event()
-        call = asyncio.create_task(hub.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+    async with servers_of(server) as servers:
+        search = await tool_of(servers, "web_search")
+        assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
+        assert only(servers).protocol == "2026-07-28"
+        slow, started = await tool_of(servers, "slow"), asyncio.Event()
+        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
         await started.wait()
         call.cancel()
-        await heard(hub, "slow: cancelled")
+        await until_stderr(servers, "slow: cancelled")
 
 
 async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url, headers={"X-Token": "${TOKEN}"})
-        hub = Servers({"web": server}, environ={"TOKEN": "secret"})
-        search = await tool_of(hub, "web_search")
-        assert await hub.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
+        servers = Servers({"web": server}, environ={"TOKEN": "secret"})
+        search = await tool_of(servers, "web_search")
+        assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         assert {each["x-token"] for each in seen} == {"secret"}
-        slow, started = await tool_of(hub, "slow"), asyncio.Event()
-        call = asyncio.create_task(hub.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
+        slow, started = await tool_of(servers, "slow"), asyncio.Event()
+        call = asyncio.create_task(servers.call(slow, {"seconds": 60}, progress=lambda *_: started.set()))
         await started.wait()
         call.cancel()
         await until(lambda: "slow: cancelled" in caplog.text)
-        await hub.close()
+        await servers.close()
 
 
 async def test_an_http_server_that_refuses_says_with_what_status() -> None:
     async with served([]) as url:
-        hub = Servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
-        assert (await hub.catalogue()).names() == ()
-        assert only(hub).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
-        await hub.close()
+        servers = Servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
+        assert (await servers.catalogue()).names() == ()
+        assert only(servers).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
+        await servers.close()
 
 
 async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() -> None:
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
-        hub = Servers({"web": server})
-        search = await tool_of(hub, "web_search")
-    gone = await hub.call(search, {"query": "google"})
+        servers = Servers({"web": server})
+        search = await tool_of(servers, "web_search")
+    gone = await servers.call(search, {"query": "google"})
     assert gone.status == "error"
     assert "web" in gone.text
     port = int(url.rpartition(":")[2].removesuffix("/mcp"))
     async with served(seen, port):
-        assert await hub.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
-        await hub.close()
+        assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
+        await servers.close()
 
 
 async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
-    async with hub_of(fake()) as hub:
-        echo = await tool_of(hub, "echo")
-        assert await hub.call(echo, {"a": 1}) == Outcome("ok", '{"a": 1}')
-        assert only(hub).protocol == "2025-06-18"
+    async with servers_of(fake()) as servers:
+        echo = await tool_of(servers, "echo")
+        assert await servers.call(echo, {"a": 1}) == Outcome("ok", '{"a": 1}')
+        assert only(servers).protocol == "2025-06-18"
 
 
 @pytest.mark.parametrize(
@@ -178,132 +178,132 @@ async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
 async def test_a_server_that_cannot_start_says_why_and_harms_no_other(
     server: ServerSettings, complaint: str
 ) -> None:
-    async with hub_of(server, MOCK) as hub:
-        assert (await hub.catalogue()).names() == ("web_search",)
-        failed, well = hub.status()
+    async with servers_of(server, MOCK) as servers:
+        assert (await servers.catalogue()).names() == ("web_search",)
+        failed, well = servers.status()
         assert (failed.state, well.state) == ("failed", "ready")
         assert failed.error.startswith(complaint)
 
 
 async def test_a_server_that_hangs_at_its_start_does_not_hold_up_the_others() -> None:
-    async with hub_of(fake("--mute"), MOCK, patience_s=0.3) as hub:
-        assert (await hub.catalogue()).names() == ("web_search",)
-        assert [status.state for status in hub.status()] == ["starting", "ready"]
+    async with servers_of(fake("--mute"), MOCK, patience_s=0.3) as servers:
+        assert (await servers.catalogue()).names() == ("web_search",)
+        assert [status.state for status in servers.status()] == ["starting", "ready"]
         async with asyncio.timeout(0.2):  # it was waited for once
-            await hub.catalogue()
+            await servers.catalogue()
 
 
 async def test_a_server_that_hangs_at_its_start_delays_no_call_of_another() -> None:
-    async with hub_of(fake("--mute"), fake("--many", name="quick"), patience_s=0.1) as hub:
-        await hub.catalogue()
-        await until(lambda: hub.status()[1].state == "ready", 30)
-        quick = hub.status()[1]
-        assert hub.status()[0].state == "starting"
+    async with servers_of(fake("--mute"), fake("--many", name="quick"), patience_s=0.1) as servers:
+        await servers.catalogue()
+        await until(lambda: servers.status()[1].state == "ready", 30)
+        quick = servers.status()[1]
+        assert servers.status()[0].state == "starting"
         for number in range(3):
-            called = await hub.call(quick.tools[0], {"n": number})
+            called = await servers.call(quick.tools[0], {"n": number})
             assert called == Outcome("ok", f'{{"n": {number}}}')
-            assert (await hub.catalogue()).get("tool_299")
-        assert hub.status()[0].state == "starting"
-        assert hub.status()[1].stderr.count("listed") == 1
+            assert (await servers.catalogue()).get("tool_299")
+        assert servers.status()[0].state == "starting"
+        assert servers.status()[1].stderr.count("listed") == 1
 
 
 async def test_a_server_that_failed_is_not_tried_with_every_question() -> None:
-    async with hub_of(fake("--die")) as hub:
-        await hub.catalogue()
-        before = only(hub)
+    async with servers_of(fake("--die")) as servers:
+        await servers.catalogue()
+        before = only(servers)
         assert before.state == "failed"
-        await hub.catalogue()
-        assert only(hub) is not before
-        assert only(hub) == before
+        await servers.catalogue()
+        assert only(servers) is not before
+        assert only(servers) == before
 
 
 async def test_a_server_that_dies_in_a_call_is_an_error_and_starts_again() -> None:
-    async with hub_of(fake()) as hub:
-        die, echo = await tool_of(hub, "die"), await tool_of(hub, "echo")
-        assert await hub.call(die, {}) == Outcome(
+    async with servers_of(fake()) as servers:
+        die, echo = await tool_of(servers, "die"), await tool_of(servers, "echo")
+        assert await servers.call(die, {}) == Outcome(
             "error", "MCP server 'fake' ended during the call; its last words: about to die"
         )
-        assert await hub.call(echo, {}) == Outcome("ok", "{}")
+        assert await servers.call(echo, {}) == Outcome("ok", "{}")
 
 
 async def test_a_server_that_died_while_idle_starts_again_before_the_next_call() -> None:
-    async with hub_of(fake()) as hub:
-        echo = await tool_of(hub, "echo")
-        await heard(hub, "pid ")
-        pid = only(hub).stderr[0].removeprefix("pid ")
+    async with servers_of(fake()) as servers:
+        echo = await tool_of(servers, "echo")
+        await until_stderr(servers, "pid ")
+        pid = only(servers).stderr[0].removeprefix("pid ")
         os.kill(int(pid), signal.SIGKILL)
-        await until(lambda: only(hub).state == "failed")
-        assert only(hub).error == "MCP server 'fake' ended unexpectedly"
-        assert await hub.call(echo, {}) == Outcome("ok", "{}")
+        await until(lambda: only(servers).state == "failed")
+        assert only(servers).error == "MCP server 'fake' ended unexpectedly"
+        assert await servers.call(echo, {}) == Outcome("ok", "{}")
 
 
 async def test_a_call_without_an_answer_ends_in_an_error_and_is_cancelled_at_the_server() -> None:
-    async with hub_of(fake(timeout_s=0.3)) as hub:
-        hang, echo = await tool_of(hub, "hang"), await tool_of(hub, "echo")
-        assert await hub.call(hang, {}) == Outcome(
+    async with servers_of(fake(timeout_s=0.3)) as servers:
+        hang, echo = await tool_of(servers, "hang"), await tool_of(servers, "echo")
+        assert await servers.call(hang, {}) == Outcome(
             "error", "Tool 'hang' of MCP server 'fake' gave no answer within 0.3 s"
         )
-        await heard(hub, "cancelled ")
-        assert await hub.call(echo, {}) == Outcome("ok", "{}")
+        await until_stderr(servers, "cancelled ")
+        assert await servers.call(echo, {}) == Outcome("ok", "{}")
 
 
 async def test_a_protocol_error_is_an_error_for_the_model() -> None:
-    async with hub_of(fake()) as hub:
-        broken = await tool_of(hub, "break")
-        assert await hub.call(broken, {}) == Outcome(
+    async with servers_of(fake()) as servers:
+        broken = await tool_of(servers, "break")
+        assert await servers.call(broken, {}) == Outcome(
             "error", "Tool 'break' of MCP server 'fake' failed: broken inside"
         )
 
 
 async def test_junk_on_stdout_and_a_flood_on_stderr_disturb_nothing() -> None:
-    async with hub_of(fake()) as hub:
+    async with servers_of(fake()) as servers:
         for name in ("junk", "flood"):
-            assert await hub.call(await tool_of(hub, name), {}) == Outcome("ok", "{}")
-        await until(lambda: only(hub).stderr[-1:] == ("noise 49999",))
-        assert len(only(hub).stderr) == 200
+            assert await servers.call(await tool_of(servers, name), {}) == Outcome("ok", "{}")
+        await until(lambda: only(servers).stderr[-1:] == ("noise 49999",))
+        assert len(only(servers).stderr) == 200
 
 
 async def test_a_flood_of_junk_on_stdout_is_passed_over() -> None:
-    async with hub_of(fake("--more")) as hub:
-        assert await hub.call(await tool_of(hub, "spill"), {}) == Outcome("ok", "{}")
-        assert only(hub).state == "ready"
+    async with servers_of(fake("--more")) as servers:
+        assert await servers.call(await tool_of(servers, "spill"), {}) == Outcome("ok", "{}")
+        assert only(servers).state == "ready"
 
 
 async def test_a_result_of_fifty_megabytes_is_cut() -> None:
-    async with hub_of(fake("--more", timeout_s=20)) as hub:
-        result = await hub.call(await tool_of(hub, "huge"), {"bytes": 50_000_000})
+    async with servers_of(fake("--more", timeout_s=20)) as servers:
+        result = await servers.call(await tool_of(servers, "huge"), {"bytes": 50_000_000})
         assert result == Outcome("ok", "x" * 102_400 + "… [truncated: 49897600 bytes omitted]")
 
 
 async def test_a_server_of_three_hundred_tools_is_listed_once_and_then_from_memory() -> None:
-    async with hub_of(fake("--many")) as hub:
-        first = await hub.catalogue()
+    async with servers_of(fake("--many")) as servers:
+        first = await servers.catalogue()
         assert len(first.tools) == 307
-        assert await hub.catalogue() is first
-        assert await hub.call(await tool_of(hub, "tool_299"), {"a": 1}) == Outcome("ok", '{"a": 1}')
-        await hub.close()
-        assert only(hub).stderr.count("listed") == 1  # of all that was ever asked
+        assert await servers.catalogue() is first
+        assert await servers.call(await tool_of(servers, "tool_299"), {"a": 1}) == Outcome("ok", '{"a": 1}')
+        await servers.close()
+        assert only(servers).stderr.count("listed") == 1  # of all that was ever asked
 
 
 async def test_a_name_of_dots_and_128_characters_is_called_by_what_a_provider_takes() -> None:
-    async with hub_of(fake("--odd")) as hub:
-        ((wire, tool),) = [pair for pair in (await hub.catalogue()).tools if len(pair[1].name) == 128]
+    async with servers_of(fake("--odd")) as servers:
+        ((wire, tool),) = [pair for pair in (await servers.catalogue()).tools if len(pair[1].name) == 128]
         assert len(wire) <= 64
         assert set(wire) <= set("xy_0123456789abcdef")
-        assert await hub.call(tool, {"a": 1}) == Outcome("ok", '{"a": 1}')
+        assert await servers.call(tool, {"a": 1}) == Outcome("ok", '{"a": 1}')
 
 
 async def test_a_schema_that_is_none_keeps_nobody_from_calling() -> None:
-    async with hub_of(fake("--odd")) as hub:
-        strange = await tool_of(hub, "strange")
+    async with servers_of(fake("--odd")) as servers:
+        strange = await tool_of(servers, "strange")
         assert check_arguments('{"a": 1}', strange.input_schema) is None
-        assert await hub.call(strange, {"a": 1}) == Outcome("ok", '{"a": 1}')
+        assert await servers.call(strange, {"a": 1}) == Outcome("ok", '{"a": 1}')
 
 
 async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:
-    async with hub_of(fake("--broken"), MOCK) as hub:
-        assert (await hub.catalogue()).names() == ("web_search",)
-        failed = hub.status()[0]
+    async with servers_of(fake("--broken"), MOCK) as servers:
+        assert (await servers.catalogue()).names() == ("web_search",)
+        failed = servers.status()[0]
         assert failed.state == "failed"
         assert failed.error.startswith("MCP server 'fake': ")
         assert "tools.0.inputSchema" in failed.error
@@ -311,11 +311,11 @@ async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other(
 
 
 async def test_a_changed_list_of_tools_is_a_changed_catalogue() -> None:
-    async with hub_of(fake()) as hub:
-        grow = await tool_of(hub, "grow")
-        await hub.call(grow, {})
-        await until(lambda: any(tool.name == "grown" for tool in only(hub).tools))
-        assert (await hub.catalogue()).get("grown") is not None
+    async with servers_of(fake()) as servers:
+        grow = await tool_of(servers, "grow")
+        await servers.call(grow, {})
+        await until(lambda: any(tool.name == "grown" for tool in only(servers).tools))
+        assert (await servers.catalogue()).get("grown") is not None
 
 
 async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_listen() -> None:
@@ -328,18 +328,18 @@ async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_li
 
     growing.add_tool(grow, structured_output=False)
     async with served([], mcp=growing) as url:
-        hub = Servers({"web": ServerSettings(name="web", url=url)})
-        tool = await tool_of(hub, "grow")
+        servers = Servers({"web": ServerSettings(name="web", url=url)})
+        tool = await tool_of(servers, "grow")
         await until(lambda: growing._subscriptions._listeners)  # type: ignore[attr-defined]
-        assert await hub.call(tool, {}) == Outcome("ok", "grown")
-        await until(lambda: len(only(hub).tools) == 2)
-        assert (await hub.catalogue()).names() == ("grow", "web_search")
-        await hub.close()
+        assert await servers.call(tool, {}) == Outcome("ok", "grown")
+        await until(lambda: len(only(servers).tools) == 2)
+        assert (await servers.catalogue()).names() == ("grow", "web_search")
+        await servers.close()
 
 
 async def test_a_list_in_pages_is_read_to_its_end_even_if_its_cursors_repeat() -> None:
-    async with hub_of(fake("--pages", "4")) as hub:
-        assert set((await hub.catalogue()).names()) == set(fake_tools())
+    async with servers_of(fake("--pages", "4")) as servers:
+        assert set((await servers.catalogue()).names()) == set(fake_tools())
 
 
 def fake_tools() -> list[str]:
@@ -348,20 +348,20 @@ def fake_tools() -> list[str]:
 
 async def test_two_servers_with_the_same_tools_are_told_apart() -> None:
     chosen: dict[str, object] = {"enabled_tools": ("echo", "h*"), "disabled_tools": ("hang",)}
-    async with hub_of(fake(name="a", **chosen), fake(name="b", **chosen)) as hub:
-        catalogue = await hub.catalogue()
+    async with servers_of(fake(name="a", **chosen), fake(name="b", **chosen)) as servers:
+        catalogue = await servers.catalogue()
         assert catalogue.names() == ("a__echo", "b__echo")
         for wire, tool in catalogue.tools:
-            assert await hub.call(tool, {"to": wire}) == Outcome("ok", json.dumps({"to": wire}))
+            assert await servers.call(tool, {"to": wire}) == Outcome("ok", json.dumps({"to": wire}))
 
 
 async def test_a_tool_that_is_not_what_was_approved_is_not_called() -> None:
-    async with hub_of(fake(), replace(MOCK, enabled=False)) as hub:
-        echo = await tool_of(hub, "echo")
-        changed = await hub.call(replace(echo, description="other"), {})
-        gone = await hub.call(replace(echo, name="gone"), {})
-        other = await hub.call(replace(echo, server="none"), {})
-        disabled = await hub.call(replace(echo, server="mock"), {})
+    async with servers_of(fake(), replace(MOCK, enabled=False)) as servers:
+        echo = await tool_of(servers, "echo")
+        changed = await servers.call(replace(echo, description="other"), {})
+        gone = await servers.call(replace(echo, name="gone"), {})
+        other = await servers.call(replace(echo, server="none"), {})
+        disabled = await servers.call(replace(echo, server="mock"), {})
     assert changed.text == "Tool 'echo' of MCP server 'fake' has changed its definition since"
     assert gone.text == "Tool 'gone' of MCP server 'fake' is no longer offered"
     assert other.text == "MCP server 'none' is not available"
@@ -369,25 +369,25 @@ async def test_a_tool_that_is_not_what_was_approved_is_not_called() -> None:
 
 
 async def test_closing_answers_the_calls_that_run_and_ends_a_server_that_will_not() -> None:
-    async with hub_of(fake("--stubborn")) as hub:
-        hang = await tool_of(hub, "hang")
-        call = asyncio.create_task(hub.call(hang, {}))
-        await heard(hub, "hanging")
-        pid = only(hub).stderr[0].removeprefix("pid ")
-        await hub.close()
+    async with servers_of(fake("--stubborn")) as servers:
+        hang = await tool_of(servers, "hang")
+        call = asyncio.create_task(servers.call(hang, {}))
+        await until_stderr(servers, "hanging")
+        pid = only(servers).stderr[0].removeprefix("pid ")
+        await servers.close()
         outcome = await call
         assert outcome.status == "error"
         assert outcome.text.startswith("MCP server 'fake' ended during the call")
-        assert (await hub.call(hang, {})).text == "MCP server 'fake' is not available"
+        assert (await servers.call(hang, {})).text == "MCP server 'fake' is not available"
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
 
 
 async def test_closing_in_the_middle_of_a_start_leaves_nothing() -> None:
-    async with hub_of(fake("--mute"), EXTRA) as hub:
-        catalogue = asyncio.create_task(hub.catalogue())
-        await until(lambda: any(status.stderr for status in hub.status()))
-        await hub.close()
+    async with servers_of(fake("--mute"), EXTRA) as servers:
+        catalogue = asyncio.create_task(servers.catalogue())
+        await until(lambda: any(status.stderr for status in servers.status()))
+        await servers.close()
         assert len((await catalogue).tools) in (0, 7)
 
 
@@ -395,20 +395,20 @@ async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> N
     seen = list[dict[str, str]]()
     async with served(seen) as url:
         web = ServerSettings("web", url=url, token_command=("echo", "printed-token"))
-        async with hub_of(web) as hub:
-            assert (await hub.catalogue()).get("web_search")
+        async with servers_of(web) as servers:
+            assert (await servers.catalogue()).get("web_search")
             assert {headers.get("authorization") for headers in seen} == {"Bearer printed-token"}
-        async with hub_of(replace(web, token_command=("false",))) as hub:
-            await hub.catalogue()
-            assert only(hub).error == "mcp.servers.web.token_command: false printed no key"
+        async with servers_of(replace(web, token_command=("false",))) as servers:
+            await servers.catalogue()
+            assert only(servers).error == "mcp.servers.web.token_command: false printed no key"
 
 
 async def test_a_server_that_cannot_be_used_is_news_once() -> None:
-    async with hub_of(MOCK, ServerSettings("gone", "/no/such/program")) as hub:
-        assert hub.news() == []
-        await hub.catalogue()
-        (told,) = hub.news()
+    async with servers_of(MOCK, ServerSettings("gone", "/no/such/program")) as servers:
+        assert servers.news() == []
+        await servers.catalogue()
+        (told,) = servers.news()
         assert told.startswith("no tools of MCP server 'gone': ")
         assert told.endswith(". :ParleyTools tells more")
-        await hub.catalogue()
-        assert hub.news() == []
+        await servers.catalogue()
+        assert servers.news() == []

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from parley.mcp import client as guest
+from parley.mcp import client
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
-from tests.mcp_servers import hub_of, only, tool_of, until
+from tests.mcp_servers import only, servers_of, tool_of, until
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
 
@@ -25,20 +25,20 @@ def flooding(kind: str, **settings: Any) -> ServerSettings:
 @pytest.mark.parametrize("kind", ["changes", "logs", "a list with each change", "progress"])
 async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) -> None:
     told = list[float]()
-    async with hub_of(flooding(kind)) as hub:
-        tool = await tool_of(hub, "echo")
-        outcome = await hub.call(tool, {}, progress=lambda done, *_: told.append(done))
+    async with servers_of(flooding(kind)) as servers:
+        tool = await tool_of(servers, "echo")
+        outcome = await servers.call(tool, {}, progress=lambda done, *_: told.append(done))
         assert outcome == Outcome("ok", "done")
-        assert (await hub.catalogue()).names() == ("echo",)
+        assert (await servers.catalogue()).names() == ("echo",)
 
 
 async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> None:
-    async with hub_of(flooding("a list with each change")) as hub:
-        await tool_of(hub, "echo")
-        supervisor = hub._supervisors["flood"]
-        await until(lambda: "listed 7" in only(hub).stderr and supervisor._signals.restless)
+    async with servers_of(flooding("a list with each change")) as servers:
+        await tool_of(servers, "echo")
+        supervisor = servers._supervisors["flood"]
+        await until(lambda: "listed 7" in only(servers).stderr and supervisor._signals.restless)
         assert supervisor.state == "ready"
-        assert (await hub.catalogue()).names() == ("echo",)  # nobody waits for the next list
+        assert (await servers.catalogue()).names() == ("echo",)  # nobody waits for the next list
 
 
 LARGE = "left out: tools with too large a definition: {} (more than 100 kB each or 1.0 MB in all)"
@@ -58,17 +58,17 @@ LARGE = "left out: tools with too large a definition: {} (more than 100 kB each 
 async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once(
     kind: str, count: int, told: str
 ) -> None:
-    async with hub_of(flooding(kind), patience_s=60) as hub:
-        assert len((await hub.catalogue()).tools) == count
-        assert (only(hub).state, only(hub).error) == ("ready", told)
-        assert hub.news() == [f"MCP server 'flood': {told}. :ParleyTools tells more"]
-        assert hub.news() == []
+    async with servers_of(flooding(kind), patience_s=60) as servers:
+        assert len((await servers.catalogue()).tools) == count
+        assert (only(servers).state, only(servers).error) == ("ready", told)
+        assert servers.news() == [f"MCP server 'flood': {told}. :ParleyTools tells more"]
+        assert servers.news() == []
 
 
 async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> None:
-    async with hub_of(flooding("descriptions", enabled_tools=("t04*",)), patience_s=60) as hub:
-        assert len((await hub.catalogue()).tools) == 10
-        assert only(hub).error == ""
+    async with servers_of(flooding("descriptions", enabled_tools=("t04*",)), patience_s=60) as servers:
+        assert len((await servers.catalogue()).tools) == 10
+        assert only(servers).error == ""
 
 
 class Crowd:
@@ -88,23 +88,23 @@ class Crowd:
 
 async def test_of_forms_without_measure_few_are_asked() -> None:
     crowd = Crowd()
-    async with hub_of(flooding("forms"), elicitor=crowd) as hub:
-        outcome = await hub.call(await tool_of(hub, "echo"), {})
+    async with servers_of(flooding("forms"), elicitor=crowd) as servers:
+        outcome = await servers.call(await tool_of(servers, "echo"), {})
     assert crowd.most <= 5
     assert crowd.asked <= 20
     assert outcome == Outcome("ok", f"answered {crowd.asked}, refused {200 - crowd.asked}")
 
 
 async def test_a_result_of_too_many_parts_says_so() -> None:
-    async with hub_of(flooding("parts")) as hub:
-        outcome = await hub.call(await tool_of(hub, "echo"), {})
-    text = "x\n" * guest.MOST_PARTS + "[left out: 4000 more parts of this result]"
+    async with servers_of(flooding("parts")) as servers:
+        outcome = await servers.call(await tool_of(servers, "echo"), {})
+    text = "x\n" * client.MOST_PARTS + "[left out: 4000 more parts of this result]"
     assert outcome == Outcome("ok", text)
 
 
 async def test_a_line_without_end_ends_the_server_and_the_call_at_once() -> None:
-    async with hub_of(flooding("a line")) as hub:
-        outcome = await hub.call(await tool_of(hub, "echo"), {})
+    async with servers_of(flooding("a line")) as servers:
+        outcome = await servers.call(await tool_of(servers, "echo"), {})
     assert outcome == Outcome(
         "error",
         "MCP server 'flood' ended during the call; its last words: "

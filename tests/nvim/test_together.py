@@ -11,7 +11,7 @@ import pytest
 
 from parley.runtime.app import App
 from parley.settings.load import load_settings
-from tests.e2e.machine import Sitting
+from tests.e2e.machine import Process
 from tests.nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
 from tests.nvim.harness import Child, child
 
@@ -22,7 +22,7 @@ PACE = "0.05"
 async def approve(home: Path, chat: Chat) -> None:
     """Say yes to the chat's call, and leave before it runs."""
     env = environ(home, PARLEY_DEMO_PACE="0")
-    here = Sitting(App(load_settings(env)[0], env))
+    here = Process(App(load_settings(env)[0], env))
     try:
         await here.respond(chat.path)
         await here.say_yes(chat.path)

@@ -1,4 +1,4 @@
-"""The world in which providers fail, for the tests of the wire."""
+"""Providers that fail, for the tests of the clients."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from parley.providers.client import ProviderClient
-from tests.faulty_providers import IDLE_S, KEY, World
+from tests.faulty_providers import IDLE_S, KEY, FaultyProviders
 from tests.faulty_server import FaultyServer
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world() -> AsyncIterator[World]:
+async def faulty() -> AsyncIterator[FaultyProviders]:
     waits = list[float]()
 
     async def sleep(seconds: float) -> None:
@@ -23,11 +23,11 @@ async def world() -> AsyncIterator[World]:
         raise AssertionError("nothing here is built in")
 
     async with FaultyServer() as server:
-        wires = {
+        clients = {
             hasty: ProviderClient(
                 {"FAULTY_KEY": f" {KEY}\n"}, no_url, idle_s=idle_s, sleep=sleep, luck=lambda: 0.0
             )
             for hasty, idle_s in ((False, 20.0), (True, IDLE_S))
         }
-        yield World(server, wires, waits)
-        await asyncio.gather(*(client.close() for client in wires.values()))
+        yield FaultyProviders(server, clients, waits)
+        await asyncio.gather(*(client.close() for client in clients.values()))

@@ -17,7 +17,7 @@ from parley.settings.values import Agent, Provider, Settings
 from parley.storage.chat_file import TextDocument
 from tests.chats import TOOLS
 from tests.fakes import LoggedTools, ScriptedModel, Turns
-from tests.faulty_providers import QUESTION, Provided, World
+from tests.faulty_providers import QUESTION, FaultyProviders, ProviderModel
 from tests.faulty_server import SAYS, STREAM, Response, event
 from tests.ledgers import open_ledger
 
@@ -31,9 +31,9 @@ def refused(status: int, message: str) -> Response:
     return Response([body], status, {"content-type": "application/json"})
 
 
-def fresh(world: World) -> ProviderClient:
+def fresh(faulty: FaultyProviders) -> ProviderClient:
     """Clients that have learned nothing yet."""
-    return ProviderClient({"FAULTY_KEY": "k"}, world.client._builtin_url)
+    return ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
 
 
 async def said(client: ProviderClient, provider: Provider, request: Request) -> list[Event]:
@@ -49,31 +49,33 @@ async def said(client: ProviderClient, provider: Provider, request: Request) -> 
     ],
 )
 async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_and_told_once(
-    world: World, model: str, first: str, second: str, kind: str, name: str
+    faulty: FaultyProviders, model: str, first: str, second: str, kind: str, name: str
 ) -> None:
-    client, provider = fresh(world), world.provider("chat", api="auto", official=True)
+    client, provider = fresh(faulty), faulty.provider("chat", api="auto", official=True)
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
-    world.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
+    faulty.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model)
     told = Aside(f"{model} is asked through {name}, as faulty wants it")
     assert await said(client, provider, request) == [told, TextDelta("Whole")]
-    assert world.server.paths == [first, second]
+    assert faulty.server.paths == [first, second]
     assert await said(client, provider, request) == [TextDelta("Whole")]
-    assert world.server.paths == [first, second, second]
+    assert faulty.server.paths == [first, second, second]
     assert client.settled(request).api == kind
     await client.close()
 
 
-async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(world: World) -> None:
-    client, provider = fresh(world), world.provider("anthropic")
+async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(
+    faulty: FaultyProviders,
+) -> None:
+    client, provider = fresh(faulty), faulty.provider("anthropic")
     told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
     request = Request(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
-    world.server.plan(
+    faulty.server.plan(
         refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
     )
     words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
     assert await said(client, provider, request) == [Aside(words), TextDelta("A")]
-    first, second = world.server.requests
+    first, second = faulty.server.requests
     assert "[Previous messages omitted]" not in str(first)
     assert str(second).count("[Previous messages omitted]") == 2
     assert len(client.settled(request).turns()) == len(request.turns())
@@ -87,29 +89,31 @@ def no_room(text: str) -> list[bytes]:
     return [*SAYS["anthropic"](text)[:4], event(stop), event({"type": "message_stop"})]
 
 
-async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_smaller(world: World) -> None:
+async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_smaller(
+    faulty: FaultyProviders,
+) -> None:
     told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
     turns = Turns(f"{told}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless")
-    turns.ports.model.stream = Provided(world, world.provider("anthropic"), turns).stream  # type: ignore[method-assign]
-    world.plan(Response(no_room("Half")))
+    turns.ports.model.stream = ProviderModel(faulty, faulty.provider("anthropic"), turns).stream  # type: ignore[method-assign]
+    faulty.plan(Response(no_room("Half")))
     assert (await turns.run()).kind == "interrupted"
     assert (
         "Half\n\n🔒: [Interrupted: the conversation is larger than the model's context window]" in turns.text
     )
-    world.plan(Response(SAYS["anthropic"]("Whole")))
+    faulty.plan(Response(SAYS["anthropic"]("Whole")))
     assert await turns.run() == End("complete")
-    assert str(world.server.requests[0]).count("[Previous messages omitted]") == 2
+    assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
 
 
-async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
+async def test_what_the_headers_say_of_limits_is_told(faulty: FaultyProviders) -> None:
     headers = {
         "anthropic-ratelimit-requests-remaining": "9",
         "X-RateLimit-Reset-Tokens": "6ms",
         "x-other": "1",
     }
-    world.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
+    faulty.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
     limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
-    found = await said(world.client, world.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
+    found = await said(faulty.client, faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
     assert found == [limits, TextDelta("Whole")]
 
 
@@ -124,27 +128,29 @@ async def test_what_the_headers_say_of_limits_is_told(world: World) -> None:
     ],
 )
 async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_once(
-    world: World, kind: str, model: str, thinking: dict[str, Any], told: bool
+    faulty: FaultyProviders, kind: str, model: str, thinking: dict[str, Any], told: bool
 ) -> None:
-    client = fresh(world)
-    world.server.plan(Response(SAYS[kind]("Whole")))
+    client = fresh(faulty)
+    faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
     words = f"{model} cannot be told how much to think: the setting thinking is left out"
-    assert await said(client, world.provider(kind), request) == [
+    assert await said(client, faulty.provider(kind), request) == [
         *([Aside(words)] if told else []),
         TextDelta("Whole"),
     ]
-    assert await said(client, world.provider(kind), request) == [TextDelta("Whole")]
-    assert ("thinking" in world.server.requests[0]) == (model == "claude-sonnet-5-5")
-    assert "reasoning_effort" not in world.server.requests[0]
+    assert await said(client, faulty.provider(kind), request) == [TextDelta("Whole")]
+    assert ("thinking" in faulty.server.requests[0]) == (model == "claude-sonnet-5-5")
+    assert "reasoning_effort" not in faulty.server.requests[0]
     await client.close()
 
 
-async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(world: World) -> None:
+async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(
+    faulty: FaultyProviders,
+) -> None:
     told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
-    lab = Provider("lab", base_url=f"{world.server.url}/v1")
+    lab = Provider("lab", base_url=f"{faulty.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
-    home = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
+    app = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
     asides = list[str]()
 
     def on_event(what: object) -> None:
@@ -152,11 +158,11 @@ async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_mode
             asides.append(what.text)
 
     document = TextDocument(f"{told}💬: and now?\n", 10**6)
-    world.server.plan(Response(SAYS["chat"]("Fine.")))
-    ports = home.ports(document, "", Callbacks(on_event=on_event))
-    assert await run_turn(ports, home.resolve(None)) == End("complete")
+    faulty.server.plan(Response(SAYS["chat"]("Fine.")))
+    ports = app.ports(document, "", Callbacks(on_event=on_event))
+    assert await run_turn(ports, app.resolve(None)) == End("complete")
     assert asides == [
         "this chat is too long for gpt-4o: before the last 2 exchanges, only 📝: lines are sent"
     ]
-    assert str(world.server.requests[0]).count("[Previous messages omitted]") == 2
-    await home.close()
+    assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
+    await app.close()

@@ -20,7 +20,16 @@ from parley.errors import ModelError
 from parley.storage.chat_file import FileDocument
 from tests.chats import TOOLS
 from tests.fakes import LoggedTools, ScriptedModel, Turns
-from tests.faulty_providers import FORMATS, HTML, KEY, Provided, World, begun, check_told, refusal
+from tests.faulty_providers import (
+    FORMATS,
+    HTML,
+    KEY,
+    FaultyProviders,
+    ProviderModel,
+    begun,
+    check_message,
+    refusal,
+)
 from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
 
 
@@ -259,24 +268,24 @@ def faults(kind: str) -> Mapping[str, Fault]:
 @pytest.mark.parametrize("name", faults("chat"))
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_after_any_fault_the_file_is_valid_and_the_next_turn_completes_it(
-    world: World, tmp_path: Path, kind: str, name: str
+    faulty: FaultyProviders, tmp_path: Path, kind: str, name: str
 ) -> None:
     fault = faults(kind)[name]
     path = tmp_path / "chat.md"
     path.write_text("💬: hi\n\n💬: later\n", encoding="utf-8")
     turns = Turns("", ScriptedModel(), LoggedTools(TOOLS), provider="faulty", model_name="some-model")
-    good = world.provider(kind)
+    good = faulty.provider(kind)
     bad = replace(good, base_url=fault.url) if fault.url else good
-    model = Provided(world, bad, turns)
+    model = ProviderModel(faulty, bad, turns)
     turns.ports = replace(turns.ports, model=model, document=FileDocument(path, 0))
 
-    world.plan(fault.response)
+    faulty.plan(fault.response)
     end = await turns.run()
     assert end.kind == "interrupted"
-    check_told(ModelError(end.message, reason="x"), fault.cause, fault.action)
-    retries = [status for status in turns.world.statuses if "retry" in status]
+    check_message(ModelError(end.message, reason="x"), fault.cause, fault.action)
+    retries = [status for status in turns.observer.statuses if "retry" in status]
     assert len(retries) == fault.tries - 1
-    assert len(world.server.requests) == (0 if fault.url else fault.tries)
+    assert len(faulty.server.requests) == (0 if fault.url else fault.tries)
     written = path.read_text(encoding="utf-8")
     transcript = parse(written)
     assert not transcript.problems
@@ -286,7 +295,7 @@ async def test_after_any_fault_the_file_is_valid_and_the_next_turn_completes_it(
     assert KEY not in written
     assert written.endswith("]\n\n💬: later\n")
 
-    world.plan(Response(SAYS[kind]("Half", " of it")))
+    faulty.plan(Response(SAYS[kind]("Half", " of it")))
     model.provider = good
     assert await turns.run() == End("complete")
     assert path.read_text(encoding="utf-8") == "💬: hi\n\n🤖:[Demo]\n\nHalf of it\n\n💬: later\n"
@@ -301,11 +310,11 @@ STRANGE = [{"type": "response.some_news.delta", "delta": "x"}, {"type": "ping"},
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_events_of_unknown_kinds_are_no_fault(world: World, kind: str) -> None:
+async def test_events_of_unknown_kinds_are_no_fault(faulty: FaultyProviders, kind: str) -> None:
     strange = [b": a comment\n\n", b"event: news\nid: 7\nretry: 3\ndata: {}\n\n", *map(event, STRANGE)]
     first, *rest = SAYS[kind]("Whole")
-    world.plan(Response([first, *strange, *rest]))
+    faulty.plan(Response([first, *strange, *rest]))
     turns = Turns("💬: hi\n", ScriptedModel(), LoggedTools(TOOLS), provider="faulty")
-    turns.ports = replace(turns.ports, model=Provided(world, world.provider(kind), turns))
+    turns.ports = replace(turns.ports, model=ProviderModel(faulty, faulty.provider(kind), turns))
     assert await turns.run() == End("complete")
     assert "\n\nWhole\n\n" in turns.text

@@ -25,11 +25,11 @@ from tests.faulty_providers import (
     HTML,
     KEY,
     QUESTION,
-    Provided,
+    FaultyProviders,
+    ProviderModel,
     Where,
-    World,
     begun,
-    check_told,
+    check_message,
     refusal,
 )
 from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
@@ -57,30 +57,30 @@ REFUSALS = {
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_refused_request_is_told_and_tried_again_only_where_that_may_help(
-    world: World, kind: str, status: int
+    faulty: FaultyProviders, kind: str, status: int
 ) -> None:
     retried, action = REFUSALS[status]
-    world.plan(refusal(status))
-    error = await world.fail(world.provider(kind))
-    check_told(error, f"faulty answered {status}: it was … that failed", action)
+    faulty.plan(refusal(status))
+    error = await faulty.fail(faulty.provider(kind))
+    check_message(error, f"faulty answered {status}: it was … that failed", action)
     assert (error.status, error.reason) == (status, f"faulty answered {status}")
-    assert len(world.server.requests) == (4 if retried else 1)
-    assert world.told == [f"faulty answered {status}: retry {n} of 3..." for n in (1, 2, 3) if retried]
-    assert world.waits == ([0.5, 1.0, 2.0] if retried else [])
+    assert len(faulty.server.requests) == (4 if retried else 1)
+    assert faulty.notices == [f"faulty answered {status}: retry {n} of 3..." for n in (1, 2, 3) if retried]
+    assert faulty.waits == ([0.5, 1.0, 2.0] if retried else [])
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_what_failed_before_the_first_event_may_still_work(world: World, kind: str) -> None:
+async def test_what_failed_before_the_first_event_may_still_work(faulty: FaultyProviders, kind: str) -> None:
     cut: list[Part] = [b": a comment\n\n", "cut"]
-    world.plan(refusal(529), Response(cut), Response(SAYS[kind]("Whole")))
-    events = await world.say(world.provider(kind))
+    faulty.plan(refusal(529), Response(cut), Response(SAYS[kind]("Whole")))
+    events = await faulty.say(faulty.provider(kind))
     assert [e for e in events if isinstance(e, TextDelta | Finished)] == [
         TextDelta("Whole"),
         Finished("complete"),
     ]
-    assert len(world.server.requests) == 3
-    assert world.server.requests[0] == world.server.requests[2]
-    assert world.told == [
+    assert len(faulty.server.requests) == 3
+    assert faulty.server.requests[0] == faulty.server.requests[2]
+    assert faulty.notices == [
         "faulty answered 529: retry 1 of 3...",
         "faulty broke off the connection: retry 2 of 3...",
     ]
@@ -101,52 +101,52 @@ WAITS = {
 @pytest.mark.parametrize("why", WAITS)
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_what_the_provider_says_of_waiting_is_done_as_long_as_it_is_no_day(
-    world: World, kind: str, why: str
+    faulty: FaultyProviders, kind: str, why: str
 ) -> None:
     headers, waits = WAITS[why]
-    world.plan(refusal(429, **headers))
-    check_told(await world.fail(world.provider(kind)), "too many requests")
-    assert world.waits == waits
+    faulty.plan(refusal(429, **headers))
+    check_message(await faulty.fail(faulty.provider(kind)), "too many requests")
+    assert faulty.waits == waits
 
 
-async def test_a_date_to_wait_for_is_waited_for(world: World) -> None:
+async def test_a_date_to_wait_for_is_waited_for(faulty: FaultyProviders) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    world.plan(refusal(429, **{"retry-after": soon}), Response(SAYS["chat"]("Whole")))
-    await world.say(world.provider("chat"))
-    assert 20 < world.waits[0] <= 30
+    faulty.plan(refusal(429, **{"retry-after": soon}), Response(SAYS["chat"]("Whole")))
+    await faulty.say(faulty.provider("chat"))
+    assert 20 < faulty.waits[0] <= 30
 
 
-async def test_a_server_may_say_that_trying_again_helps(world: World) -> None:
-    world.plan(refusal(400, **{"x-should-retry": "true"}), Response(SAYS["anthropic"]("Whole")))
-    assert await world.say(world.provider("anthropic"))
+async def test_a_server_may_say_that_trying_again_helps(faulty: FaultyProviders) -> None:
+    faulty.plan(refusal(400, **{"x-should-retry": "true"}), Response(SAYS["anthropic"]("Whole")))
+    assert await faulty.say(faulty.provider("anthropic"))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_of_an_html_page_the_words_are_told(world: World, kind: str) -> None:
-    world.plan(Response([HTML.encode()], 502, {"content-type": "text/html", "retry-after": "0"}))
-    error = await world.fail(world.provider(kind))
-    check_told(error, "faulty answered 502: Bad gateway sorry sorry")
+async def test_of_an_html_page_the_words_are_told(faulty: FaultyProviders, kind: str) -> None:
+    faulty.plan(Response([HTML.encode()], 502, {"content-type": "text/html", "retry-after": "0"}))
+    error = await faulty.fail(faulty.provider(kind))
+    check_message(error, "faulty answered 502: Bad gateway sorry sorry")
     assert "<" not in str(error)
     assert "color" not in str(error)
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"error":"plain"}', b'{"error":{}}', b"\xff\xfe{"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_any_body_of_an_error_is_told_somehow(world: World, kind: str, body: bytes) -> None:
-    world.plan(Response([body], 400, {"content-type": "application/json"}))
-    check_told(await world.fail(world.provider(kind)), "faulty answered 400")
+async def test_any_body_of_an_error_is_told_somehow(faulty: FaultyProviders, kind: str, body: bytes) -> None:
+    faulty.plan(Response([body], 400, {"content-type": "application/json"}))
+    check_message(await faulty.fail(faulty.provider(kind)), "faulty answered 400")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_refused_signature_drops_the_thinking_once(world: World, kind: str) -> None:
+async def test_a_refused_signature_drops_the_thinking_once(faulty: FaultyProviders, kind: str) -> None:
     body = b'{"error":{"message":"messages.1.content.0: Invalid `signature` in thinking block"}}'
     refused = Response([body], 400, {"content-type": "application/json"})
-    world.plan(refused, Response(SAYS[kind]("Whole")))
-    assert TextDelta("Whole") in await world.say(world.provider(kind))
-    assert (len(world.server.requests), world.told) == (2, [])
-    world.plan(refused)
-    check_told(await world.fail(world.provider(kind)), "Invalid `signature`")
-    assert len(world.server.requests) == 2
+    faulty.plan(refused, Response(SAYS[kind]("Whole")))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
+    assert (len(faulty.server.requests), faulty.notices) == (2, [])
+    faulty.plan(refused)
+    check_message(await faulty.fail(faulty.provider(kind)), "Invalid `signature`")
+    assert len(faulty.server.requests) == 2
 
 
 # --- Streams that break -----------------------------------------------------------------------------------
@@ -185,80 +185,82 @@ def faults(kind: str) -> dict[str, tuple[list[Part], bool, str]]:
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_stream_that_breaks_is_told_and_never_tried_again_once_it_has_begun(
-    world: World, kind: str, where: Where, fault: str
+    faulty: FaultyProviders, kind: str, where: Where, fault: str
 ) -> None:
     parts, retried, cause = faults(kind)[fault]
-    world.plan(Response([*begun(kind, where), *parts]))
-    error = await world.fail(world.provider(kind))
-    check_told(error, cause)
+    faulty.plan(Response([*begun(kind, where), *parts]))
+    error = await faulty.fail(faulty.provider(kind))
+    check_message(error, cause)
     retried = retried and where == "before"
-    assert len(world.server.requests) == (4 if retried else 1)
-    assert len(world.told) == (3 if retried else 0)
+    assert len(faulty.server.requests) == (4 if retried else 1)
+    assert len(faulty.notices) == (3 if retried else 0)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_large_event_below_the_bound_is_read(world: World, kind: str) -> None:
+async def test_a_large_event_below_the_bound_is_read(faulty: FaultyProviders, kind: str) -> None:
     large = "ä" * (1 << 20)
-    world.plan(Response(SAYS[kind](large)))
-    events = await world.say(world.provider(kind))
+    faulty.plan(Response(SAYS[kind](large)))
+    events = await faulty.say(faulty.provider(kind))
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == large
 
 
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json", ""])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_an_address_that_answers_as_no_model_does_is_told_by_its_content_type(
-    world: World, kind: str, content_type: str
+    faulty: FaultyProviders, kind: str, content_type: str
 ) -> None:
     headers = {"content-type": content_type} if content_type else {}
-    world.plan(Response([HTML.encode()], 200, headers))
-    error = await world.fail(world.provider(kind))
-    check_told(error, f"answered with {content_type or 'no content type'} instead of a stream", "base URL")
+    faulty.plan(Response([HTML.encode()], 200, headers))
+    error = await faulty.fail(faulty.provider(kind))
+    check_message(error, f"answered with {content_type or 'no content type'} instead of a stream", "base URL")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_stream_under_a_wrong_content_type_is_read_all_the_same(world: World, kind: str) -> None:
-    world.plan(Response(SAYS[kind]("Whole"), 200, {"content-type": "text/plain"}))
-    assert TextDelta("Whole") in await world.say(world.provider(kind))
+async def test_a_stream_under_a_wrong_content_type_is_read_all_the_same(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    faulty.plan(Response(SAYS[kind]("Whole"), 200, {"content-type": "text/plain"}))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_address_where_nobody_listens(world: World, kind: str) -> None:
+async def test_an_address_where_nobody_listens(faulty: FaultyProviders, kind: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        error = await world.fail(world.provider(kind, base_url=url))
-    check_told(error, "faulty cannot be reached", "check the network and the base URL")
-    assert world.told == [f"faulty cannot be reached: retry {n} of 3..." for n in (1, 2, 3)]
+        error = await faulty.fail(faulty.provider(kind, base_url=url))
+    check_message(error, "faulty cannot be reached", "check the network and the base URL")
+    assert faulty.notices == [f"faulty cannot be reached: retry {n} of 3..." for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://[", "no url", "http://a b/"])
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_base_url_that_is_none_is_told_at_once(world: World, kind: str, url: str) -> None:
-    error = await world.fail(world.provider(kind, base_url=url))
-    check_told(error, "base URL")
+async def test_a_base_url_that_is_none_is_told_at_once(faulty: FaultyProviders, kind: str, url: str) -> None:
+    error = await faulty.fail(faulty.provider(kind, base_url=url))
+    check_message(error, "base URL")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_who_stops_listening_ends_the_connection(world: World, kind: str) -> None:
-    world.server.plan(Response([*begun(kind, "after"), "silence"]))
-    provider = world.provider(kind)
-    async with closing(world.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
+async def test_who_stops_listening_ends_the_connection(faulty: FaultyProviders, kind: str) -> None:
+    faulty.server.plan(Response([*begun(kind, "after"), "silence"]))
+    provider = faulty.provider(kind)
+    async with closing(faulty.client.stream(provider, Request(QUESTION, 0, "faulty", "m"), print)) as events:
         async for each in events:
             if isinstance(each, TextDelta):
                 break
-    await asyncio.wait_for(world.server.hung_up.wait(), 5)
+    await asyncio.wait_for(faulty.server.hung_up.wait(), 5)
 
 
 # --- Keys -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["", " \n", "ké" * 20, "two words of it", "first-line\nsecond-line"])
-async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) -> None:
-    client = ProviderClient({"FAULTY_KEY": key}, world.client._builtin_url)
+async def test_a_key_that_is_none_is_told_and_not_shown(faulty: FaultyProviders, key: str) -> None:
+    client = ProviderClient({"FAULTY_KEY": key}, faulty.client._builtin_url)
     with pytest.raises(
         ModelError, match=r"^No key for faulty.*: set FAULTY_KEY before you start Neovim,"
     ) as caught:
-        await anext(aiter(client.stream(world.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
+        await anext(aiter(client.stream(faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"), print)))
     assert "\n" not in str(caught.value)
     assert not key.strip() or key.split()[0] not in str(caught.value)
 
@@ -275,22 +277,22 @@ async def test_a_key_that_is_none_is_told_and_not_shown(world: World, key: str) 
     ],
 )
 async def test_a_command_that_prints_no_key_is_told(
-    world: World, command: tuple[str, ...], told: str
+    faulty: FaultyProviders, command: tuple[str, ...], told: str
 ) -> None:
-    error = await world.fail(world.provider("chat", api_key_command=command))
+    error = await faulty.fail(faulty.provider("chat", api_key_command=command))
     assert told in str(error)
     assert "look at providers.faulty.api_key_command" in str(error)
     assert "secret-word" not in str(error)
 
 
-async def test_a_command_may_print_the_key(world: World) -> None:
-    world.plan(Response(SAYS["chat"]("Whole")))
+async def test_a_command_may_print_the_key(faulty: FaultyProviders) -> None:
+    faulty.plan(Response(SAYS["chat"]("Whole")))
     command = ("sh", "-c", "echo printed-key-0123456789")
-    assert await world.say(world.provider("chat", api_key_command=command))
+    assert await faulty.say(faulty.provider("chat", api_key_command=command))
 
 
-async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(world: World) -> None:
-    error = await world.fail(world.provider("chat", api_key_env="sk-proj-0123456789abcdef"))
+async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: FaultyProviders) -> None:
+    error = await faulty.fail(faulty.provider("chat", api_key_env="sk-proj-0123456789abcdef"))
     assert "0123456789abcdef" not in str(error)
 
 
@@ -311,33 +313,33 @@ NOTICES = {
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_broken_reply_leaves_its_text_once_and_a_notice_and_the_next_turn_goes_on(
-    world: World, kind: str, where: Where, fault: str
+    faulty: FaultyProviders, kind: str, where: Where, fault: str
 ) -> None:
     turns = Turns("💬: hi\n\n💬: later\n", ScriptedModel(), LoggedTools(TOOLS), anchor=0, provider="faulty")
-    model = Provided(world, world.provider(kind), turns)
+    model = ProviderModel(faulty, faulty.provider(kind), turns)
     turns.ports = replace(turns.ports, model=model)
     parts, _, _ = faults(kind)[fault]
-    world.plan(Response([*begun(kind, where), *parts]))
+    faulty.plan(Response([*begun(kind, where), *parts]))
     end = await turns.run()
     assert end.kind == "interrupted"
-    check_told(ModelError(end.message, reason="x"))
+    check_message(ModelError(end.message, reason="x"))
     transcript = parse(turns.text)
     assert not transcript.problems
     half = [Text("Half")] if where == "after" else []
     notice = Note(f"[Interrupted: {NOTICES[fault]}]")
     assert list(transcript.exchanges[0].answers[0].segments) == [*half, notice]
     assert turns.text.endswith("]\n\n💬: later\n")
-    world.plan(Response(SAYS[kind]("Half", " of it")))
+    faulty.plan(Response(SAYS[kind]("Half", " of it")))
     assert await turns.run() == End("complete")
     assert turns.text == "💬: hi\n\n🤖:[Demo]\n\nHalf of it\n\n💬: later\n"
 
 
-async def test_the_status_says_that_it_is_tried_again(world: World) -> None:
+async def test_the_status_says_that_it_is_tried_again(faulty: FaultyProviders) -> None:
     turns = Turns("💬: hi\n", ScriptedModel(), LoggedTools(TOOLS), provider="faulty")
-    turns.ports = replace(turns.ports, model=Provided(world, world.provider("chat"), turns))
-    world.plan(refusal(503), Response(SAYS["chat"]("Whole")))
+    turns.ports = replace(turns.ports, model=ProviderModel(faulty, faulty.provider("chat"), turns))
+    faulty.plan(refusal(503), Response(SAYS["chat"]("Whole")))
     assert await turns.run() == End("complete")
-    assert turns.world.statuses == [
+    assert turns.observer.statuses == [
         "Analyzing request...",
         "faulty answered 503: retry 1 of 3...",
         "Formulating response...",
@@ -345,24 +347,24 @@ async def test_the_status_says_that_it_is_tried_again(world: World) -> None:
     ]
 
 
-async def test_ten_turns_at_once_share_the_connections(world: World) -> None:
-    world.plan(Response(SAYS["chat"]("Whole"), headers=STREAM))
-    provider = world.provider("chat")
-    said = await asyncio.gather(*(world.say(provider) for _ in range(10)))
+async def test_ten_turns_at_once_share_the_connections(faulty: FaultyProviders) -> None:
+    faulty.plan(Response(SAYS["chat"]("Whole"), headers=STREAM))
+    provider = faulty.provider("chat")
+    said = await asyncio.gather(*(faulty.say(provider) for _ in range(10)))
     assert all(TextDelta("Whole") in events for events in said)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("after", ["And now", "<tool:web_search><param:query>second"])
 async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
-    world: World, kind: str, after: str
+    faulty: FaultyProviders, kind: str, after: str
 ) -> None:
     block = "Look.\n<tool:web_search><param:query>x</param:query></tool:web_search>\n"
     said = SAYS[kind](block, after)[: BEGUN[kind] + 1]
-    world.server.plan(Response([*said, "silence"]))
+    faulty.server.plan(Response([*said, "silence"]))
     request = Request(QUESTION, 0, "faulty", "m", catalogue=TOOLS, text_tools=TextTools("xml"))
-    heard = [each async for each in world.client.stream(world.provider(kind), request, print)]
+    heard = [each async for each in faulty.client.stream(faulty.provider(kind), request, print)]
     assert [each.call.arguments for each in heard if isinstance(each, Call)] == ['{"query": "x"}']
     assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."
     assert heard[-1] == Finished("tool_calls")
-    await asyncio.wait_for(world.server.hung_up.wait(), 30)
+    await asyncio.wait_for(faulty.server.hung_up.wait(), 30)

@@ -18,7 +18,7 @@ from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings
 from parley.settings.values import PROVIDERS, Provider
 from parley.tools.servers import ServerSettings
-from tests.faulty_providers import FORMATS, KEY, QUESTION, World
+from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,36 +43,38 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-async def heads(world: World, provider: Provider, environ: dict[str, str]) -> str:
+async def heads(faulty: FaultyProviders, provider: Provider, environ: dict[str, str]) -> str:
     """The heads of the requests that a client made now sends."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
-    world.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
-    client = ProviderClient(environ, world.client._builtin_url)
+    faulty.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
+    client = ProviderClient(environ, faulty.client._builtin_url)
     try:
         events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
     finally:
         await client.close()
     assert TextDelta("Whole") in events
-    return "\n".join(world.server.heads).lower()
+    return "\n".join(faulty.server.heads).lower()
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("official", [True, False])
 async def test_another_host_gets_nothing_of_the_environment_but_its_key(
-    world: World, variables: None, kind: str, official: bool
+    faulty: FaultyProviders, variables: None, kind: str, official: bool
 ) -> None:
     before = dict(os.environ)
-    sent = await heads(world, world.provider(kind, official=official), {"FAULTY_KEY": KEY})
+    sent = await heads(faulty, faulty.provider(kind, official=official), {"FAULTY_KEY": KEY})
     assert KEY.lower() in sent
     assert "env-" not in sent
     assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World, kind: str) -> None:
-    world.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
-    client = ProviderClient({"FAULTY_KEY": KEY}, world.client._builtin_url)
-    provider = world.provider(kind)
+async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    faulty.server.plan(Response(SAYS[kind]("it is ", KEY[:10], KEY[10:], " indeed")))
+    client = ProviderClient({"FAULTY_KEY": KEY}, faulty.client._builtin_url)
+    provider = faulty.provider(kind)
     events = [e async for e in client.stream(provider, Request(QUESTION, 0, provider.name, "m"), print)]
     await client.close()
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "it is [key] indeed"
@@ -80,20 +82,20 @@ async def test_a_key_that_a_provider_sends_back_is_not_in_the_reply(world: World
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
 async def test_a_gateway_in_the_variable_of_the_sdk_gets_what_the_sdk_reads(
-    world: World, variables: None, kind: str
+    faulty: FaultyProviders, variables: None, kind: str
 ) -> None:
-    url = world.server.url + ("" if kind == "anthropic" else "/v1")
+    url = faulty.server.url + ("" if kind == "anthropic" else "/v1")
     environ = {f"{kind.upper()}_BASE_URL": url, f"{kind.upper()}_API_KEY": KEY}
-    sent = await heads(world, PROVIDERS[kind], environ)
+    sent = await heads(faulty, PROVIDERS[kind], environ)
     assert f"env-{kind}-header" in sent
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
 async def test_an_entry_without_an_address_means_the_official_one(
-    world: World, monkeypatch: pytest.MonkeyPatch, kind: Any
+    faulty: FaultyProviders, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", world.server.url)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", world.server.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", faulty.server.url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", faulty.server.url)
     assert address(Provider("mine", kind, api_key_env="MY_KEY"), os.environ).startswith(
         f"https://api.{kind}.com"
     )
@@ -139,17 +141,17 @@ async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_
     if url:  # an empty one is none, as that of a variable is
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
             address(provider, {})
-    hub = Servers({"web": settings.mcp.servers["web"]})
-    await hub.catalogue()
-    assert f"mcp.servers.web.url: {url[:5]}" in hub.status()[0].error
-    await hub.close()
+    servers = Servers({"web": settings.mcp.servers["web"]})
+    await servers.catalogue()
+    assert f"mcp.servers.web.url: {url[:5]}" in servers.status()[0].error
+    await servers.close()
 
 
 async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
     with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 has to begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
-    hub = Servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
-    await hub.catalogue()
-    assert "mcp.servers.web.url: http://h:99999 is no address" in hub.status()[0].error
-    await hub.close()
+    servers = Servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
+    await servers.catalogue()
+    assert "mcp.servers.web.url: http://h:99999 is no address" in servers.status()[0].error
+    await servers.close()

@@ -163,7 +163,7 @@ async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
     chat = turns(TextModel(f"{LONG}\n\n{NO_QUERY[7:]}", f"I look.\n\n{CALL}", patience=patience))
     assert await chat.run() == End("waiting")
     assert chat.text == PROPOSED.replace("❓:", "I look.\n\n❓:")
-    shown = "".join(event.text for event in chat.world.happenings if isinstance(event, TextDelta))
+    shown = "".join(event.text for event in chat.observer.events if isinstance(event, TextDelta))
     assert ("So." in shown) == (patience is not None)
 
 
@@ -182,7 +182,7 @@ async def test_the_tokens_of_failed_tries_count() -> None:
 
     chat = turns(Counting(NO_JSON, NO_QUERY, CALL))
     await chat.run()
-    assert [event for event in chat.world.happenings if isinstance(event, Usage)] == [
+    assert [event for event in chat.observer.events if isinstance(event, Usage)] == [
         Usage(10, 1),
         Usage(20, 2),
         Usage(30, 3),
@@ -237,7 +237,7 @@ async def test_a_model_that_has_no_tools_is_asked_in_words_and_remembered() -> N
         "json",
         "json",
     ]
-    told = [event.text for event in chat.world.happenings if isinstance(event, Aside)]
+    told = [event.text for event in chat.observer.events if isinstance(event, Aside)]
     assert told == ["tiny has no tools of its own: they are described to it in words"]
 
 

@@ -17,7 +17,7 @@ from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
 from tests.powers import bound_by_permissions
 
 
-class App:
+class WorkingDirectory:
     """A folder to work in, a file beside it, and a user who is asked."""
 
     def __init__(self, folder: Path, answer: bool) -> None:
@@ -31,11 +31,11 @@ class App:
         os.mkfifo(self.work / "pipe")
         self.beside.write_text("beside\n", encoding="utf-8")
         self.answer = answer
-        self.asked = list[Path]()
+        self.questions = list[Path]()
         self.meanwhile: Callable[[], None] = lambda: None
 
     async def may_read(self, path: Path) -> bool:
-        self.asked.append(path)
+        self.questions.append(path)
         self.meanwhile()
         return self.answer
 
@@ -55,24 +55,24 @@ OUT = ["../beside.txt", "link.txt", "{beside}"]
 async def test_a_file_outside_is_asked_about_by_its_real_path(
     tmp_path: Path, name: str, answer: bool
 ) -> None:
-    home = App(tmp_path, answer)
-    name = name.format(beside=home.beside)
-    (brought,) = await home.bring(name)
-    assert home.asked == [home.beside]
+    directory = WorkingDirectory(tmp_path, answer)
+    name = name.format(beside=directory.beside)
+    (brought,) = await directory.bring(name)
+    assert directory.questions == [directory.beside]
     assert brought == (ReferenceText(name, "beside\n") if answer else ReferenceText(name, OUTSIDE, "missing"))
 
 
 async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tmp_path: Path) -> None:
-    home = App(tmp_path, True)
+    directory = WorkingDirectory(tmp_path, True)
     secret = tmp_path / "secret.txt"
     secret.write_text("secret\n", encoding="utf-8")
 
     def change() -> None:
-        home.beside.unlink()
-        home.beside.symlink_to(secret)
+        directory.beside.unlink()
+        directory.beside.symlink_to(secret)
 
-    home.meanwhile = change
-    assert await home.bring("../beside.txt") == [
+    directory.meanwhile = change
+    assert await directory.bring("../beside.txt") == [
         ReferenceText("../beside.txt", "it is another file now: not read", "missing")
     ]
 
@@ -103,19 +103,21 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
     ],
 )
 async def test_what_is_not_brought_in_is_not_asked_about(tmp_path: Path, name: str, why: str) -> None:
-    home = App(tmp_path, True)
-    assert {(each.text, each.kind) for each in await home.bring(name)} == {(why, "missing")}
-    assert home.asked == []
+    directory = WorkingDirectory(tmp_path, True)
+    assert {(each.text, each.kind) for each in await directory.bring(name)} == {(why, "missing")}
+    assert directory.questions == []
 
 
 async def test_a_pattern_deeper_than_any_folder_is_only_missing(tmp_path: Path) -> None:
-    assert [each.kind for each in await App(tmp_path, True).bring("*/" * 2000 + "x")] == ["missing"]
+    assert [each.kind for each in await WorkingDirectory(tmp_path, True).bring("*/" * 2000 + "x")] == [
+        "missing"
+    ]
 
 
 async def test_a_file_inside_is_brought_in_without_a_question(tmp_path: Path) -> None:
-    home = App(tmp_path, False)
-    assert await home.bring("inside.txt") == [ReferenceText("inside.txt", "inside\n")]
-    assert home.asked == []
+    directory = WorkingDirectory(tmp_path, False)
+    assert await directory.bring("inside.txt") == [ReferenceText("inside.txt", "inside\n")]
+    assert directory.questions == []
 
 
 # --- Patterns, in folders as they are ----------------------------------------------------------------------
@@ -309,6 +311,6 @@ async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> Non
 
 
 async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
-    home = App(tmp_path, True)
-    (home.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
-    assert await home.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
+    directory = WorkingDirectory(tmp_path, True)
+    (directory.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
+    assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]

@@ -33,90 +33,90 @@ def write(folder: Path, **servers: object) -> Path:
 
 
 @asynccontextmanager
-async def home_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[App]:
+async def app_in(folder: Path, settings: Settings | None = None) -> AsyncIterator[App]:
     ledger = open_ledger(folder / "ledger.db")
-    home = App(settings or Settings(), os.environ, ledger, folder=lambda: folder)
+    app = App(settings or Settings(), os.environ, ledger, folder=lambda: folder)
     try:
-        yield home
+        yield app
     finally:
-        await home.close()
+        await app.close()
 
 
-def names(home: App) -> list[str]:
-    return [status.name for status in home.servers.status()]
+def names(app: App) -> list[str]:
+    return [status.name for status in app.servers.status()]
 
 
 async def test_a_project_file_is_used_once_it_is_trusted_here_and_in_the_next_process(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
-    async with home_in(tmp_path) as home:
-        assert home.untrusted() == [path]
-        assert names(home) == ["mock"]
-        assert home.settings.mcp.servers == {}
-        home.trust(path)
-        assert home.untrusted() == []
-        assert names(home) == ["fake", "mock"]
-        assert (await home.servers.catalogue()).get("echo")
-    async with home_in(tmp_path) as home:
-        assert (home.untrusted(), home.problems(), names(home)) == ([], (), ["fake", "mock"])
-        assert home.settings.mcp.servers["fake"].cwd == str(tmp_path)
+    async with app_in(tmp_path) as app:
+        assert app.untrusted() == [path]
+        assert names(app) == ["mock"]
+        assert app.settings.mcp.servers == {}
+        app.trust(path)
+        assert app.untrusted() == []
+        assert names(app) == ["fake", "mock"]
+        assert (await app.servers.catalogue()).get("echo")
+    async with app_in(tmp_path) as app:
+        assert (app.untrusted(), app.problems(), names(app)) == ([], (), ["fake", "mock"])
+        assert app.settings.mcp.servers["fake"].cwd == str(tmp_path)
 
 
 async def test_another_content_is_not_trusted_and_what_runs_of_it_ends(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
-    async with home_in(tmp_path) as home:
-        home.trust(path)
-        await home.servers.catalogue()
+    async with app_in(tmp_path) as app:
+        app.trust(path)
+        await app.servers.catalogue()
         path.write_bytes(path.read_bytes() + b"\n")
-        assert home.untrusted() == [path]
-        assert names(home) == ["mock"]
+        assert app.untrusted() == [path]
+        assert names(app) == ["mock"]
 
 
 async def test_what_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) -> None:
     path = write(tmp_path, fake=ENTRY)
-    async with home_in(tmp_path) as home:
-        home.untrusted()
+    async with app_in(tmp_path) as app:
+        app.untrusted()
         shown = path.read_bytes()
         write(tmp_path, fake={"command": "evil"})
         with pytest.raises(ParleyError, match="has changed meanwhile"):
-            home.trust(path)
-        home.untrusted()
+            app.trust(path)
+        app.untrusted()
         with pytest.raises(ParleyError, match="has changed meanwhile"):
-            home.trust(path, shown)
-        assert home.untrusted() == [path]
+            app.trust(path, shown)
+        assert app.untrusted() == [path]
 
 
 async def test_the_same_file_elsewhere_is_another_file(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    async with home_in(tmp_path) as home:
-        home.trust(write(tmp_path, fake=ENTRY))
+    async with app_in(tmp_path) as app:
+        app.trust(write(tmp_path, fake=ENTRY))
     path = write(other, fake=ENTRY)
     ledger = open_ledger(tmp_path / "ledger.db")
-    home = App(Settings(), {}, ledger, folder=lambda: other)
-    assert home.untrusted() == [path]
-    await home.close()
+    app = App(Settings(), {}, ledger, folder=lambda: other)
+    assert app.untrusted() == [path]
+    await app.close()
 
 
 async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None:
     path = write(tmp_path, own=ENTRY, fake=ENTRY)
-    async with home_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as home:
-        home.trust(path)
-        assert home.settings.mcp.servers["own"] == UNUSED["own"]
-        assert home.problems() == (
+    async with app_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as app:
+        app.trust(path)
+        assert app.settings.mcp.servers["own"] == UNUSED["own"]
+        assert app.problems() == (
             "parley: .mcp.json: mcpServers.own: your settings have a server of this name",
         )
-        assert names(home) == ["fake", "own", "mock"]
+        assert names(app) == ["fake", "own", "mock"]
 
 
 async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path: Path) -> None:
     own = ServerSettings("own", sys.executable, (FAKE,))
-    async with home_in(tmp_path, Settings(mcp=Mcp({"own": own}))) as home:
-        await home.servers.catalogue()
-        before = home.servers.status()[0]
-        home.trust(write(tmp_path, fake=ENTRY))
-        assert home.servers.status()[1] == before
-        home.servers.use({"own": replace(own, timeout_s=5)})
-        assert [status.state for status in home.servers.status()] == ["stopped"]
+    async with app_in(tmp_path, Settings(mcp=Mcp({"own": own}))) as app:
+        await app.servers.catalogue()
+        before = app.servers.status()[0]
+        app.trust(write(tmp_path, fake=ENTRY))
+        assert app.servers.status()[1] == before
+        app.servers.use({"own": replace(own, timeout_s=5)})
+        assert [status.state for status in app.servers.status()] == ["stopped"]
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])
@@ -131,25 +131,25 @@ async def test_what_is_no_plain_file_is_a_problem_and_never_waited_for(tmp_path:
             path.symlink_to("/dev/zero")
         case _:
             path.write_bytes(b" " * 1_000_001)
-    async with home_in(tmp_path) as home:
-        assert home.untrusted() == []
-        assert [str(path) in problem for problem in home.problems()] == [True]
+    async with app_in(tmp_path) as app:
+        assert app.untrusted() == []
+        assert [str(path) in problem for problem in app.problems()] == [True]
 
 
 async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: Path) -> None:
     write(tmp_path, fake=ENTRY)
     (tmp_path / "file").touch()
-    home = App(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
-    assert names(home) == ["mock"]
-    assert "cannot open the ledger" in home.problems()[0]
-    await home.close()
+    app = App(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
+    assert names(app) == ["mock"]
+    assert "cannot open the ledger" in app.problems()[0]
+    await app.close()
 
 
 async def test_a_conversation_in_memory_trusts_nothing(tmp_path: Path) -> None:
     write(tmp_path, fake=ENTRY)
-    home = App(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
-    assert names(home) == ["mock"]
-    await home.close()
+    app = App(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
+    assert names(app) == ["mock"]
+    await app.close()
 
 
 def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
@@ -183,10 +183,10 @@ async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: P
     (other / ".mcp.json").symlink_to(path)
     ledger = open_ledger(tmp_path / "ledger.db")
     trust(ledger, path)
-    home = App(Settings(), os.environ, ledger, folder=lambda: other)
-    assert home.untrusted() == [other / ".mcp.json"]
-    assert names(home) == ["mock"]
-    await home.close()
+    app = App(Settings(), os.environ, ledger, folder=lambda: other)
+    assert app.untrusted() == [other / ".mcp.json"]
+    assert names(app) == ["mock"]
+    await app.close()
 
 
 def scripted(folder: Path) -> Path:
@@ -204,14 +204,14 @@ async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_proje
     tmp_path: Path, pinned: bool, changed: str
 ) -> None:
     path = scripted(tmp_path)
-    async with home_in(tmp_path) as home:
-        home.untrusted()
-        home.trust(path, home.seen(path), pinned=pinned)
-        assert home.untrusted() == []
+    async with app_in(tmp_path) as app:
+        app.untrusted()
+        app.trust(path, app.seen(path), pinned=pinned)
+        assert app.untrusted() == []
         (tmp_path / changed).write_text("two", encoding="utf-8")
-        assert home.untrusted() == ([path] if pinned else [])
+        assert app.untrusted() == ([path] if pinned else [])
         (tmp_path / changed).unlink()
-        assert home.untrusted() == ([path] if pinned else [])
+        assert app.untrusted() == ([path] if pinned else [])
 
 
 def test_the_programs_of_a_project_are_those_in_its_folder(tmp_path: Path) -> None:
