@@ -43,7 +43,7 @@ def test_nothing_asks_for_nothing(raw: str | None) -> None:
 WRONG = {
     "topic: 3": Problem(1, 0, "warning", "front matter topic: expected a text, got 3"),
     "\ntemperature: hot": Problem(
-        2, 0, "warning", "front matter temperature: expected a number ≥ 0, got 'hot'"
+        2, 0, "warning", 'front matter temperature: expected a number ≥ 0, got "hot"'
     ),
     "temperature: .nan": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"),
     "temperature: .inf": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"),
@@ -51,35 +51,44 @@ WRONG = {
         1, 0, "warning", "front matter temperature: expected a number ≥ 0, got True"
     ),
     "max_tokens: true": Problem(
-        1, 0, "warning", "front matter max_tokens: expected a whole number, got True"
+        1, 0, "warning", "front matter max_tokens: expected an integer ≥ 0, got True"
     ),
     "max_tool_calls: -1": Problem(
         1,
         0,
         "error",
-        "front matter max_tool_calls: expected a whole number, or per_message and per_session, got -1",
+        "front matter max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, "
+        "got -1",
     ),
     "tools: web": Problem(
-        1, 0, "error", "front matter tools: expected a list of tool names or globs, got 'web'"
+        1, 0, "error", 'front matter tools: expected a list of tool names or globs, got "web"'
     ),
     "tool_mode: ['on']": Problem(
-        1, 0, "warning", "front matter tool_mode: expected auto, native, json, xml or off, got ['on']"
+        1,
+        0,
+        "warning",
+        'front matter tool_mode: expected "auto", "native", "json", "xml" or "off", got [\'on\']',
     ),
     **{
-        f"thinking: {wrong}": Problem(
-            1,
-            0,
-            "warning",
-            "front matter thinking: expected true, false, or a table of enabled, budget_tokens (from 1024), "
-            f"effort (low, medium, …) and show, got {got}",
-        )
-        for wrong, got in {
-            "7": "7",
-            "{budget_tokens: 1023}": "{'budget_tokens': 1023}",
-            "{enabled: 1}": "{'enabled': 1}",
-            "{effort: enormous}": "{'effort': 'enormous'}",
-            "{show: [a]}": "{'show': ['a']}",
-            "{depth: 3}": "{'depth': 3}",
+        f"thinking: {table}": Problem(1, 0, "warning", f"front matter thinking{message}")
+        for table, message in {
+            "7": ": expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
+            "null": ": expected true, false or a table of enabled, budget_tokens, effort and show, got None",
+            "{budget_tokens: 1023}": ".budget_tokens: expected an integer ≥ 1024, got 1023",
+            "{budget_tokens: null}": ".budget_tokens: expected an integer ≥ 1024, got None",
+            "{enabled: 1}": ".enabled: expected true or false, got 1",
+            "{effort: hihg}": '.effort: expected "none", "minimal", "low", "medium", "high", "xhigh" '
+            'or "max", got "hihg"; did you mean high?',
+            "{show: [a]}": ".show: expected true or false, got ['a']",
+            "{depth: 3}": ".depth: not a key of a chat file",
+        }.items()
+    },
+    **{
+        f"max_tool_calls: {table}": Problem(1, 0, "error", f"front matter max_tool_calls{message}")
+        for table, message in {
+            "[]": ": expected an integer ≥ 0 or a table of per_message and per_session, got []",
+            "{per_message: null}": ".per_message: expected an integer ≥ 0, got None",
+            "{per_mesage: 3}": ".per_mesage: not a key of a chat file; did you mean per_message?",
         }.items()
     },
     "topik: x": Problem(1, 0, "hint", "front matter topik: not a key of a chat file; did you mean topic?"),
@@ -178,7 +187,7 @@ def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
         ("topic: x\ntags: 0x" + "f" * 99, 3, "front matter is no YAML: this number is too large"),
         ("topic: x\ntags: \x01", 3, "front matter is no YAML: special characters are not allowed"),
         ("topic: \u2028\x85\ntemperature: !!float ''", 3, "front matter is no YAML: this is no float"),
-        ("'topic': x\n\"temperature\": hot", 3, "front matter temperature: expected a number ≥ 0, got 'hot'"),
+        ("'topic': x\n\"temperature\": hot", 3, 'front matter temperature: expected a number ≥ 0, got "hot"'),
     ],
 )
 def test_a_value_that_cannot_be_read_is_told_with_the_line_it_stands_on(

@@ -12,7 +12,7 @@ import pytest
 
 from parley import engine
 from parley.chat.front_matter import KEYS
-from parley.models.request import ThinkingSettings
+from parley.chat.options import ThinkingSettings
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.load import merged

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from parley.chat.options import ThinkingSettings
 from parley.chat.reader import parse
 from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
 from parley.engine import (
@@ -28,7 +29,7 @@ from parley.engine.observe import guidance, observe
 from parley.errors import GoneError, ModelError
 from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
-from parley.models.request import Request, ThinkingSettings
+from parley.models.request import Request
 from parley.policy.approval import written_key
 from parley.policy.doubts import Sighting
 from parley.policy.limits import Limits

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from parley.chat.options import ThinkingSettings
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.encode import arguments_object, arguments_text, wire_name
 from parley.models.quirks import COMPATIBLE, Quirk
-from parley.models.request import Request, ThinkingSettings
+from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 from tests.formats import CLAUDE, GEMINI, OLLAMA, OPENAI, RESPONSES, TOOLS, WireFormat
 

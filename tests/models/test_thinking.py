@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.chat.options import ThinkingSettings
 from parley.models.context_window import claude_version, context_window, max_output
-from parley.models.request import ThinkingSettings
 from parley.models.think_tags import Kind, ThinkTags
 from parley.models.thinking import (
     claude_thinking,

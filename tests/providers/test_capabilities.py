@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from parley.chat.options import ThinkingSettings
 from parley.chat.reader import parse
 from parley.engine import End, run_turn
 from parley.models.events import Aside, Event, RateLimits, TextDelta
-from parley.models.request import Request, ThinkingSettings
+from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.request import ThinkingSettings
+from parley.chat.options import CallLimits, ThinkingSettings
 from parley.models.text_tools.template import builtin_templates, load_templates
 from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
 from parley.settings.load import config_path, load_settings, merged
 from parley.settings.read import read_settings
-from parley.settings.values import AGENTS, Agent, CallLimits, Settings
+from parley.settings.values import AGENTS, Agent, Settings
 from parley.tools.servers import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
@@ -31,7 +31,10 @@ WRONG: list[tuple[Any, str]] = [
         "thinking.budget_tokens: expected an integer ≥ 1024, got 2000.5",
     ),
     ({"thinking": {"budget_tokens": True}}, "thinking.budget_tokens: expected an integer ≥ 1024, got True"),
-    ({"thinking": 7}, "thinking: expected a table, got 7"),
+    (
+        {"thinking": 7},
+        "thinking: expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
+    ),
     ({"thinking": {"enabled": "yes"}}, 'thinking.enabled: expected true or false, got "yes"'),
     ({"loop": {"max_iterations": 0}}, "loop.max_iterations: expected an integer ≥ 1, got 0"),
     ({"loop": {"max_consecutive_errors": 0}}, "loop.max_consecutive_errors: expected an integer ≥ 1, got 0"),
@@ -41,7 +44,15 @@ WRONG: list[tuple[Any, str]] = [
     ({"loop": [1]}, "loop: expected a table, got [1]"),
     ({"lop": {}}, "lop: there is no such setting; did you mean loop?"),
     ({"loop": {"paralel": True}}, "loop.paralel: there is no such setting; did you mean parallel?"),
-    ({"max_tool_calls": -1}, "max_tool_calls: expected a table, got -1"),
+    (
+        {"max_tool_calls": -1},
+        "max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, got -1",
+    ),
+    (
+        {"max_tool_calls": "3"},
+        'max_tool_calls: expected an integer ≥ 0 or a table of per_message and per_session, got "3"',
+    ),
+    ({"approval": {"auto": [3]}}, "approval.auto[1]: expected a text or a table of tool and args, got 3"),
     (
         {"max_tool_calls": {"per_message": "3"}},
         'max_tool_calls.per_message: expected an integer ≥ 0, got "3"',
@@ -69,9 +80,9 @@ WRONG: list[tuple[Any, str]] = [
         'agents[1].model: expected the name of a model, got ""',
     ),
     ({"agent": "Claud"}, 'agent: expected the name of an agent, got "Claud"; did you mean Claude?'),
-    ({"mcp": {"servers": {"s": {"args": "x"}}}}, 'mcp.servers.s.args: expected a list, got "x"'),
+    ({"mcp": {"servers": {"s": {"args": "x"}}}}, 'mcp.servers.s.args: expected a list of texts, got "x"'),
     ({"mcp": {"servers": {"s": {"args": ["a", 2]}}}}, "mcp.servers.s.args[2]: expected a text, got 2"),
-    ({"mcp": {"servers": {"s": {"env": {"A": 1}}}}}, "mcp.servers.s.env.A: expected a text, got 1"),
+    ({"mcp": {"servers": {"s": {"env": {"A": 1}}}}}, "mcp.servers.s.env.A: expected a text, got a number"),
     ({"approval": {"auto": [{"args": {}}]}}, "approval.auto[1].tool: is missing"),
     ({"approval": {"deny": [{"tool": 1}]}}, "approval.deny[1].tool: expected a text, got 1"),
     ({"mcp": {"servers": {"s": 1}}}, "mcp.servers.s: expected a table, got 1"),
@@ -89,7 +100,7 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         {"providers": {"p": {"api_key_command": "sk-secret"}}},
-        "providers.p.api_key_command: expected a list, got a text",
+        "providers.p.api_key_command: expected a list of texts, got a text",
     ),
     ([1], "setup: expected a table, got [1]"),
     ("x", 'setup: expected a table, got "x"'),

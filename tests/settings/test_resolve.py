@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.chat.options import CallLimits, ThinkingSettings
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
-from parley.models.request import ThinkingSettings
 from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
-from parley.settings.values import Agent, Approval, CallLimits, Mcp, Safety, Settings
+from parley.settings.values import Agent, Approval, Mcp, Safety, Settings
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
 from tests.chats import tool

@@ -50,17 +50,23 @@ def test_the_servers_of_a_project_run_in_its_folder() -> None:
 @pytest.mark.parametrize(
     ("servers", "problem"),
     [
-        ([1], "mcpServers: expected an object of servers, got [1]"),
-        ({"s": 1}, "mcpServers.s: expected an object, got 1"),
+        ([1], "mcpServers: expected a table of servers, got [1]"),
+        ({"s": 1}, "mcpServers.s: expected a table, got 1"),
         ({"s": {}}, "mcpServers.s: needs a command or a url"),
         ({"s": {"type": "stdio", "url": "http://x"}}, "mcpServers.s: needs a command or a url"),
-        ({"s": {"type": "sse"}}, """mcpServers.s.type: expected "stdio" or "http", got 'sse'"""),
+        (
+            {"s": {"type": "sse"}},
+            'mcpServers.s.type: expected "stdio", "http", "streamable-http" or "streamableHttp", got "sse"',
+        ),
         ({"s": {"command": 1}}, "mcpServers.s.command: expected a text, got 1"),
-        ({"s": {"command": "x", "args": "y"}}, "mcpServers.s.args: expected a list of texts, got 'y'"),
-        ({"s": {"command": "x", "args": [1]}}, "mcpServers.s.args: expected a list of texts, got [1]"),
-        ({"s": {"command": "x", "env": {"A": 1}}}, "mcpServers.s.env: expected an object of texts"),
+        ({"s": {"command": "x", "args": "y"}}, "mcpServers.s.args: expected a list of texts, got \"y\""),
+        ({"s": {"command": "x", "args": [1]}}, "mcpServers.s.args[1]: expected a text, got 1"),
+        ({"s": {"command": "x", "env": {"A": 1}}}, "mcpServers.s.env.A: expected a text, got a number"),
         ({"s": {"command": "x", "cwd": {}}}, "mcpServers.s.cwd: expected a text, got {}"),
-        ({"s": {"url": "http://x", "headers": ["key"]}}, "mcpServers.s.headers: expected an object of texts"),
+        (
+            {"s": {"url": "http://x", "headers": ["key"]}},
+            "mcpServers.s.headers: expected a table of texts, got a list",
+        ),
         ({"mock": {"command": "x"}}, "mcpServers.mock: this name is reserved for the built-in server"),
     ],
 )  # fmt: skip

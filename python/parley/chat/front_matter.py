@@ -6,98 +6,53 @@ safety setting, or name a key or a base URL: such keys are unknown here, and rep
 
 from __future__ import annotations
 
-import difflib
-import math
-import reprlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.chat.transcript import Problem, Severity, Transcript
+from parley.tables import LARGEST, Flaw, Reader, names, rule
 
 _SHOWN = 60
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel = 2
-
 _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
 """The YAML library takes seconds for what a hostile file may hold."""
-_LARGEST = 2**53
-"""Beyond it JSON's readers round a number; a number without bound cannot even be printed."""
 _IMMODEST = "front matter is too large, too deep or has aliases (*name): it is not read"
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What a chat file may ask for."""
+
+    topic: str
+    agent: str = field(metadata=rule(noun="the name of an agent"))
+    provider: str = field(metadata=rule(noun="the name of a provider"))
+    model: str = field(metadata=rule(noun="the name of a model"))
+    system_prompt: str
+    system_prompt_more: str = field(metadata=rule("system_prompt+"))
+    temperature: float
+    max_tokens: int
+    thinking: ThinkingSettings
+    tool_mode: ToolMode
+    tools: tuple[str, ...] = field(metadata=rule(noun="a list of tool names or globs"))
+    max_tool_calls: CallLimits
+    max_full_exchanges: int
+    tags: tuple[str, ...]
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _limits(value: Any) -> bool:
-    keys = {"per_message", "per_session"}
-    return _count(value) or (
-        isinstance(value, dict) and set(value) <= keys and all(map(_count, value.values()))
-    )
-
-
-def _truth(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_THINKING: Mapping[str, Callable[[Any], bool]] = {
-    "enabled": _truth,
-    "budget_tokens": lambda value: _count(value) and value >= 1024,
-    "effort": lambda value: value in _EFFORTS,
-    "show": _truth,
-}
-
-
-def _thinking(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return _truth(value)
-    return all(key in _THINKING and _THINKING[key](each) for key, each in value.items())
-
-
-KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "topic": (_text, "a text"),
-    "agent": (_text, "the name of an agent"),
-    "provider": (_text, "the name of a provider"),
-    "model": (_text, "the name of a model"),
-    "system_prompt": (_text, "a text"),
-    "system_prompt+": (_text, "a text"),
-    "temperature": (_number, "a number ≥ 0"),
-    "max_tokens": (_count, "a whole number"),
-    "thinking": (
-        _thinking,
-        "true, false, or a table of enabled, budget_tokens (from 1024), effort (low, medium, …) and show",
-    ),
-    "tool_mode": (lambda v: v in ("auto", "native", "json", "xml", "off"), "auto, native, json, xml or off"),
-    "tools": (_texts, "a list of tool names or globs"),
-    "max_tool_calls": (_limits, "a whole number, or per_message and per_session"),
-    "max_full_exchanges": (_count, "a whole number"),
-    "tags": (_texts, "a list of texts"),
-}
-
-
+KEYS = names(_Keys)
 _NARROWING = ("tools", "max_tool_calls")
 """Without what these were to say, a chat could do more than its file allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The keys that can be used, and what is wrong with the others."""
+    """The keys that can be used, with their values, and what is wrong with the others.
+
+    `thinking` and `max_tool_calls` are tables of what was written of them, whatever their spelling.
+    """
 
     keys: Mapping[str, Any]
     problems: tuple[Problem, ...] = ()
@@ -121,9 +76,13 @@ def read_front_matter(raw: str | None) -> FrontMatter:
         return FrontMatter({}, (Problem(1, 0, "error", "front matter: expected keys with values"),))
     if loaded.get("tool_mode") is False:
         loaded["tool_mode"] = "off"  # which YAML 1.1 takes for a truth value
-    checked = {key: _check(lines[key], key, value) for key, value in loaded.items()}
-    fit = {key: value for key, value in loaded.items() if checked[key] is None}
-    return FrontMatter(fit, tuple(problem for problem in checked.values() if problem))
+    values, problems = dict[str, Any](), list[Problem]()
+    for key, value in loaded.items():
+        reader = Reader("not a key of a chat file", is_overlay=True)
+        fit = reader.values(_Keys, {key: value})
+        problems += (_problem(lines[key], key, flaw) for flaw in reader.flaws)
+        values |= {} if reader.flaws else {key: next(iter(fit.values()))}
+    return FrontMatter(values, tuple(problems))
 
 
 def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
@@ -143,7 +102,7 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
             except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError) as error:
                 kind = node.tag.rpartition(":")[2]
                 raise yaml.MarkedYAMLError(None, None, f"this is no {kind}", node.start_mark) from error
-            if isinstance(value, int) and abs(value) > _LARGEST:
+            if isinstance(value, int) and abs(value) > LARGEST:
                 raise yaml.MarkedYAMLError(None, None, "this number is too large", node.start_mark)
             return value
 
@@ -186,18 +145,10 @@ def _is_modest(raw: str) -> bool:
     return True
 
 
-def _check(line: int, key: Any, value: Any) -> Problem | None:
-    name = " ".join(str(key)[:_SHOWN].split())
-    if key not in KEYS:
-        near = difflib.get_close_matches(name, KEYS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return Problem(line, 0, "hint", f"front matter {name}: not a key of a chat file{hint}")
-    fits, wanted = KEYS[key]
-    if not fits(value):
-        got = _SHORT.repr(value)[:_SHOWN]
-        severity: Severity = "error" if name in _NARROWING else "warning"
-        return Problem(line, 0, severity, f"front matter {name}: expected {wanted}, got {got}")
-    return None
+def _problem(line: int, key: Any, flaw: Flaw) -> Problem:
+    severity: Severity = "error" if key in _NARROWING else "warning" if key in KEYS else "hint"
+    where = " ".join(flaw.path[:_SHOWN].split())
+    return Problem(line, 0, severity, f"front matter {where}: {flaw.text}")
 
 
 def trouble(transcript: Transcript) -> str:

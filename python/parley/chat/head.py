@@ -28,7 +28,7 @@ def put_list(
         for each in (transcript, parse("\n".join([*apply_edits(lines, edits), ""])))
     )
     wanted = {name: value for name, value in before.items() if name != key}
-    if after != (wanted if values is None else wanted | {key: list(values)}):
+    if after != (wanted if values is None else wanted | {key: tuple(values)}):
         raise ValueError(
             f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
         )

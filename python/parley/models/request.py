@@ -9,9 +9,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
+from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.models.encode import wire_name
@@ -19,25 +20,10 @@ from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template, builtin_templates
 from parley.tools.catalogue import Catalogue, Tool
 
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
 MAX_TOKENS = 4096
 """Upper bound of `max_tokens` with tools in the text, where the settings name none."""
 
 GONE = "This tool was called earlier; it cannot be called now."
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingSettings:
-    """What the user set about thinking; None leaves it to the model's defaults.
-
-    Without `show` its text is not asked for, and nothing of it is written but what has to be sent back.
-    """
-
-    enabled: bool = True
-    budget_tokens: int | None = None
-    effort: Effort | None = None
-    show: bool = True
 
 
 @dataclass(frozen=True, slots=True)

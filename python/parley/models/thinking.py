@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from parley.chat.options import Effort, ThinkingSettings
 from parley.models.context_window import Version, claude_version, context_window, max_output
-from parley.models.request import Effort, ThinkingSettings
 
 MIN_BUDGET = 1024
 _ANSWER_ROOM = 4096

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from parley.policy.expressions import fits
+from parley.tables import rule
 from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
 
@@ -22,7 +23,7 @@ _ESCAPED_TWICE = 2
 class Pattern:
     """A `server/tool` glob, with regular expressions that whole argument values must match."""
 
-    tool: str
+    tool: str = field(metadata=rule(is_short=True))
     args: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:

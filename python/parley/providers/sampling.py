@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from parley.chat.grammar import fit
+from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Answer, Exchange, Question, Text, Transcript
 from parley.errors import ServerError
 from parley.models.events import Finished, TextDelta
-from parley.models.request import Request, ThinkingSettings
+from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
 from parley.settings.values import Agent, Provider

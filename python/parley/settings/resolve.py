@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from parley.chat.front_matter import FrontMatter, read_front_matter
+from parley.chat.options import CallLimits, ToolMode
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
-from parley.models.request import MAX_TOKENS, Request, TextTools, ThinkingSettings
+from parley.models.request import MAX_TOKENS, Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings.values import Agent, CallLimits, Provider, Settings, ToolMode
+from parley.settings.values import Agent, Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
@@ -87,7 +88,7 @@ def _ask(
         system="\n\n".join(filter(None, (system, keys.get("system_prompt+")))),
         max_tokens=min(filter(None, (max_tokens, most)), default=None),
         temperature=keys.get("temperature", agent.temperature),
-        thinking=_thinking(agent.thinking or settings.thinking, keys.get("thinking")),
+        thinking=replace(agent.thinking or settings.thinking, **keys.get("thinking", {})),
         max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
         quirks=provider.quirks,
     )
@@ -116,15 +117,9 @@ def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates:
     return replace(request, text_tools=text_tools)
 
 
-def _thinking(thinking: ThinkingSettings, wanted: Any) -> ThinkingSettings:
-    table = {"enabled": wanted} if isinstance(wanted, bool) else wanted or {}
-    return replace(thinking, **table)
-
-
 def _call_limits(limits: CallLimits, wanted: FrontMatter) -> CallLimits:
     """The lower of each limit: a file can only lower them."""
-    asked = wanted.keys.get("max_tool_calls", {})
-    table = asked if isinstance(asked, dict) else {"per_message": asked}
+    table = wanted.keys.get("max_tool_calls", {})
     return CallLimits(
         _lower(limits.per_message, table.get("per_message")),
         _lower(limits.per_session, table.get("per_session")),

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, NewType, Self, TypeAlias
+from typing import Annotated, Literal, NewType, Self
 
+from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.models.formats import apis, kinds
 from parley.models.quirks import COMPATIBLE, Quirk
-from parley.models.request import ThinkingSettings
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
+from parley.tables import rule
 from parley.tools.servers import ServerSettings
 
 Key = NewType("Key", str)
 """A key as `vim.keymap.set` takes it, "" for none."""
-ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant. Answer in Markdown, as briefly as the question allows.
@@ -36,8 +36,8 @@ class Provider:
     kind: Annotated[str, kinds] = "openai"
     base_url: str | None = None
     base_url_env: str | None = None
-    api_key_env: str | None = None
-    api_key_command: tuple[str, ...] | None = None
+    api_key_env: str | None = field(default=None, metadata=rule(is_secret=True))
+    api_key_command: tuple[str, ...] | None = field(default=None, metadata=rule(is_secret=True))
     api: Annotated[str, apis] = "auto"
     quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False
@@ -60,19 +60,11 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class CallLimits:
-    """`max_tool_calls`: a plain number means per message; a message is one exchange, a session the file."""
-
-    per_message: int | None = None
-    per_session: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Loop:
     """When an answer's loop of tool calls ends."""
 
-    max_iterations: int = 10
-    max_consecutive_errors: int = 3
+    max_iterations: int = field(default=10, metadata=rule(least=1))
+    max_consecutive_errors: int = field(default=3, metadata=rule(least=1))
     timeout_s: float = 120.0
     parallel: bool = True
     result_max_bytes: int = 102400
@@ -83,16 +75,19 @@ class Safety:
     """Bounds that no agent and no file can widen."""
 
     max_tools_per_request: int = 5
-    rate_limit_per_minute: int = 30
+    rate_limit_per_minute: int = field(default=30, metadata=rule(least=1))
     max_tokens_per_request: int | None = None
     blocked_tool_patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What is decided without asking; deny beats remembered beats auto."""
+    """What is decided without asking; deny beats remembered beats auto.
 
-    auto: tuple[Pattern, ...] = ()
+    With a slip in it, a rule of `auto` might allow more than was meant: it is left out.
+    """
+
+    auto: tuple[Pattern, ...] = field(default=(), metadata=rule(is_strict=True))
     deny: tuple[Pattern, ...] = ()
     auto_read_only: bool = False
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Self
 
+from parley.tables import nearest
 from parley.tools.names import fold, qualified, wire_names
-
-_NAME_SHOWN = 128  # a model may invent a name of any length; comparing costs by length
 
 
 def canonical(value: object) -> str:
@@ -98,15 +97,6 @@ class Catalogue:
     def nearest(self, name: str) -> str | None:
         """The wire name most like `name`, for "did you mean"; None if none is like it."""
         return nearest(name, self.names())
-
-
-def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The one of `known` most like `word`, whatever their case; None if none reaches `likeness` (0 … 1)."""
-    import difflib  # only on the way to an error message
-
-    spelled = {other.lower(): other for other in known}
-    matches = difflib.get_close_matches(word[:_NAME_SHOWN].lower(), spelled, n=1, cutoff=likeness)
-    return spelled[matches[0]] if matches else None
 
 
 def _spellings(tool: Tool) -> tuple[str, ...]:

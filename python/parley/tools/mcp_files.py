@@ -9,17 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
+from parley.tables import Flaw, Reader, expected, rule
 from parley.text import one_line
 from parley.tools.servers import RESERVED, ServerSettings
 
 PROJECT_FILE = ".mcp.json"
 _NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
-_REMOTE = ("http", "streamable-http", "streamableHttp")
 _FROM_ROOT = ("/", "${")
 
 
@@ -62,65 +61,68 @@ def below(file: ServersFile, own: Mapping[str, ServerSettings], where: str) -> S
 
 
 class _WrongError(ValueError):
-    """Something in a file does not fit: where, what was wanted, what was got."""
+    """Something in a file does not fit: where, what was expected, what there is."""
 
-    def __init__(self, path: str, wanted: str, got: object = None) -> None:
-        shown = "" if got is None else f", got {reprlib.repr(got)}"
-        super().__init__(f"{path}: {wanted}{shown}")
+    def __init__(self, *flaws: Flaw) -> None:
+        super().__init__("; ".join(map(str, flaws)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is read of a server's entry."""
+
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] = "http"
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+
+
+_OF_LOCAL, _OF_REMOTE = ("command", "args", "env", "cwd"), ("url", "headers")
 
 
 def _entries(content: bytes) -> Mapping[str, Any]:
     try:
         table = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _WrongError("no JSON", str(error)) from error
+        raise _WrongError(Flaw("no JSON", str(error))) from error
     entries = table.get("mcpServers") if isinstance(table, dict) else None
     if not isinstance(entries, dict):
-        raise _WrongError("mcpServers", "expected an object of servers", entries)
+        raise _WrongError(Flaw("mcpServers", expected("a table of servers", entries)))
     return entries
 
 
-def _server(name: str, entry: Any, folder: str | None) -> ServerSettings:
+def _server(name: str, table: Any, folder: str | None) -> ServerSettings:
     path = f"mcpServers.{name}"
     if not _NAME.fullmatch(name):
-        raise _WrongError(path, "a server's name is up to 64 letters, digits, blanks, dots, _ and -")
+        raise _WrongError(Flaw(path, "a server's name is up to 64 letters, digits, blanks, dots, _ and -"))
     if name == RESERVED:
-        raise _WrongError(path, "this name is reserved for the built-in server")
-    if not isinstance(entry, dict):
-        raise _WrongError(path, "expected an object", entry)
-    url, command = _text(entry, "url", path), _text(entry, "command", path)
-    kind = entry.get("type", "stdio" if command else "http")
-    if kind not in ("stdio", *_REMOTE):
-        raise _WrongError(f"{path}.type", 'expected "stdio" or "http"', kind)
-    server = ServerSettings(name, enabled=entry.get("disabled") is not True)
-    if kind == "stdio" and command:
-        cwd = _placed(_text(entry, "cwd", path), folder)
-        args, env = _texts(entry, "args", path), _table(entry, "env", path)
-        return replace(server, command=command, args=args, env=env, cwd=cwd)
-    if kind != "stdio" and url:
-        return replace(server, url=url, headers=_table(entry, "headers", path))
-    raise _WrongError(path, "needs a command or a url")
+        raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
+    entry = _entry(table, path)
+    server = ServerSettings(name, enabled=table.get("disabled") is not True)
+    if entry.type == "stdio" and entry.command:
+        cwd = _placed(entry.cwd, folder)
+        return replace(server, command=entry.command, args=entry.args, env=entry.env, cwd=cwd)
+    if entry.type != "stdio" and entry.url:
+        return replace(server, url=entry.url, headers=entry.headers)
+    raise _WrongError(Flaw(path, "needs a command or a url"))
 
 
-def _text(entry: Mapping[str, Any], key: str, path: str) -> str | None:
-    value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        raise _WrongError(f"{path}.{key}", "expected a text", value)
-    return value
-
-
-def _texts(entry: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
-    values = entry.get(key) or []
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise _WrongError(f"{path}.{key}", "expected a list of texts", values)
-    return tuple(values)
-
-
-def _table(entry: Mapping[str, Any], key: str, path: str) -> dict[str, str]:
-    values = entry.get(key) or {}
-    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise _WrongError(f"{path}.{key}", "expected an object of texts")  # not shown: it may hold secrets
-    return values
+def _entry(table: Any, path: str) -> _Entry:
+    """What an entry says, without what only a server of the other kind has a use for."""
+    reader = Reader(unknown=None)
+    if isinstance(table, Mapping):
+        table = {"type": "stdio" if table.get("command") else "http"} | {
+            key: value for key, value in table.items() if value is not None
+        }
+        other = _OF_REMOTE[1:] if table["type"] == "stdio" else _OF_LOCAL[1:]
+        table = {key: value for key, value in table.items() if key not in other}
+    entry: _Entry = reader.record(_Entry, table, path)
+    if reader.flaws:
+        raise _WrongError(*reader.flaws)
+    return entry
 
 
 def _placed(cwd: str | None, folder: str | None) -> str | None:

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from parley.tools.catalogue import nearest
+from parley.tables import nearest
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 from parley.errors import SettingsError
+from parley.tables import rule
 from parley.tools.catalogue import Tool, canonical
 
 State = Literal["stopped", "starting", "ready", "failed"]
@@ -32,10 +33,10 @@ class ServerSettings:
     name: str
     command: str | None = None
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
     enabled: bool = True
     enabled_tools: tuple[str, ...] | None = None
     disabled_tools: tuple[str, ...] = ()

@@ -6,14 +6,14 @@ Knows the form of the files, which `templates/default.toml` explains; knows noth
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from parley.regular import whole
+from parley.tables import Reader, rule
 
 BUILTIN = Path(__file__).parent / "templates"
 
@@ -25,7 +25,7 @@ class Template:
     """What the models of one family are told; `json` and `xml` are prompts with `$tools` and `$example`."""
 
     name: str = "default"
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] = field(default=(), metadata=rule(noun="a list of patterns"))
     native: bool = True
     style: Style = "schema"
     json: str = ""
@@ -80,33 +80,9 @@ def _closeness(model: str, template: Template) -> int:
 
 def _read(path: Path, default: Template) -> Template:
     table = tomllib.loads(whole(path).decode())
-    known = [field.name for field in fields(Template)]
-    for key, value in table.items():
-        if key not in known:
-            raise ValueError(f"there is no {key!r} in a template; known are {', '.join(known)}")
-        _check(key, value)
-    chosen: dict[str, Any] = {"name": path.stem, "models": ()} | table | _cleaned(table)
-    return replace(default, **chosen)
-
-
-def _cleaned(table: Mapping[str, Any]) -> dict[str, Any]:
-    prompts = {key: table[key].strip() for key in ("json", "xml") if key in table}
-    return prompts | ({"models": tuple(table["models"])} if "models" in table else {})
-
-
-def _check(key: str, value: object) -> None:
-    match key:
-        case "native":
-            _require(isinstance(value, bool), key, "true or false")
-        case "models":
-            patterns = value if isinstance(value, list) else [None]
-            _require(all(isinstance(pattern, str) for pattern in patterns), key, "a list of patterns")
-        case "style":
-            _require(value in get_args(Style), key, " or ".join(get_args(Style)))
-        case _:
-            _require(isinstance(value, str), key, "a text")
-
-
-def _require(fits: bool, key: str, expected: str) -> None:
-    if not fits:
-        raise ValueError(f"{key}: expected {expected}")
+    reader = Reader("there is no such field in a template")
+    values = reader.values(Template, table)
+    if reader.flaws:
+        raise ValueError("; ".join(map(str, reader.flaws)))
+    prompts = {key: values[key].strip() for key in ("json", "xml") if key in values}
+    return replace(default, **{"name": path.stem, "models": ()} | values | prompts)

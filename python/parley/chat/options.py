@@ -1,0 +1,35 @@
+"""What settings, agents and chat files may all say: thinking, how tools are offered, limits of calls.
+
+Only values, with the bounds that hold wherever they are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from parley.tables import rule
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingSettings:
+    """What the user set about thinking; None leaves it to the model's defaults.
+
+    Without `show` its text is not asked for, and nothing of it is written but what has to be sent back.
+    """
+
+    enabled: bool = field(default=True, metadata=rule(is_short=True))
+    budget_tokens: int | None = field(default=None, metadata=rule(least=1024))
+    effort: Effort | None = None
+    show: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """`max_tool_calls`: a plain number means per message; a message is one exchange, a session the file."""
+
+    per_message: int | None = field(default=None, metadata=rule(is_short=True))
+    per_session: int | None = None

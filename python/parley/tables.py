@@ -1,0 +1,327 @@
+"""Reads tables that users write (settings, front matter, templates, files of servers) into dataclasses.
+
+The types of the fields are the schema, and a `Rule` beside a field says what its type does not. What does not
+fit is a flaw with its path, and the default stands in. Knows neither files nor what a table means.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+LARGEST = 2**53
+"""Beyond it Lua and JSON's readers round a number; a number without bound cannot even be printed."""
+UNFIT: Final = object()
+"""In place of a value that does not fit."""
+
+_SHOWN = 80
+_WORD_SHOWN = 128  # a name may have any length; comparing costs by length
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the type of a field does not say.
+
+    `name`: its name in tables, where that is no name of Python's. `noun`: what it is, for messages. `least`:
+    the least of a number. `is_short`: a value that is no table stands for a table of this field alone.
+    `is_secret`: a value of it is never shown. `is_strict`: an item in which anything is wrong is left out.
+    """
+
+    name: str = ""
+    noun: str = ""
+    least: int = 0
+    is_short: bool = False
+    is_secret: bool = False
+    is_strict: bool = False
+
+
+_NO_RULE = Rule()
+
+
+def rule(
+    name: str = "",
+    *,
+    noun: str = "",
+    least: int = 0,
+    is_short: bool = False,
+    is_secret: bool = False,
+    is_strict: bool = False,
+) -> dict[str, Rule]:
+    """A `Rule` as the metadata of a field."""
+    return {"rule": Rule(name, noun, least, is_short, is_secret, is_strict)}
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong in a table, and where: `loop.max_iterations`, `agents[1].name`."""
+
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of plain values: what it is called, and how a raw value becomes one; UNFIT where none does."""
+
+    nouns: tuple[str, ...]
+    read: Callable[[Any], Any]
+
+
+def _whole_number(raw: Any) -> Any:
+    if isinstance(raw, float) and raw.is_integer():
+        raw = int(raw)  # Lua knows one kind of number
+    fits = isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= LARGEST
+    return raw if fits else UNFIT
+
+
+def _number(raw: Any) -> Any:
+    is_float = isinstance(raw, float) and 0 <= raw < math.inf
+    return float(raw) if is_float or _whole_number(raw) is not UNFIT else UNFIT
+
+
+def _of_type(kind: type) -> Callable[[Any], Any]:
+    return lambda raw: raw if isinstance(raw, kind) else UNFIT
+
+
+_KINDS: Mapping[Any, Kind] = {
+    str: Kind(("a text",), _of_type(str)),
+    bool: Kind(("true", "false"), _of_type(bool)),
+    int: Kind(("an integer ≥ {least}",), _whole_number),
+    float: Kind(("a number ≥ {least}",), _number),
+}
+
+
+class Reader:
+    """Reads tables into dataclasses by their type hints, and keeps what was wrong.
+
+    `unknown` is what is said of a name that is no field; None lets it pass. `kinds` are further types of
+    plain values. An overlay yields tables of just what is there, without defaults, for what goes on top of
+    another value; as it may be there to narrow that, it takes neither null nor a list for an empty table.
+    """
+
+    def __init__(
+        self, unknown: str | None, kinds: Mapping[Any, Kind] | None = None, *, is_overlay: bool = False
+    ) -> None:
+        self.flaws: list[Flaw] = []
+        self._unknown = unknown
+        self._kinds = {**_KINDS, **(kinds or {})}
+        self._is_overlay = is_overlay
+
+    def flaw(self, path: str, text: str) -> Any:
+        """Take note of something wrong; UNFIT."""
+        self.flaws.append(Flaw(path, text))
+        return UNFIT
+
+    def record(self, cls: type, raw: Any, path: str = "") -> Any:
+        """The dataclass that a table makes, UNFIT where it makes none."""
+        values = self.values(cls, raw, path)
+        if values is UNFIT or self._is_overlay:
+            return values
+        missing = [name for name, field in _fields(cls).items() if field.name not in values and _needs(field)]
+        for name in missing:
+            if name not in raw:
+                self.flaw(_below(path, name), "is missing")
+        return UNFIT if missing else cls(**values)
+
+    def values(self, cls: type, raw: Any, path: str = "") -> Any:
+        """The values of a table that fit, by the names of the dataclass's fields; UNFIT for no table."""
+        known, hints = _fields(cls), get_type_hints(cls, include_extras=True)
+        if raw in ([], ()) and not self._is_overlay:
+            raw = {}  # Lua's empty table
+        if not isinstance(raw, Mapping):
+            return self._short(known, hints, raw, path)
+        values = dict[str, Any]()
+        for name, each in raw.items():
+            where, field = _below(path, str(name)), known.get(name)
+            if field is not None:
+                values[field.name] = self._value(hints[field.name], each, where, _rule(field))
+            elif self._unknown is not None:
+                self.flaw(where, self._unknown + did_you_mean(str(name), known))
+        return {name: value for name, value in values.items() if value is not UNFIT}
+
+    def _short(self, known: Mapping[str, Field[Any]], hints: Mapping[str, Any], raw: Any, path: str) -> Any:
+        """The values of a table in its short spelling."""
+        field = next((field for field in known.values() if _rule(field).is_short), None)
+        if field is None:
+            return self.flaw(path, expected("a table", raw))
+        hint = _without_none(hints[field.name])
+        value = self._kinds[hint].read(raw)
+        if value is UNFIT or _is_below(value, _rule(field)):
+            nouns = (*self._nouns(hint, _rule(field)), f"a table of {listed(known)}")
+            return self.flaw(path, expected(any_of(*nouns), raw))
+        return {field.name: value}
+
+    def _value(self, hint: Any, raw: Any, path: str, own: Rule) -> Any:
+        if get_origin(hint) in (Union, types.UnionType):
+            if raw is None and not self._is_overlay:
+                return None
+            hint = _without_none(hint)
+        origin, args = get_origin(hint), get_args(hint)
+        if is_dataclass(hint) and isinstance(hint, type):
+            return self.record(hint, raw, path)
+        if origin is tuple:
+            return self._list(args[0], raw, path, own)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return self._mapping(args[1], raw, path, own)
+        return self._plain(hint, raw, path, own)
+
+    def _list(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
+        if raw == {} and not self._is_overlay:
+            raw = ()
+        if not isinstance(raw, list | tuple):
+            return self.flaw(path, expected(own.noun or f"a list{_of(item)}", raw, own.is_secret))
+        values = [self._item(item, each, f"{path}[{number}]", own) for number, each in enumerate(raw, 1)]
+        return tuple(value for value in values if value is not UNFIT)
+
+    def _item(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
+        before = len(self.flaws)
+        value = self._value(item, raw, path, Rule(is_secret=own.is_secret))
+        return UNFIT if own.is_strict and len(self.flaws) > before else value
+
+    def _mapping(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
+        if raw in ([], ()) and not self._is_overlay:
+            raw = {}
+        if not isinstance(raw, Mapping):
+            return self.flaw(path, expected(own.noun or f"a table{_of(item)}", raw, own.is_secret))
+        if is_dataclass(item):  # what is named by its key knows its name
+            raw = {
+                key: {**each, "name": str(key)} if isinstance(each, Mapping) else each
+                for key, each in raw.items()
+            }
+        inner = Rule(is_secret=own.is_secret)
+        values = {
+            str(key): self._value(item, each, _below(path, str(key)), inner) for key, each in raw.items()
+        }
+        return {key: value for key, value in values.items() if value is not UNFIT}
+
+    def _plain(self, hint: Any, raw: Any, path: str, own: Rule) -> Any:
+        known = _choices(hint)
+        value = raw if raw in known else UNFIT if known else self._kinds[hint].read(raw)
+        if value is UNFIT or _is_below(value, own):
+            nouns = (own.noun,) if own.noun else self._nouns(hint, own)
+            return self.flaw(path, expected(any_of(*nouns), raw, own.is_secret, known))
+        return value
+
+    def _nouns(self, hint: Any, own: Rule) -> tuple[str, ...]:
+        if choices := _choices(hint):
+            return tuple(f'"{each}"' for each in choices)
+        return tuple(noun.format(least=own.least) for noun in self._kinds[hint].nouns)
+
+
+def names(cls: type) -> tuple[str, ...]:
+    """The names that the fields of a dataclass have in tables."""
+    return tuple(_fields(cls))
+
+
+def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] = ()) -> str:
+    """What there should be, what there is, and of the `known` names the one that may have been meant."""
+    if is_secret:
+        return f"expected {noun}, got {_kind_of(raw)}"
+    return f"expected {noun}, got {shown(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
+
+
+def shown(value: Any) -> str:
+    """A value on one short line."""
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else _SHORT.repr(value)
+    return text[:_SHOWN]
+
+
+def _kind_of(value: Any) -> str:
+    """What a value is, without a word of it."""
+    match value:
+        case str():
+            return "a text"
+        case bool() | None:
+            return json.dumps(value)
+        case int() | float():
+            return "a number"
+        case Mapping():
+            return "a table"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return "something else"
+
+
+class _Short(reprlib.Repr):
+    """A value in few words; an integer of TOML may have more digits than Python prints."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if abs(x) <= LARGEST else "a number too large"
+
+
+_SHORT = _Short()
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message that names the one of `known` most like a word; "" where none is like it."""
+    near = nearest(word, known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The one of `known` most like `word`, whatever their case; None if none reaches `likeness` (0 … 1)."""
+    import difflib  # only on the way to an error message
+
+    spellings = {other.lower(): other for other in known}
+    matches = difflib.get_close_matches(word[:_WORD_SHOWN].lower(), spellings, n=1, cutoff=likeness)
+    return spellings[matches[0]] if matches else None
+
+
+def any_of(*nouns: str) -> str:
+    """Alternatives in words: `a, b or c`."""
+    *others, last = nouns
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def listed(nouns: Iterable[str]) -> str:
+    """All of some things in words: `a, b and c`."""
+    *others, last = nouns
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _fields(cls: Any) -> dict[str, Field[Any]]:
+    return {_rule(field).name or field.name: field for field in fields(cls) if field.init}
+
+
+def _rule(field: Field[Any]) -> Rule:
+    own: Rule = field.metadata.get("rule", _NO_RULE)
+    return own
+
+
+def _is_below(value: Any, own: Rule) -> bool:
+    return isinstance(value, int | float) and value < own.least
+
+
+def _needs(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _of(item: Any) -> str:
+    return " of texts" if item is str else ""
+
+
+def _choices(hint: Any) -> tuple[str, ...]:
+    """The texts that a type allows; none for one that is no choice of texts."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    if get_origin(hint) is Annotated:  # by a function that reads a table of them
+        return tuple(get_args(hint)[1]())
+    return ()
+
+
+def _without_none(hint: Any) -> Any:
+    inner: Sequence[Any] = [arg for arg in get_args(hint) if arg is not types.NoneType]
+    return inner[0] if len(inner) < len(get_args(hint)) else hint
