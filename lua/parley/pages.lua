@@ -47,13 +47,19 @@ end
 
 --- Show lines of Markdown in a float at the cursor; it goes when the cursor moves, `K` again enters it.
 function M.float(lines)
-  vim.lsp.util.open_floating_preview(lines, "markdown", {
+  local _, win = vim.lsp.util.open_floating_preview(lines, "markdown", {
     border = "rounded",
     focus_id = "parley",
     max_width = math.min(100, vim.o.columns - 6),
     max_height = math.floor(vim.o.lines * 0.6),
     wrap = true,
   })
+  -- What does not fit is said to be there: nobody decides on half of a call without knowing it.
+  local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
+  if below > 0 then
+    local rows = below == 1 and "1 row" or below .. " rows"
+    api.nvim_win_set_config(win, { footer = (" +%s: K again goes in "):format(rows), footer_pos = "right" })
+  end
 end
 
 --- Let the user pick an agent.

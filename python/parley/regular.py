@@ -6,6 +6,7 @@ Knows nothing of what is in them. Raises OSError, whose `strerror` says why.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 MOST_SETTINGS = 10_000_000
 """More bytes than any file of settings has."""
 
+_PIECE = 1_000_000
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -28,8 +30,26 @@ def whole(path: Path, most: int = MOST_SETTINGS) -> bytes:
     """All bytes of a regular file that has no more than `most`."""
     content = beginning(path, most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+        raise _too_large(path, most)
     return content
+
+
+def sha256(path: Path, most: int) -> str:
+    """The digest, in hexadecimal, of a regular file that has no more than `most` bytes; read in pieces."""
+    _check(path, path.stat())
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        _check(path, os.fstat(file.fileno()))
+        digest, size = hashlib.sha256(), 0
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+            if size > most:
+                raise _too_large(path, most)
+        return digest.hexdigest()
+
+
+def _too_large(path: Path, most: int) -> OSError:
+    return OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
 
 
 def _check(path: Path, status: os.stat_result) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import count
 from pathlib import Path
 
@@ -260,6 +262,23 @@ def test_details_of_a_proposal_are_shown_in_a_float(nvim: Child) -> None:
     ask_stocks(nvim)
     nvim.command(str(row_of(nvim, "❓")))
     nvim.keys("K")
+    nvim.until_screen("readOnlyHint")
+
+
+def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
+    ask_stocks(nvim)
+    arguments = json.dumps({"query": "\n".join(f"line {n}" for n in range(90))})
+    call = {"id": "c", "type": "function", "function": {"name": "web_search", "arguments": arguments}}
+    nvim.nvim.current.buffer[-2] = f"❓: `{json.dumps(call)}`"
+    nvim.command(str(len(nvim.lines()) - 1))
+    nvim.keys("K")
+    nvim.until_screen("K again goes in")
+    below = int(re.findall(r"\+(\d+) rows: K again goes in", nvim.screen())[0])
+    assert below > 20
+    assert "readOnlyHint" not in nvim.screen()
+    nvim.keys("K")
+    nvim.until(lambda: nvim.lua("return vim.api.nvim_win_get_config(0).relative ~= ''"), "the window")
+    nvim.keys("G")
     nvim.until_screen("readOnlyHint")
 
 

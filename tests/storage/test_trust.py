@@ -214,6 +214,19 @@ async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_proje
         assert app.untrusted() == ([path] if pinned else [])
 
 
+async def test_a_program_without_an_end_is_not_pinned(tmp_path: Path) -> None:
+    path = scripted(tmp_path)
+    async with app_in(tmp_path) as app:
+        app.untrusted()
+        with (tmp_path / "serve.sh").open("wb") as program:
+            program.truncate(10**12)
+        with pytest.raises(
+            ParleyError, match=r"serve\.sh cannot be pinned: it has more than 200000000 bytes"
+        ):
+            app.trust(path, app.seen(path), pinned=True)
+        assert app.untrusted() == [path]
+
+
 def test_the_programs_of_a_project_are_those_in_its_folder(tmp_path: Path) -> None:
     path = scripted(tmp_path)
     file = read_servers(path.read_bytes(), "", str(tmp_path))

@@ -6,18 +6,20 @@ trusted and what is used are the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from parley.errors import ParleyError
-from parley.regular import beginning
+from parley.regular import beginning, sha256
 from parley.storage.ledger import LedgerFile
 from parley.tools.mcp_files import PROJECT_FILE, ServersFile, below, digest, read_servers
 from parley.tools.servers import ServerSettings
 
 MOST_BYTES = 1_000_000
+MOST_OF_A_PROGRAM = 200_000_000
+"""A sparse file takes no room and has no end to speak of: more than this of a program is not read."""
 
 
 class ProjectTrust:
@@ -94,15 +96,21 @@ def programs(file: ServersFile, folder: Path) -> tuple[Path, ...]:
 def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -> bool:
     if ledger.trusts(_place(path), digest(content)):
         return True
-    return bool(programs(file, path.parent)) and ledger.trusts(_place(path), _pin(content, file, path.parent))
+    if not programs(file, path.parent):
+        return False
+    with suppress(ParleyError):
+        return ledger.trusts(_place(path), _pin(content, file, path.parent))
+    return False  # nothing that cannot be pinned was
 
 
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
     """The digest of a file of servers and of the programs that it names."""
     digests = [digest(content)]
     for name in programs(file, folder):
-        with (folder / name).open("rb") as program:
-            digests.append(f"{name} {hashlib.file_digest(program, 'sha256').hexdigest()}")
+        try:
+            digests.append(f"{name} {sha256(folder / name, MOST_OF_A_PROGRAM)}")
+        except OSError as error:
+            raise ParleyError(f"{name} cannot be pinned: {error.strerror}") from error
     return digest("\n".join(digests).encode("utf-8", "surrogateescape"))
 
 
