@@ -275,11 +275,11 @@ def test_the_float_says_how_much_of_a_call_lies_below_it(nvim: Child) -> None:
     nvim.until_screen("K again goes in")
     below = int(re.findall(r"\+(\d+) rows: K again goes in", nvim.screen())[0])
     assert below > 20
-    assert "readOnlyHint" not in nvim.screen()
+    assert "web_searchArguments" not in nvim.screen()
     nvim.keys("K")
     nvim.until(lambda: nvim.lua("return vim.api.nvim_win_get_config(0).relative ~= ''"), "the window")
     nvim.keys("G")
-    nvim.until_screen("readOnlyHint")
+    nvim.until_screen("web_searchArguments")
 
 
 def test_an_agent_can_be_chosen(nvim: Child) -> None:
