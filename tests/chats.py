@@ -21,6 +21,7 @@ from parley.chat.writer import render
 from parley.policy.approval import CallKey, Entry, LedgerView, Rule, State, written_key
 from parley.policy.plan import Situation, Step, next_step
 from parley.tools.catalogue import Catalogue, Tool
+from tests.defaults import limits_with
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 
@@ -85,6 +86,9 @@ def view(*entries: Entry, wrote: tuple[Proposal, ...] = ()) -> LedgerView:
     return LedgerView(entries, tuple(map(written_key, wrote)))
 
 
+STEP: dict[str, Any] = {"view": LedgerView(), "limits": limits_with()}
+
+
 def step(transcript: Transcript, catalogue: Catalogue = TOOLS, **more: Any) -> Step:
     """The step that follows for the last exchange."""
-    return next_step(Situation(transcript, len(transcript.exchanges) - 1, catalogue, **more))
+    return next_step(Situation(transcript, len(transcript.exchanges) - 1, catalogue, **(STEP | more)))

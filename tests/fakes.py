@@ -16,6 +16,7 @@ from parley.policy.rules import Rules
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
+from tests.defaults import CHAT_SETTINGS, limits_with
 from tests.ledgers import open_ledger
 
 T = TypeVar("T")
@@ -127,9 +128,9 @@ class Turns:
         ledger: ChatLedger | None = None,
         limits: Limits | None = None,
         rules: Rules | None = None,
-        scope: Scope = "letter",
-        parallel: bool = True,
-        timeout_s: float = 120.0,
+        scope: Scope = CHAT_SETTINGS.scope,
+        parallel: bool = CHAT_SETTINGS.parallel,
+        timeout_s: float = CHAT_SETTINGS.timeout_s,
         provider: str = "anthropic",
         model_name: str = "claude-sonnet-5-5",
     ) -> None:
@@ -143,7 +144,7 @@ class Turns:
             return ChatSettings(
                 agent="Demo",
                 request=Request(transcript, 0, provider, model_name, system="Be brief."),
-                limits=limits or Limits(),
+                limits=limits or limits_with(),
                 rules=rules or Rules(),
                 tools=lambda catalogue: catalogue,
                 scope=scope,

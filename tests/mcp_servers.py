@@ -16,6 +16,7 @@ from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus
+from tests.defaults import SETTINGS, new_servers
 
 FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
 MOCK = ServerSettings(name="mock", builtin=True)
@@ -29,9 +30,9 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 @asynccontextmanager
 async def servers_of(
-    *settings: ServerSettings, patience_s: float = 10.0, elicitor: Elicitor | None = None
+    *settings: ServerSettings, patience_s: float = SETTINGS.mcp.patience_s, elicitor: Elicitor | None = None
 ) -> AsyncIterator[Servers]:
-    servers = Servers({one.name: one for one in settings}, patience_s=patience_s, elicitor=elicitor)
+    servers = new_servers({one.name: one for one in settings}, patience_s=patience_s, elicitor=elicitor)
     try:
         yield servers
     finally:

@@ -30,6 +30,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from tests.defaults import attempts_with
 from tests.fake_time import run
 from tests.ledgers import open_ledger
 
@@ -211,4 +212,4 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
     audit = open_ledger().chat("chat.md")
     observer = AuditedObserver(Callbacks(status), audit)
     talker: Any = Talker()
-    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller())
+    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller(attempts_with()))

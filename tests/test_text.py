@@ -22,6 +22,7 @@ from parley.text import is_hidden, legible, one_line, visible
 from parley.tools.forms import Field
 from parley.tools.mcp_files import read_servers
 from parley.tools.results import result_text
+from tests.defaults import MAX_BYTES
 
 ALL = [chr(code) for code in range(0x110000)]
 IGNORABLE = [
@@ -38,7 +39,7 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "JSON": legible,
     "a proposal": lambda text: proposal_json(ToolCall("c", text or "n", text)),
     "a notice": lambda text: Notice("Interrupted", text).text,
-    "a tool's result": lambda text: result_text([{"type": "text", "text": text}]),
+    "a tool's result": lambda text: result_text([{"type": "text", "text": text}], max_bytes=MAX_BYTES),
     "a form": lambda text: Field("f", {"title": text, "description": text}).label,
     "a provider's error in a stream": lambda text: str(stream_failed("p", text)),
     "a provider's error": bounded,

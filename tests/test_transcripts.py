@@ -18,6 +18,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Broken, Proposal, Transcript
 from parley.chat.writer import render
+from parley.policy.approval import LedgerView
 from parley.policy.plan import (
     AskModel,
     AwaitChoices,
@@ -34,6 +35,7 @@ from parley.policy.plan import (
     next_step,
 )
 from tests.chats import TOOLS
+from tests.defaults import limits_with
 from tests.formats import CLAUDE, OPENAI, RESPONSES
 
 CASES = sorted((Path(__file__).parent / "transcripts").glob("*.md"))
@@ -60,7 +62,8 @@ def step_text(transcript: Transcript) -> str:
     """The step that follows for the last exchange, with nothing decided on this machine, as lines."""
     if not transcript.exchanges:
         return EMPTY
-    return "\n".join(step_lines(next_step(Situation(transcript, len(transcript.exchanges) - 1, TOOLS))))
+    situation = Situation(transcript, len(transcript.exchanges) - 1, TOOLS, LedgerView(), limits_with())
+    return "\n".join(step_lines(next_step(situation)))
 
 
 def step_lines(step: Step) -> list[str]:

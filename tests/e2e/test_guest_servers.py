@@ -19,6 +19,7 @@ from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.e2e.machine import Machine, Process, proposals, read
 from tests.mcp_servers import tool_of, until, until_stderr
 
@@ -141,7 +142,7 @@ async def test_a_resource_is_brought_into_the_question(machine: Machine) -> None
 
 
 async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
-    servers = Servers({"guest": LOCAL[0].settings(machine.folder)})
+    servers = new_servers({"guest": LOCAL[0].settings(machine.folder)})
     await ready(servers)
     wanted = {
         prompt.name: [argument.name for argument in prompt.arguments] for prompt in await servers.prompts()
@@ -159,7 +160,7 @@ class Red:
 
 
 async def test_a_form_is_filled_in(machine: Machine) -> None:
-    servers = Servers({"guest": LOCAL[0].settings(machine.folder)}, elicitor=Red())
+    servers = new_servers({"guest": LOCAL[0].settings(machine.folder)}, elicitor=Red())
     await ready(servers)
 
     def asking() -> list[Any]:
@@ -174,7 +175,7 @@ async def test_a_form_is_filled_in(machine: Machine) -> None:
 
 async def test_a_server_that_may_know_it_works_in_the_working_directory(machine: Machine) -> None:
     server = ServerSettings("guest", str(NPM / "mcp-server-filesystem"))
-    servers = Servers({"guest": server}, folder=lambda: machine.folder)
+    servers = new_servers({"guest": server}, folder=lambda: machine.folder)
     await ready(servers)
     await until_stderr(servers, "Updated allowed directories from MCP roots")  # it asks after it is ready
     tool = await tool_of(servers, "list_allowed_directories")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.mcp.servers import Servers
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.e2e.hostile import INDEX, Hostile, hostile
 from tests.nvim.harness import ROOT, child, nvim_path
 
@@ -274,7 +274,7 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("npm_config_offline", "true")
     server = ServerSettings("npx", "npx", ("--no", "server"), {"npm_config_offline": "true"})
-    servers = Servers({"npx": server, "there": replace(server, name="there", cwd=".")})
+    servers = new_servers({"npx": server, "there": replace(server, name="there", cwd=".")})
     await servers.catalogue()
     own, told = servers.status()
     await servers.close()
@@ -292,7 +292,7 @@ async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     own = ServerSettings("uv", "uv", (*way, "server"), {"UV_PYTHON_DOWNLOADS": "never"})
-    servers = Servers({"uv": own, "there": replace(own, name="there", cwd=".")})
+    servers = new_servers({"uv": own, "there": replace(own, name="there", cwd=".")})
     await servers.catalogue()
     told = {status.name: " ".join(status.stderr) for status in servers.status()}
     await servers.close()

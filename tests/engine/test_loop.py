@@ -32,7 +32,6 @@ from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, Think
 from parley.models.request import Request
 from parley.policy.approval import written_key
 from parley.policy.doubts import Sighting
-from parley.policy.limits import Limits
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
 from parley.settings.values import Settings
@@ -40,6 +39,7 @@ from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.catalogue import Catalogue
 from tests.chats import TOOLS, call, tool
+from tests.defaults import limits_with
 from tests.examples import examples
 from tests.fakes import CrashError, FakeObserver, LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
 from tests.ledgers import open_ledger
@@ -377,7 +377,9 @@ async def test_a_limit_stops_and_asking_again_gives_fresh_rounds() -> None:
 async def test_a_message_limit_ends_in_prose() -> None:
     five = calls(*(call(n) for n in range(1, 6)))
     model = ScriptedModel(five, says("Three will do."))
-    turns = Turns(ASKED, model, tools(), limits=Limits(per_message=3), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(
+        ASKED, model, tools(), limits=limits_with(per_message=3), rules=Rules(auto=(Pattern("demo/*"),))
+    )
     assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 3
     assert turns.text.count("`Tool call limit exceeded for this message`") == 2
@@ -390,7 +392,9 @@ LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
 
 async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no_more() -> None:
     model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT), calls(MICROSOFT), says("Enough."))
-    turns = Turns(ASKED, model, tools(), limits=Limits(per_message=1), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(
+        ASKED, model, tools(), limits=limits_with(per_message=1), rules=Rules(auto=(Pattern("demo/*"),))
+    )
     assert await turns.run() == End("stopped", f"Unable to complete task: {LIMIT_IGNORED}")
     assert len(turns.tools.log) == 1
     assert [request.tools_on for request in model.asks] == [True, False]

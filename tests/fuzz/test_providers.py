@@ -20,7 +20,8 @@ from parley.errors import ModelError
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
-from parley.tools.results import MAX_BYTES, NO_OUTPUT, result_text
+from parley.tools.results import NO_OUTPUT, result_text
+from tests.defaults import MAX_BYTES
 from tests.examples import examples
 from tests.faulty_providers import FORMATS, KEY, QUESTION, check_message
 from tests.faulty_server import SAYS
@@ -167,7 +168,7 @@ def shapes() -> st.SearchStrategy[Any]:
 @given(st.lists(shapes(), max_size=5), JSON, st.integers(0, 200))
 def test_a_result_of_any_shape_is_bounded_text(blocks: list[Any], structured: Any, most: int) -> None:
     for bound in (most, MAX_BYTES):
-        text = result_text(blocks, structured, bound)
+        text = result_text(blocks, structured, max_bytes=bound)
         assert text
         assert len(text.encode()) <= bound + 100 or text == NO_OUTPUT
         assert "\x1b" not in text

@@ -13,11 +13,11 @@ from functools import cache
 import pytest
 
 from parley.errors import ModelError
-from parley.mcp.servers import Servers
 from parley.models.events import TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient, warm
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders, check_message
 from tests.faulty_server import SAYS, STREAM, FaultyServer, Response
 from tests.mcp_servers import only
@@ -228,7 +228,7 @@ def remote(url: str, **more: object) -> ServerSettings:
 
 async def no_tools(settings: ServerSettings) -> str:
     """Why a server has no tools."""
-    servers = Servers({"far": settings}, patience_s=20)
+    servers = new_servers({"far": settings}, patience_s=20)
     try:
         assert not (await servers.catalogue()).tools
         return only(servers).error

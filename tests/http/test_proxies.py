@@ -6,12 +6,12 @@ import pytest
 
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options, is_here
-from parley.mcp.servers import Servers
 from parley.models.events import Event, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import Provider
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.faulty_providers import QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response
 from tests.mcp_servers import only
@@ -96,11 +96,11 @@ async def test_a_server_on_this_machine_is_asked_without_a_proxy_and_another_nam
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", NOWHERE)
-    servers = Servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
+    servers = new_servers({"web": ServerSettings(name="web", url="http://127.0.0.1:9/mcp")})
     await servers.catalogue()
     assert "ALL_PROXY" not in only(servers).error
     await servers.close()
-    servers = Servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
+    servers = new_servers({"web": ServerSettings(name="web", url=f"{FAR}/mcp")})
     await servers.catalogue()
     assert (
         "mcp.servers.web.url: ALL_PROXY names a proxy that cannot be used: it is a SOCKS"

@@ -19,10 +19,10 @@ from parley.models.think_tags import ThinkTags
 from parley.nvim.sightings import SeenCalls
 from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import Approvals
-from parley.policy.limits import Limits
 from parley.policy.plan import AwaitChoices
 from parley.tools.catalogue import Catalogue
 from tests.chats import SEARCH, TOOLS, answer, asked, call, step, view, yes
+from tests.defaults import limits_with
 from tests.work import ALLOWED, growth
 
 SIZE = 80
@@ -106,7 +106,7 @@ def test_what_follows_for_a_reply_of_many_calls_is_found_in_linear_time() -> Non
         calls = tuple(replace(asked(), call=call(1, index=number)) for number in range(count))
         transcript = Transcript((Exchange(Question((Text("q"),)), (answer(*calls),)),))
         assert isinstance(
-            step(parse(render(transcript)), limits=Limits(max_tools_per_request=10**6)), AwaitChoices
+            step(parse(render(transcript)), limits=limits_with(max_tools_per_request=10**6)), AwaitChoices
         )
 
     assert growth(follow, 4 * SIZE) < 2.1

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from parley.chat.references import ReferenceText, Resource
 from parley.errors import ServerError
 from parley.mcp.callbacks import Left
-from parley.mcp.servers import Servers
 from parley.providers.sampling import conversation
 from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
@@ -23,6 +22,7 @@ from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.ledgers import open_ledger
 from tests.mcp_servers import MOCK, fake, only, served, servers_of, tool_of, until_stderr
 
@@ -52,7 +52,7 @@ async def test_a_resource_is_its_text_made_visible() -> None:
 
 
 async def test_a_resource_is_bounded_as_results_are() -> None:
-    servers = Servers({"fake": fake()}, max_bytes=6)
+    servers = new_servers({"fake": fake()}, max_bytes=6)
     assert await servers.read_resource("fake", "note://a") == "one\n\\x… [truncated: 14 bytes omitted]"
     await servers.close()
 
@@ -148,7 +148,7 @@ async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:
 
 
 async def test_a_server_is_told_the_working_directory(tmp_path: Path) -> None:
-    servers = Servers({"fake": fake("--more")}, folder=lambda: tmp_path)
+    servers = new_servers({"fake": fake("--more")}, folder=lambda: tmp_path)
     reply = json.loads((await servers.call(await tool_of(servers, "roots"), {})).text)
     assert reply == {"roots": [{"uri": tmp_path.as_uri(), "name": tmp_path.name}]}
     await servers.close()
@@ -222,7 +222,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
     form = Form({"colour": "blue"})
     async with served([], mcp=asking_server()) as url:
         server = ServerSettings("web", url=url)
-        servers = Servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
+        servers = new_servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
         assert await servers.call(await tool_of(servers, "paint"), {}) == Outcome("ok", "painted blue")
         assert form.asked == [("web", "Which colour?", ["colour"])]
         assert (await servers.call(await tool_of(servers, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
@@ -234,7 +234,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
 
 async def test_a_call_that_requires_what_nobody_answers_is_an_error() -> None:
     async with served([], mcp=asking_server()) as url:
-        servers = Servers({"web": ServerSettings("web", url=url, roots=False)})
+        servers = new_servers({"web": ServerSettings("web", url=url, roots=False)})
         for name in ("paint", "look"):
             assert (await servers.call(await tool_of(servers, name), {})).status == "error"
         assert only(servers).state == "ready"

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
-from parley.mcp.servers import Servers
 from parley.mock_server import web_search
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.mcp_servers import EXTRA, MOCK, fake, only, served, servers_of, tool_of, until, until_stderr
 
 GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]})
@@ -109,7 +109,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url, headers={"X-Token": "${TOKEN}"})
-        servers = Servers({"web": server}, environ={"TOKEN": "secret"})
+        servers = new_servers({"web": server}, environ={"TOKEN": "secret"})
         search = await tool_of(servers, "web_search")
         assert await servers.call(search, {"query": "google"}) == Outcome("ok", GOOGLE)
         assert {each["x-token"] for each in seen} == {"secret"}
@@ -123,7 +123,7 @@ async def test_the_mock_server_answers_over_http_with_our_headers(caplog: pytest
 
 async def test_an_http_server_that_refuses_says_with_what_status() -> None:
     async with served([]) as url:
-        servers = Servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
+        servers = new_servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
         assert (await servers.catalogue()).names() == ()
         assert only(servers).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
         await servers.close()
@@ -133,7 +133,7 @@ async def test_an_http_server_that_went_away_is_an_error_and_then_found_again() 
     seen: list[dict[str, str]] = []
     async with served(seen) as url:
         server = ServerSettings(name="web", url=url)
-        servers = Servers({"web": server})
+        servers = new_servers({"web": server})
         search = await tool_of(servers, "web_search")
     gone = await servers.call(search, {"query": "google"})
     assert gone.status == "error"
@@ -328,7 +328,7 @@ async def test_a_server_of_the_newest_revision_tells_its_changes_to_those_who_li
 
     growing.add_tool(grow, structured_output=False)
     async with served([], mcp=growing) as url:
-        servers = Servers({"web": ServerSettings(name="web", url=url)})
+        servers = new_servers({"web": ServerSettings(name="web", url=url)})
         tool = await tool_of(servers, "grow")
         await until(lambda: growing._subscriptions._listeners)  # type: ignore[attr-defined]
         assert await servers.call(tool, {}) == Outcome("ok", "grown")

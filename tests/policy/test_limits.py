@@ -22,6 +22,7 @@ from parley.policy.plan import (
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
 from tests.chats import FAILED, OK, REFUSED, TOOLS, answer, asked, chat, ran, step, tool, view, yes
+from tests.defaults import limits_with
 
 MESSAGE = "Tool call limit exceeded for this message"
 SESSION = "Tool call limit exceeded for this session"
@@ -42,40 +43,43 @@ def round_of(*results: Result) -> list[Segment]:
 
 def test_of_five_calls_in_one_reply_three_stand() -> None:
     transcript = chat(answer(*(asked(n) for n in range(1, 6))))
-    assert refused(transcript, limits=Limits(per_message=3)) == [("call_4", MESSAGE), ("call_5", MESSAGE)]
+    assert refused(transcript, limits=limits_with(per_message=3)) == [
+        ("call_4", MESSAGE),
+        ("call_5", MESSAGE),
+    ]
 
 
 def test_after_the_three_have_run_the_model_is_asked_once_more_without_tools() -> None:
     three = [ran(n) for n in range(1, 4)]
     over = [asked(n, None, Result("refused", MESSAGE)) for n in (4, 5)]
-    assert step(chat(answer(*three, *over)), limits=Limits(per_message=3)) == AskModel(tools_on=False)
-    assert step(chat(answer(*three)), limits=Limits(per_message=3)) == AskModel(tools_on=False)
-    assert step(chat(answer(*three)), limits=Limits(per_message=4)) == AskModel(tools_on=True)
+    assert step(chat(answer(*three, *over)), limits=limits_with(per_message=3)) == AskModel(tools_on=False)
+    assert step(chat(answer(*three)), limits=limits_with(per_message=3)) == AskModel(tools_on=False)
+    assert step(chat(answer(*three)), limits=limits_with(per_message=4)) == AskModel(tools_on=True)
 
 
 def test_calls_approved_in_the_same_reply_count_in_document_order() -> None:
     calls = [ran(1), asked(2, "ya"), asked(3), asked(4)]
     transcript = chat(answer(*calls))
-    assert refused(transcript, limits=Limits(per_message=3), view=view(yes(asked(2)))) == [
+    assert refused(transcript, limits=limits_with(per_message=3), view=view(yes(asked(2)))) == [
         ("call_4", MESSAGE)
     ]
 
 
 def test_a_message_is_one_exchange_and_a_new_question_counts_anew() -> None:
     earlier = answer(*round_of(OK, OK, OK), Text("done"))
-    limits = Limits(per_message=3)
+    limits = limits_with(per_message=3)
     assert step(chat(earlier, answer(asked(1))), limits=limits) == AwaitChoices((asked(1),))
 
 
 def test_two_answers_to_one_question_are_one_message() -> None:
     exchange = chat(answer(*round_of(OK, OK))).exchanges[0]
     transcript = Transcript((Exchange(exchange.question, (*exchange.answers, answer(asked(1)))),))
-    assert refused(transcript, limits=Limits(per_message=2)) == [("call_1", MESSAGE)]
+    assert refused(transcript, limits=limits_with(per_message=2)) == [("call_1", MESSAGE)]
 
 
 def test_a_session_is_the_file() -> None:
     earlier = answer(*round_of(OK, FAILED), Text("done"))
-    limits = Limits(per_session=3)
+    limits = limits_with(per_session=3)
     assert refused(chat(earlier, answer(asked(1), asked(2))), limits=limits) == [("call_2", SESSION)]
     assert step(chat(earlier, answer(ran(1))), limits=limits) == AskModel(tools_on=False)
 
@@ -90,20 +94,20 @@ def test_counts_survive_a_restart_since_they_are_read_from_the_file() -> None:
 
 
 def test_zero_is_tools_off() -> None:
-    for limits in (Limits(per_message=0), Limits(per_session=0)):
+    for limits in (limits_with(per_message=0), limits_with(per_session=0)):
         assert step(chat(answer()), limits=limits) == AskModel(tools_on=False)
-    assert refused(chat(answer(asked(1))), limits=Limits(per_message=0)) == [("call_1", MESSAGE)]
+    assert refused(chat(answer(asked(1))), limits=limits_with(per_message=0)) == [("call_1", MESSAGE)]
 
 
 def test_the_message_limit_is_named_before_the_sessions() -> None:
-    assert refused(chat(answer(asked(1))), limits=Limits(per_message=0, per_session=0)) == [
+    assert refused(chat(answer(asked(1))), limits=limits_with(per_message=0, per_session=0)) == [
         ("call_1", MESSAGE)
     ]
 
 
 def test_refused_calls_never_count() -> None:
     transcript = chat(answer(*round_of(REFUSED, REFUSED), asked(3)))
-    assert step(transcript, limits=Limits(per_message=1)) == AwaitChoices((asked(3),))
+    assert step(transcript, limits=limits_with(per_message=1)) == AwaitChoices((asked(3),))
 
 
 def test_ten_rounds_of_tools_end_the_answer() -> None:
@@ -119,7 +123,7 @@ def test_ten_rounds_of_tools_end_the_answer() -> None:
 def test_the_limit_of_rounds_lets_the_last_round_run() -> None:
     transcript = chat(answer(*round_of(OK), Text("again"), asked(1, "ya")))
     known = view(yes(asked(1)))
-    assert step(transcript, limits=Limits(max_iterations=2), view=known) == RunTools((asked(1, "ya"),))
+    assert step(transcript, limits=limits_with(max_iterations=2), view=known) == RunTools((asked(1, "ya"),))
 
 
 ERRORS: dict[str, tuple[list[list[Result]], bool]] = {
@@ -172,7 +176,7 @@ def test_a_tool_asked_for_where_there_is_none_ends_the_answer() -> None:
     assert step(chat(answer(*unknown(1, "shell"), resumed)), Catalogue()) == AskModel(tools_on=True)
 
 
-@pytest.mark.parametrize("limits", [Limits(per_message=1), Limits(per_session=1)])
+@pytest.mark.parametrize("limits", [limits_with(per_message=1), limits_with(per_session=1)])
 def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Limits) -> None:
     over = Result("refused", MESSAGE)
     asks_on = [*round_of(OK), *round_of(over)]
@@ -186,7 +190,7 @@ def test_calls_in_the_reply_to_a_request_without_tools_end_the_answer(limits: Li
 
 def test_calls_though_tools_were_never_on_end_the_answer() -> None:
     over = Result("refused", MESSAGE)
-    assert step(chat(answer(*round_of(over))), limits=Limits(per_message=0)) == Stop(
+    assert step(chat(answer(*round_of(over))), limits=limits_with(per_message=0)) == Stop(
         "the model kept asking for tools after the limit of tool calls"
     )
 
@@ -226,7 +230,7 @@ ORDER = [
 
 @pytest.mark.parametrize(("text", "proposal"), ORDER)
 def test_the_order_of_checks(text: str, proposal: Proposal) -> None:
-    limits = Limits(per_message=0, max_tools_per_request=0, blocked=("read",))
+    limits = limits_with(per_message=0, max_tools_per_request=0, blocked=("read",))
     rules = Rules(deny=(Pattern("*_*"), Pattern("*")))
     catalogue = Catalogue.of([*(t for _, t in TOOLS.tools), tool("other")])
     free = rules if "denied" in text else Rules()
@@ -245,7 +249,7 @@ def test_a_blocked_word_is_refused_without_asking_and_leaves_tools_alone_that_on
     names = ["rm", "rm_file", "format", "confirm"]
     catalogue = Catalogue.of([tool(name) for name in names])
     calls = [asked(n, name=name) for n, name in enumerate(names, 1)]
-    assert refused(chat(answer(*calls)), catalogue=catalogue, limits=Limits(blocked=("rm",))) == [
+    assert refused(chat(answer(*calls)), catalogue=catalogue, limits=limits_with(blocked=("rm",))) == [
         ("call_1", "Tool rm is blocked by the pattern 'rm'"),
         ("call_2", "Tool rm_file is blocked by the pattern 'rm'"),
     ]
@@ -258,7 +262,7 @@ def test_declined_comes_before_everything() -> None:
 
 def test_limits_are_checked_once_more_before_an_approved_call_runs() -> None:
     marked = asked(1, "ya")
-    assert refused(chat(answer(marked)), limits=Limits(per_session=0), view=view(yes(marked))) == [
+    assert refused(chat(answer(marked)), limits=limits_with(per_session=0), view=view(yes(marked))) == [
         ("call_1", SESSION)
     ]
 
@@ -292,8 +296,8 @@ def test_an_answer_that_ends_in_a_notice_is_resumed_and_counts_from_there() -> N
     worse = chat(answer(*failed, Note(resumption(NOTICE)), *round_of(FAILED), *round_of(FAILED)))
     assert step(worse) == AskModel(tools_on=True)
     ten = [s for _ in range(10) for s in round_of(OK)]
-    assert stop_reason(Limits(), answer(*ten, Note(resumption(NOTICE)))) is None
-    assert step(chat(answer(*ten, Note(resumption(NOTICE)))), limits=Limits(per_message=10)) == AskModel(
+    assert stop_reason(limits_with(), answer(*ten, Note(resumption(NOTICE)))) is None
+    assert step(chat(answer(*ten, Note(resumption(NOTICE)))), limits=limits_with(per_message=10)) == AskModel(
         False
     )
 

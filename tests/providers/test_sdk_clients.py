@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from parley.errors import ModelError
-from parley.mcp.servers import Servers
 from parley.models.events import TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
@@ -18,6 +17,7 @@ from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings
 from parley.settings.values import PROVIDERS, Provider
 from parley.tools.servers import ServerSettings
+from tests.defaults import new_servers
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, Response
 
@@ -141,7 +141,7 @@ async def test_an_address_that_is_none_is_a_problem_of_the_settings_and_nothing_
     if url:  # an empty one is none, as that of a variable is
         with pytest.raises(ModelError, match=re.escape(f"providers.mine.base_url: {url[:5]}")):
             address(provider, {})
-    servers = Servers({"web": settings.mcp.servers["web"]})
+    servers = new_servers({"web": settings.mcp.servers["web"]})
     await servers.catalogue()
     assert f"mcp.servers.web.url: {url[:5]}" in servers.status()[0].error
     await servers.close()
@@ -151,7 +151,7 @@ async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
     with pytest.raises(ModelError, match="asked: OLLAMA_BASE_URL: localhost:11434 has to begin"):
         address(PROVIDERS["ollama"], {"OLLAMA_BASE_URL": "localhost:11434"})
     assert read_settings({"mcp": {"servers": {"web": {"url": "${URL}"}}}})[1] == ()
-    servers = Servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
+    servers = new_servers({"web": ServerSettings("web", url="${URL}")}, environ={"URL": "http://h:99999"})
     await servers.catalogue()
     assert "mcp.servers.web.url: http://h:99999 is no address" in servers.status()[0].error
     await servers.close()

@@ -15,7 +15,7 @@ from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings, End
 from parley.errors import ModelError
 from parley.models import openai_chat
-from parley.models.attempts import PATIENCE, Attempts
+from parley.models.attempts import PATIENCE
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.adapter import text_decoder, text_request
@@ -23,6 +23,7 @@ from parley.models.text_tools.template import Template
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.session import Session
 from tests.chats import TOOLS
+from tests.defaults import attempts_with
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 
 ASKED = "💬: the price of google?\n"
@@ -52,7 +53,7 @@ class TextModel(ScriptedModel):
         self.delays = list[float]()
         self.told = list[str]()
         self.prompting = prompting or TextToolCaller(
-            Attempts(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
+            attempts_with(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
         )
 
     async def _sleep(self, seconds: float) -> None:
@@ -209,7 +210,7 @@ async def test_a_wait_between_tries_can_be_cancelled() -> None:
         waiting.set()
         await forever.wait()
 
-    model = TextModel(NO_JSON, CALL, prompting=TextToolCaller(sleep=sleep))
+    model = TextModel(NO_JSON, CALL, prompting=TextToolCaller(attempts_with(), sleep=sleep))
     chat = turns(model)
     turn = asyncio.ensure_future(chat.run())
     await waiting.wait()
@@ -265,7 +266,7 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
     async def sleep(_: float) -> None:
         pass
 
-    prompting = TextToolCaller(records=str(file), sleep=sleep)
+    prompting = TextToolCaller(attempts_with(), records=str(file), sleep=sleep)
     await turns(TextModel("Hello.", prompting=prompting)).run()
     assert not file.exists()
     await turns(TextModel(NO_QUERY, f"Now: {CALL}", prompting=prompting)).run()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from parley.text import size_text, visible
 from parley.tools.results import cut, result_text
+from tests.defaults import MAX_BYTES
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -32,7 +33,7 @@ blocks = st.dictionaries(fields, json_values, max_size=5) | st.builds(
 def test_any_content_is_bounded_text_without_controls(
     content: list[object], structured: object, max_bytes: int
 ) -> None:
-    text = result_text(content, structured, max_bytes)
+    text = result_text(content, structured, max_bytes=max_bytes)
     assert not CONTROL.search(text)
     assert len(text.encode()) <= max(max_bytes, len("(no output)")) + TAIL
     assert text
@@ -96,7 +97,7 @@ def test_a_cut_text_counts_what_it_left_out(text: str, max_bytes: int) -> None:
     ],
 )
 def test_content_is_told_in_text(content: list[Any], structured: object, expected: str) -> None:
-    assert result_text(content, structured) == expected
+    assert result_text(content, structured, max_bytes=MAX_BYTES) == expected
 
 
 @pytest.mark.parametrize(

@@ -257,9 +257,9 @@ class ChatSettings:
     rules: Rules
     tools: Callable[[Catalogue], Catalogue] | None
     """Narrows the catalogue to what this chat may use; None where it may use no tool."""
-    scope: Scope = "letter"
-    parallel: bool = True
-    timeout_s: float = 120.0
+    scope: Scope
+    parallel: bool
+    timeout_s: float
 
 
 Resolve: TypeAlias = Callable[[Transcript], ChatSettings]

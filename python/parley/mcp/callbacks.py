@@ -59,11 +59,15 @@ class Elicitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerRequests:
-    """Who answers: the user, if there is an `elicitor`; `folder` says what the working directory is."""
+    """Who answers: the user, if there is an `elicitor`; `folder` says what the working directory is.
+
+    `max_bytes` bounds a message that a server has the model reply to.
+    """
 
     elicitor: Elicitor | None
     folder: Callable[[], Path]
-    sample: Sample | None = None
+    sample: Sample | None
+    max_bytes: int
 
     def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
         """The callbacks for the SDK's client; what is left out is not offered to the server."""
@@ -73,7 +77,9 @@ class ServerRequests:
                 _Door(5, 20), _form(self.elicitor, settings.name, clock)
             )
         if settings.sampling and self.sample is not None:
-            callbacks["sampling_callback"] = _through(_Door(20, 0), _sampled(self.sample, clock))
+            callbacks["sampling_callback"] = _through(
+                _Door(20, 0), _sampled(self.sample, clock, self.max_bytes)
+            )
         if self._may_know_folder(settings):
             callbacks["list_roots_callback"] = self._roots
         return callbacks
@@ -143,7 +149,7 @@ def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[...
     return reply
 
 
-def _sampled(sample: Sample, clock: PausableClock) -> Callable[..., Any]:
+def _sampled(sample: Sample, clock: PausableClock, max_bytes: int) -> Callable[..., Any]:
     async def reply(
         _: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
@@ -151,7 +157,7 @@ def _sampled(sample: Sample, clock: PausableClock) -> Callable[..., Any]:
 
         try:
             request = SamplingRequest(
-                [(message.role, _text(message.content)) for message in params.messages],
+                [(message.role, _text(message.content, max_bytes)) for message in params.messages],
                 params.system_prompt or "",
                 params.max_tokens,
                 params.temperature,
@@ -167,9 +173,11 @@ def _sampled(sample: Sample, clock: PausableClock) -> Callable[..., Any]:
     return reply
 
 
-def _text(content: Any) -> str:
+def _text(content: Any, max_bytes: int) -> str:
     blocks = content if isinstance(content, list) else [content]
-    return result_text([block.model_dump(mode="json", by_alias=True) for block in blocks])
+    return result_text(
+        [block.model_dump(mode="json", by_alias=True) for block in blocks], max_bytes=max_bytes
+    )
 
 
 def _form(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:

@@ -97,7 +97,7 @@ class SdkSession:
         with self._errors():
             result = await self._client.read_resource(uri, cache_mode="refresh")
         parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
-        text = result_text(parts, None, self._max_bytes)
+        text = result_text(parts, max_bytes=self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
             raise ServerError(f"no text: {text}")
         return text
@@ -114,7 +114,7 @@ class SdkSession:
         parts = list(map(_plain, result.content[:MOST_PARTS]))
         if more := len(result.content) - len(parts):
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
-        text = result_text(parts, result.structured_content, self._max_bytes)
+        text = result_text(parts, result.structured_content, max_bytes=self._max_bytes)
         return Outcome("error" if result.is_error else "ok", text)
 
     async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:

@@ -20,10 +20,9 @@ from parley.mcp.session import Progress
 from parley.mcp.supervisor import Supervisor
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
-from parley.tools.results import MAX_BYTES, Outcome
+from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus
 
-PATIENCE_S = 10.0
 _CLOSE_S = 3.0
 _SLACK_S = 5.0
 
@@ -41,8 +40,8 @@ class Servers:
         servers: Mapping[str, ServerSettings],
         *,
         environ: Mapping[str, str] | None = None,
-        max_bytes: int = MAX_BYTES,
-        patience_s: float = PATIENCE_S,
+        max_bytes: int,
+        patience_s: float,
         elicitor: Elicitor | None = None,
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
@@ -52,7 +51,7 @@ class Servers:
         self._connector = Connector(
             os.environ if environ is None else environ,
             self._reaper,
-            ServerRequests(elicitor, folder, sample),
+            ServerRequests(elicitor, folder, sample, max_bytes),
             max_bytes,
             folder,
         )

@@ -22,9 +22,9 @@ USUAL_TEMPERATURE = 0.7
 class Attempts:
     """The tries of one request that failed, and how it goes on. `errors` has one line for each."""
 
-    max_retries: int = 3
-    retry_delay_ms: int = 1000
-    temperature_reduction: float = 0.1
+    max_retries: int
+    retry_delay_ms: int
+    temperature_reduction: float
     errors: tuple[str, ...] = ()
 
     def after(self, error: str) -> Attempts:

@@ -6,7 +6,7 @@ as calls made; a refused one never does. Knows no clock: how long a turn may tak
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from parley.chat.rounds import Round, rounds_since_resumption
 from parley.chat.transcript import Answer, Exchange, Proposal, Result, Transcript
@@ -26,12 +26,12 @@ def invalid_arguments(why: str) -> str:
 class Limits:
     """The settings `max_tool_calls`, `loop.*` and `safety.*` as far as they are counted; None is no limit."""
 
-    per_message: int | None = None
-    per_session: int | None = None
-    max_iterations: int = 10
-    max_consecutive_errors: int = 3
-    max_tools_per_request: int = 5
-    blocked: tuple[str, ...] = field(default=())
+    per_message: int | None
+    per_session: int | None
+    max_iterations: int
+    max_consecutive_errors: int
+    max_tools_per_request: int
+    blocked: tuple[str, ...]
 
 
 def calls_made(answers: tuple[Answer, ...]) -> int:

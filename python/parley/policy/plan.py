@@ -105,8 +105,8 @@ class Situation:
     transcript: Transcript
     at: int
     catalogue: Catalogue
-    view: LedgerView = field(default_factory=LedgerView)
-    limits: Limits = field(default_factory=Limits)
+    view: LedgerView
+    limits: Limits
     rules: Rules = field(default_factory=Rules)
 
     @property

@@ -44,14 +44,14 @@ class TextToolCaller:
 
     def __init__(
         self,
-        attempts: Attempts | None = None,
+        attempts: Attempts,
         records: str | None = None,
         patience: int | None = None,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        self._attempts = attempts or Attempts()
+        self._attempts = attempts
         self._records = Path(records).expanduser() if records else None
         self._patience = patience
         self._sleep = sleep

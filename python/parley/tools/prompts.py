@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from parley.tools.results import MAX_BYTES, cut, result_text
+from parley.tools.results import cut, result_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
     )
 
 
-def prompt_text(messages: Iterable[Mapping[str, Any]], max_bytes: int = MAX_BYTES) -> str:
+def prompt_text(messages: Iterable[Mapping[str, Any]], max_bytes: int) -> str:
     """The messages of a `prompts/get` result as the text of one question, made visible and bounded.
 
     What the model is made to have said before is quoted.
     """
     parts = []
     for message in messages:
-        text = result_text([message.get("content")], None, max_bytes).strip("\n")
+        text = result_text([message.get("content")], max_bytes=max_bytes).strip("\n")
         parts.append(_quoted(text) if message.get("role") == "assistant" else text)
     return cut("\n\n".join(parts), max_bytes)
 

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from parley.text import size_text, visible
 
-MAX_BYTES = 102_400
 NO_OUTPUT = "(no output)"
 
 
@@ -23,7 +22,7 @@ class Outcome:
     text: str
 
 
-def result_text(content: Sequence[object], structured: object = None, max_bytes: int = MAX_BYTES) -> str:
+def result_text(content: Sequence[object], structured: object = None, *, max_bytes: int) -> str:
     """The blocks of a result joined by newlines, made visible and cut at `max_bytes` of UTF-8.
 
     `structured` stands in, as compact JSON, where no block holds text; `(no output)` for nothing at all.

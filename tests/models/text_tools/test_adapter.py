@@ -21,7 +21,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.models import anthropic, openai_chat
-from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Attempts, Preview
+from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Preview
 from parley.models.events import (
     Call,
     Event,
@@ -36,6 +36,7 @@ from parley.models.request import MAX_TOKENS, Request, TextTools
 from parley.models.text_tools.adapter import TryFailed, text_decoder, text_request
 from parley.models.text_tools.prompt import corrections, tool_prompt
 from parley.models.text_tools.template import builtin_templates, load_templates, template_for
+from tests.defaults import attempts_with
 from tests.text_calls_corpus import TOOLS
 
 CHAT = Transcript(
@@ -262,7 +263,7 @@ def test_where_no_tools_are_offered_the_text_is_left_alone() -> None:
 
 
 def test_each_try_is_cooler_and_waits_longer() -> None:
-    attempts, temperatures, delays = Attempts(), list[float | None](), list[float]()
+    attempts, temperatures, delays = attempts_with(), list[float | None](), list[float]()
     for number in range(4):
         temperatures.append(attempts.temperature(0.25))
         attempts = attempts.after(f"error {number}")
@@ -271,13 +272,13 @@ def test_each_try_is_cooler_and_waits_longer() -> None:
     assert delays == [1.0, 2.0, 4.0, 8.0]
     assert (attempts.delay_s(0), attempts.delay_s(1)) == (6.0, 10.0)
     assert attempts.is_exhausted
-    assert not Attempts(errors=("a", "b", "c")).is_exhausted
-    assert Attempts(max_retries=0, errors=("a",)).is_exhausted
+    assert not attempts_with(errors=("a", "b", "c")).is_exhausted
+    assert attempts_with(max_retries=0, errors=("a",)).is_exhausted
 
 
 def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
-    assert Attempts().temperature(None) is None
-    assert Attempts(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
+    assert attempts_with().temperature(None) is None
+    assert attempts_with(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
 
 
 def shown(*said: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:

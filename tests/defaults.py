@@ -1,0 +1,43 @@
+"""What the settings are without any: inner values have no defaults of their own, and tests take them here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from parley.chat.transcript import Transcript
+from parley.engine import ChatSettings
+from parley.mcp.servers import Servers
+from parley.models.attempts import Attempts
+from parley.policy.limits import Limits
+from parley.settings.resolve import agent_of, chat_settings
+from parley.settings.values import Settings
+from parley.tools.servers import ServerSettings
+
+SETTINGS = Settings()
+MAX_BYTES = SETTINGS.loop.result_max_bytes
+
+
+def _chat_settings() -> ChatSettings:
+    chat = Transcript()
+    return chat_settings(chat, SETTINGS, agent_of(chat, SETTINGS, {}, None))
+
+
+CHAT_SETTINGS = _chat_settings()
+
+
+def limits_with(**more: Any) -> Limits:
+    """The limits of a chat, but for these."""
+    return replace(CHAT_SETTINGS.limits, **more)
+
+
+def attempts_with(**more: Any) -> Attempts:
+    """How a failed request is tried again, but for this."""
+    tools = SETTINGS.prompt_tools
+    return replace(Attempts(tools.max_retries, tools.retry_delay_ms, tools.temperature_reduction), **more)
+
+
+def new_servers(servers: Mapping[str, ServerSettings], **more: Any) -> Servers:
+    """These servers, with all else as it is without settings."""
+    return Servers(servers, **{"max_bytes": MAX_BYTES, "patience_s": SETTINGS.mcp.patience_s, **more})
