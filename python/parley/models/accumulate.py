@@ -1,4 +1,4 @@
-"""What arrives in pieces, cut anywhere: texts and tool calls, until they are whole.
+"""Texts and tool calls that arrive in pieces, cut anywhere, until they are whole.
 
 Knows what the file can hold, and nothing of any wire format.
 """
@@ -34,7 +34,7 @@ class PartialCall:
 
     @property
     def arguments(self) -> str:
-        """What has come of the arguments, as it came."""
+        """The arguments so far, as they came."""
         return "".join(self._pieces)
 
     @arguments.setter

@@ -91,6 +91,9 @@ def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
                     yield {"type": "thinking", "thinking": part.text or "", "signature": part.signature}
 
 
+# The results of all calls are in the very next message, before any text of it: "`tool_use` ids were found
+# without `tool_result` blocks immediately after" (a refusal; the rule is in
+# platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls, 2026-11-22).
 def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
     for outcome in reply.calls:
         name, arguments = wire_name(outcome.call.name), arguments_object(outcome.call.arguments)
@@ -106,7 +109,7 @@ def _results(reply: ModelTurn, ids: Mapping[str, str]) -> list[Block]:
 
 
 def thinking_paused(request: Request) -> str:
-    """What the user is told where thinking is left out of an open tool loop; "" where it is not."""
+    """The notice that thinking is left out of an open tool loop; "" where it is not."""
     mode = claude_thinking(request.model, request.thinking, request.max_tokens)
     if not mode.config or _may_think(mode.config, _messages(request.turns(), request)):
         return ""
@@ -135,6 +138,9 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
 
 # --- The stream -------------------------------------------------------------------------------------------
 
+# All values of `StopReason` in anthropic 2.12, types/stop_reason.py. "pause_turn: A server-tool loop reached
+# its iteration limit. Send the assistant content back to continue."; "model_context_window_exceeded: … Treat
+# the response as truncated." (platform.claude.com/docs/build-with-claude/handling-stop-reasons, 2026-11-22)
 _REASONS: Mapping[str, Reason] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
@@ -229,6 +235,8 @@ class Decoder(decoder.Decoder):
 
 # --- The provider's cache ---------------------------------------------------------------------------------
 
+# "A maximum of 4 blocks with cache_control may be provided." (a refusal; "exactly Anthropic's per-request
+# limit", github.com/microsoft/vscode/pull/315505, 2026-11-22)
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 _CACHED_TURNS = 2
 

@@ -15,7 +15,7 @@ PATIENCE = 240
 or not at all, and a longer answer is to be seen while it comes."""
 
 USUAL_TEMPERATURE = 0.7
-"""What models are run at when nobody says so, more or less: from there it is lowered."""
+"""The temperature of models when nobody sets one, more or less: from there it is lowered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Attempts:
 
 
 class Preview:
-    """What of one try is shown while it runs: a short one when it is known to be sound, a longer one as it
-    comes, and then it is withdrawn should it fail.
+    """The part of one try that is shown while it runs: a short one when it is known to be sound, a longer one
+    as it comes, and then it is withdrawn should it fail.
 
     `patience` are the characters of a short one; None: none is ever withdrawn. Usage is told at once, on top
     of what the tries before have `spent`.
@@ -64,7 +64,7 @@ class Preview:
         self._is_open = False
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """What may be shown now."""
+        """The events that may be shown now."""
         if isinstance(event, Usage):
             self.spent = self._before + event
             yield self.spent
@@ -77,7 +77,7 @@ class Preview:
             yield from self.rest()
 
     def rest(self) -> Iterator[Event]:
-        """What is held back, since the reply ends here or is broken off."""
+        """The events held back, since the reply ends here or is broken off."""
         buffer, self._buffer, self._is_open = self._buffer, [], True
         yield from buffer
 

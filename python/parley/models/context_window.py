@@ -20,6 +20,8 @@ def claude_version(model: str) -> Version | None:
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
+# "Context window: 1M tokens · Max output: 128K tokens" (platform.claude.com/docs/en/models/opus-4-6/overview,
+# with the current models beside it, 2026-11-22); for older ones no source was kept.
 _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
     ((4, 6), 1_000_000, 128_000),
     ((4, 5), 200_000, 64_000),
@@ -28,6 +30,8 @@ _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
     ((3, 5), 200_000, 8_192),
     ((0, 0), 200_000, 4_096),
 )
+# "Context Length: 1,050,000 tokens" (docs.oxen.ai/inference-api/reference/models/gpt-5-4-2026-03-05,
+# 2026-11-22; OpenAI's own pages of its models and Google's could not be read that day).
 _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"gpt-(5\.[4-9]|6)"), 1_050_000),
     (re.compile(r"gpt-5"), 400_000),
@@ -62,6 +66,6 @@ _BYTES_PER_TOKEN = 4
 
 
 def estimated_tokens(texts: Iterable[str]) -> int:
-    """What a model counts these texts as, more or less."""
+    """The tokens of these texts by a model's count, more or less."""
     lengths = (len(t) if t.isascii() else len(t.encode("utf-8", "surrogatepass")) for t in texts)
     return sum(lengths) // _BYTES_PER_TOKEN

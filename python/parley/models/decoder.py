@@ -1,4 +1,4 @@
-"""What the decoders of all formats have in common: how text, thinking and the end are said, and failure.
+"""The common part of the decoders of all formats: how text, thinking and the end are said, and failure.
 
 Unknown kinds of events pass, since providers add some monthly; known ones that are not what they must be
 are a `ModelError`, and after one a decoder only fails again.
@@ -117,6 +117,9 @@ def stream_failed(provider: str, error: object) -> ModelError:
     )
 
 
+# Anthropic's page says that an error may come in a stream after status 200, and has the types of the first
+# line (docs.anthropic.com/zh-CN/api/errors, 2026-11-22). For the others no source was kept; 529 is
+# `OverloadedError` in anthropic 2.12, _exceptions.py.
 _PASSING = frozenset(
     [
         *["overloaded_error", "api_error", "rate_limit_error", "timeout_error"],  # Anthropic

@@ -1,4 +1,4 @@
-"""What a request says in another way than the file: ids and names of calls, arguments, broken characters.
+"""The parts that a request says in another way than the file: ids, names and arguments of calls, characters.
 
 Mapped the same way each time, so that the same file makes the same request. Knows no wire format.
 """
@@ -17,10 +17,14 @@ from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
 MAX_LENGTH = 64
+# No page has these; refusals have, read 2026-11-22: "messages.1.content.1.tool_use.id: String should match
+# pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649), "Invalid
+# 'input[95].call_id': string too long. Expected a string with maximum length 64" (OpenAI,
+# github.com/AnswerDotAI/fastllm/issues/45).
 STRICT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What Anthropic takes."""
+"""Ids of Anthropic's."""
 SHORT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-"""What OpenAI takes."""
+"""Ids of OpenAI's."""
 
 RAW = "_raw"
 """The one key of the object that stands for arguments which are no JSON object."""
@@ -83,7 +87,7 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
 
 
 def result_text(outcome: CallOutcome) -> str:
-    """What the model is told of a call where the format has no field for failure."""
+    """The result of a call as the model reads it where the format has no field for failure."""
     return outcome.content if outcome.status == "ok" else f"Error: {outcome.content}"
 
 

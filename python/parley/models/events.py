@@ -1,4 +1,4 @@
-"""What a model says while it replies, whoever it is: the events that decoders make of a stream.
+"""Events of a model's reply, whoever it is: what decoders make of a stream.
 
 A reply is text and thinking in the order of arrival, then its calls, then `Finished`; `Usage` may come at
 any time, and so may the other three. Knows nothing of streams and providers.
@@ -91,7 +91,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What the provider's headers say of its limits: names without the provider's prefix, values as sent."""
+    """Limits by the provider's headers: names without the provider's prefix, values as sent."""
 
     headers: tuple[tuple[str, str], ...]
 

@@ -27,6 +27,8 @@ from parley.tools.convert import definition as mcp_definition
 
 Body = dict[str, Any]
 
+# "skip_thought_signature_validator" stands for the signature of a call that Gemini did not make
+# (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-22).
 SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Gemini's own word for a call that it did not make."""
 
@@ -62,6 +64,8 @@ def definition(tool: Mapping[str, Any]) -> Body:
     return mcp_definition(function, "parameters")
 
 
+# "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use
+# /v1/responses instead." (github.com/pipecat-ai/pipecat/issues/4043, of 2026-03-16, read 2026-11-22).
 _ONLY_RESPONSES = re.compile(
     r"only supported in v1/responses"
     r"|not supported in the v1/chat/completions"
@@ -77,7 +81,9 @@ def is_for_other(model: str, status: int, words: str) -> bool:
 
 def _effort(request: Request, *, has_tools: bool) -> str | None:
     if has_tools and prefers_responses(request.model):
-        return "none"  # with tools these models are served here at no other effort
+        # "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        # (github.com/BerriAI/litellm/pull/34569, of 2026-07-24, read 2026-11-22)
+        return "none"
     return openai_effort(request.model, request.thinking)
 
 
@@ -135,6 +141,9 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> B
 
 # --- The stream -------------------------------------------------------------------------------------------
 
+# OpenAI's own are `stop`, `length`, `tool_calls`, `content_filter` and "`function_call` (deprecated)" (openai
+# 3.54, types/chat/chat_completion_chunk.py, 2026-11-22); the others are those of compatible servers, for
+# which no source was kept.
 _REASONS: Mapping[str, Reason] = {
     "stop": "complete",
     "tool_calls": "tool_calls",

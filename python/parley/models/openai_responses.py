@@ -27,6 +27,8 @@ from parley.tools.convert import definition as mcp_definition
 Body = dict[str, Any]
 
 _LEAST_TOKENS = 16
+"""Fewer are refused: "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16"
+(github.com/UKGovernmentBEIS/inspect_evals/issues/694, of 2025-11-21, read 2026-11-22)."""
 
 
 def request_body(request: Request) -> Body:
@@ -54,6 +56,8 @@ def _reasoning(request: Request) -> Body:
     effort = openai_effort(request.model, request.thinking)
     is_shown = request.thinking.enabled and request.thinking.show
     fields = ({"effort": effort} if effort else {}) | ({"summary": "auto"} if is_shown else {})
+    # "The `encrypted_content` in `response.output_item.added` may be incomplete. This is especially important
+    # when `store` is `false`" (openai 3.54, types/responses/response_reasoning_item_param.py, 2026-11-22).
     included = {"include": ["reasoning.encrypted_content"]}
     return included | ({"reasoning": fields} if fields else {})
 
@@ -133,6 +137,8 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str]) -> Body:
 
 # --- The stream -------------------------------------------------------------------------------------------
 
+# OpenAI has "max_output_tokens", "max_messages", "content_filter" and "steered" (openai 3.54,
+# types/responses/response.py, 2026-11-22); what is not in the table is a cut like the first.
 _CUT: Mapping[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 

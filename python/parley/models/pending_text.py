@@ -15,7 +15,7 @@ def portions(piece: str) -> list[str]:
 
 
 class PendingText:
-    """What came since a reader last looked."""
+    """The text that came since a reader last looked."""
 
     def __init__(self) -> None:
         self._pieces = list[str]()

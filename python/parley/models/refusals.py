@@ -1,4 +1,4 @@
-"""What a provider's refusal says about the request: whether, and how, it might be taken otherwise.
+"""Refusals of providers: whether, and how, a request that was refused might be taken otherwise.
 
 Providers say so in words only, each in its own. Knows no clients and no files.
 """
@@ -14,6 +14,9 @@ from parley.models.request import Request
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"
 
+# As providers word it, read 2026-11-22: "input length and `max_tokens` exceed context limit: 178959 + 64000"
+# (Anthropic, github.com/docker/docker-agent/issues/569), "This model's maximum context length is 16384
+# tokens" (vLLM, github.com/vllm-project/vllm/issues/20409). For the others no source was kept.
 _TOO_LONG = re.compile(
     r"prompt is too long"  # Anthropic
     r"|exceed(s|ed)? (the |its )?(model'?s )?(available |maximum )?context"  # Anthropic, OpenAI, llama.cpp
@@ -55,7 +58,7 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
 
 
 def crowding(request: Request) -> str:
-    """What the user is told where fewer exchanges than wanted are sent whole; "" where all are."""
+    """The notice that fewer exchanges than wanted are sent whole; "" where all are."""
     full = request.crowded()
     if full is None:
         return ""
@@ -63,6 +66,10 @@ def crowding(request: Request) -> str:
     return f"this chat is too long for {request.model}: before the last {exchanges}, only 📝: lines are sent"
 
 
+# "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
+# (platform.claude.com/docs/en/build-with-claude/preserved-thinking, November 2026); "Item 'rs_*' of type
+# reasoning was provided without its required following item" (OpenAI, github.com/coder/mux/pull/59,
+# 2026-11-22).
 _ABOUT_THOUGHTS = re.compile(
     r"signature"  # Anthropic and Gemini
     r"|redacted_thinking"

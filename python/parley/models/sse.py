@@ -1,7 +1,7 @@
 """Server-sent events: bytes in, however they were cut, payload texts out.
 
-Follows the WHATWG rules for lines, comments and fields; of the fields only `data` counts, since every
-provider says inside the payload what it is. Knows nothing of what a payload means but `[DONE]`.
+Of the fields only `data` counts, since every provider says inside the payload what it is. Knows nothing of
+what a payload means but `[DONE]`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from parley.errors import ModelError
 DONE = "[DONE]"
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 
+# html.spec.whatwg.org/multipage/server-sent-events.html, as known on 2026-11-22: a line ends with CR LF, LF
+# or CR, one byte order mark at the start is dropped, a line that begins with a colon is a comment, one space
+# after a field's colon is dropped, several lines of data are joined by a line feed.
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
@@ -52,7 +55,10 @@ class SSE:
         return payloads
 
     def end(self) -> list[str]:
-        """What the end of the bytes completes: an event whose blank line is missing, never half a line."""
+        """The payloads that the end completes: an event whose blank line is missing, never half a line."""
+        # "If the file ends in the middle of an event, before the final empty line, the incomplete event is
+        # not dispatched." (the same page, by bugzilla.mozilla.org/show_bug.cgi?id=710546, read 2026-11-22).
+        # Servers that leave that line out are seen; half a line is never taken.
         last = b"".join(self._unended)
         self._unended = []
         if last.removeprefix(b"data:").strip() == DONE.encode():

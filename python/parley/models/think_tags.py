@@ -12,6 +12,8 @@ from parley.models.pending_text import PendingText
 
 Kind: TypeAlias = Literal["text", "thinking", "end"]
 
+# No standard has these tags. Streams of servers that pass them on are in tests/streams/openai_chat, as
+# local-*.sse (November 2026).
 _OPENERS = ("<think>", "<thinking>")
 _CLOSERS: Mapping[str, str] = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
@@ -31,7 +33,7 @@ class ThinkTags:
         self._state: Literal["start", "thinking", "after", "text"] = "start"
 
     def feed(self, piece: str) -> list[tuple[Kind, str]]:
-        """What this piece settles; the rest is held back."""
+        """The parts that this piece settles; the rest is held back."""
         if self._state == "text":
             return [("text", piece)] if piece else []
         if self._waiting.goes_on(self._buffer, piece):
@@ -51,7 +53,7 @@ class ThinkTags:
         return pieces
 
     def end(self) -> list[tuple[Kind, str]]:
-        """What is still held back, at the end of the reply."""
+        """The part still held back, at the end of the reply."""
         rest, state = self._buffer + self._waiting.take(), self._state
         self._buffer, self._state = "", "text"
         if state == "thinking":

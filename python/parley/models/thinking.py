@@ -15,8 +15,10 @@ from parley.chat.options import Effort, ThinkingSettings
 from parley.models.context_window import Version, claude_version, context_window, max_output
 
 MIN_BUDGET = 1024
+"""The least that Claude takes: "Must be ≥1024 and less than `max_tokens`." (anthropic 2.12,
+types/thinking_config_enabled_param.py, read 2026-11-22)."""
 _ANSWER_ROOM = 4096
-"""What is left for the answer beside a budget where Parley chooses both."""
+"""Tokens left for the answer beside a budget where Parley chooses both."""
 _CHOSEN_OUTPUT = 16_000
 _CHOSEN_OUTPUT_THINKING = 64_000
 
@@ -42,7 +44,7 @@ def supports_thinking(model: str) -> bool:
 
 
 def unsupported_thinking(model: str, settings: ThinkingSettings) -> str:
-    """What the user is told where thinking was set up for a model that cannot be told to; "" where it can."""
+    """The notice that thinking was set up for a model that cannot be told to; "" where it can."""
     is_set = settings.enabled and (settings.budget_tokens, settings.effort) != (None, None)
     if not is_set or supports_thinking(model):
         return ""
@@ -55,6 +57,9 @@ def prefers_responses(model: str) -> bool:
     gpt-5.4 and later refuse function tools in Chat Completions unless the effort is "none"; codex, pro and
     deep-research models are not served there at all.
     """
+    # "gpt-5.6 applies a default reasoning effort, so the raw OpenAI API rejects tools even when the request
+    # sets no reasoning_effort at all" (github.com/BerriAI/litellm/pull/34569, of 2026-07-24, read
+    # 2026-11-22).
     return (gpt_version(model) or (0, 0)) >= (5, 4) or bool(_RESPONSES_ONLY.search(model))
 
 
@@ -72,6 +77,9 @@ _DEPTHS: Mapping[Effort, Depth] = {
     "xhigh": "xhigh",
     "max": "max",
 }
+# The efforts: platform.claude.com/docs/en/build-with-claude/adaptive-thinking, 2026-11-22. Which models
+# always think: the table "Thinking" of platform.claude.com/docs/en/models/opus-4-6/overview ("Adaptive
+# (always on)").
 _ALWAYS = re.compile(r"opus-5[-.]5|fable|mythos", re.IGNORECASE)
 _BETWEEN_TOOLS = re.compile(r"sonnet-5[-.]5", re.IGNORECASE)
 
@@ -97,6 +105,10 @@ def claude_thinking(model: str, settings: ThinkingSettings, max_tokens: int | No
     `max_tokens`; where that is not set it is chosen so that an answer fits in, too. Models from 5 on think
     unless they are told not to, and some cannot be told.
     """
+    # From 4.7 on: "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\"
+    # and \"output_config.effort\" to control thinking behavior." (a refusal, in docs.memberjunction.org/v6.2;
+    # 4.6 takes both, the old one is deprecated:
+    # platform.claude.com/docs/en/build-with-claude/adaptive-thinking; both read 2026-11-22)
     version = claude_version(model)
     if version is None or version < (3, 7):
         return Thinking(None, None, max_tokens or min(max_output(model), _CHOSEN_OUTPUT))

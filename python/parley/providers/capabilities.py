@@ -1,4 +1,4 @@
-"""What providers were found to want of requests to their models: kept for the life of the process.
+"""Capabilities of providers' models, as their replies and refusals showed them, for the life of the process.
 
 Knows how a refusal or a reply changes the requests to come; sends nothing.
 """
@@ -17,7 +17,7 @@ from parley.models.thinking import unsupported_thinking
 
 
 class Capabilities:
-    """What is known by now, by provider and model."""
+    """Capabilities known by now, by provider and model."""
 
     def __init__(self) -> None:
         self._apis: dict[tuple[str, str], str] = {}
@@ -32,7 +32,7 @@ class Capabilities:
         )
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
-        """What the user is to know before a request in this format, each thing once."""
+        """Notices for the user before a request in this format, each once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking))
         if notice := wire_format.notice(request):
             question = request.transcript.exchanges[request.at].question

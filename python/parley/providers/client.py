@@ -88,7 +88,7 @@ class ProviderClient:
     async def stream(
         self, provider: Provider, request: Request, tell: Tell, clock: PausableClock | None = None
     ) -> AsyncIterator[Event]:
-        """What the model says. As long as it said nothing, a passing failure is tried again.
+        """The events of a reply. As long as there was none, a passing failure is tried again.
 
         The SDKs' own retries are off: they end where the response begins, and wait for as long as they
         are told to. What a refusal says of the request is done: it is asked otherwise. The clock stands still
@@ -119,7 +119,7 @@ class ProviderClient:
                 return
 
     async def once(self, provider: Provider, request: Request) -> AsyncIterator[Event]:
-        """What the model says, in one piece; asked for once, since such a reply can be done without."""
+        """The events of a reply in one piece; asked for once, since such a reply can be done without."""
         async with closing(self._events(provider, self.settled(request), streamed=False)) as events:
             async for event in events:
                 yield event
@@ -242,7 +242,7 @@ async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]
 
 
 async def _whole(response: Any, form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """What a reply in one piece would have been as a stream."""
+    """The payloads of the stream that a reply in one piece would have been."""
     content = bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk

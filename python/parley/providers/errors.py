@@ -1,4 +1,4 @@
-"""What went wrong with a provider, in one bounded line that says what to do; no key or traceback in it."""
+"""Errors of providers, each one bounded line that says what to do; no key or traceback in it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ LONGEST_WAIT_S = 60.0
 """A provider that wants us to wait longer is not waited for."""
 
 _LOOKED_AT = 20_000
+# The statuses of both makers: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
+# 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
+# (docs.anthropic.com/zh-CN/api/errors).
 _WHAT_TO_DO: dict[int, str] = {
     401: "the key is not accepted: check {key}",
     402: "no credit is left: check the account",
@@ -52,7 +55,7 @@ def no_key(provider: Provider, why: str = "") -> ModelError:
 
 
 def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelError:
-    """What an SDK's error means."""
+    """The meaning of an SDK's error."""
     status = getattr(error, "status_code", None)
     if status is None:
         return broken_off(provider, error.__cause__ or error, secret)
@@ -108,7 +111,7 @@ def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelEr
 
 
 def in_stream(error: ModelError, secret: str) -> ModelError:
-    """What a decoder found wrong with a stream, with what to do."""
+    """A decoder's error with a stream, and what to do."""
     hint = "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
     return ModelError(
         f"{bounded(str(error), secret)}. What to do: {hint}",
@@ -143,7 +146,9 @@ def no_sdk(provider: Provider, error: ImportError) -> ModelError:
 
 
 def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
-    match headers.get("x-should-retry"):  # both SDKs' servers may say so themselves
+    # "If the server explicitly says whether or not to retry, obey." (openai 3.54 and anthropic 2.12,
+    # _base_client.py, read 2026-11-22)
+    match headers.get("x-should-retry"):
         case "true":
             return True
         case "false":
@@ -154,6 +159,8 @@ def _may_be_retried(status: int, headers: Mapping[str, str]) -> bool:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds that a provider wants us to wait, as a number or a date, None where it says nothing."""
+    # "Prefer milliseconds, then seconds", then the date of RFC 9110, section 10.2.3 (openai 3.54,
+    # _base_client.py, read 2026-11-22).
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(float(headers.get(name, "")) * unit, 0.0)
@@ -169,7 +176,7 @@ _LIMITS = re.compile(r"^(?:x|anthropic)-ratelimit-(.+)$")
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """What a response's headers say of the provider's limits, None where they say nothing."""
+    """The provider's limits by a response's headers, None where they say nothing."""
     matches = ((_LIMITS.match(name.lower()), value) for name, value in headers.items())
     limits = sorted((match[1], bounded(value)) for match, value in matches if match)
     return RateLimits(tuple(limits)) if limits else None

@@ -2,7 +2,8 @@
 
 The SDKs read more from the environment than keys: OPENAI_CUSTOM_HEADERS, ANTHROPIC_CUSTOM_HEADERS (with keys
 in them), OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_ADMIN_KEY, ANTHROPIC_AUTH_TOKEN, OPENAI_BASE_URL,
-ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py; anthropic 2.12, _client.py; 2026-11-22).
+ANTHROPIC_BASE_URL (openai 3.54, lib/_client_auth.py, of github.com/openai/openai-python; anthropic 2.12,
+_client.py, of github.com/anthropics/anthropic-sdk-python; read 2026-11-22).
 
 All that is meant for their makers' hosts. Other hosts get what their entry in the settings says.
 """

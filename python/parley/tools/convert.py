@@ -12,14 +12,19 @@ from parley.tools.catalogue import Catalogue, Tool
 
 Definition = Tool | Mapping[str, Any]
 
+# "tools.N.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", says
+# Anthropic, and OpenAI refuses the same (github.com/makenotion/notion-mcp-server/issues/340, of 2026-08-05,
+# read 2026-11-22); platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes has the rule in words.
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
-    """What all providers want of a tool that is called `name` on the wire, its schema under their key for it.
+    """Name, description and schema of a tool, which all providers want; each has its own key for the schema.
 
     Never `strict`: that demands what MCP schemas do not promise.
     """
+    # Strict functions have `additionalProperties: false` in each object and all their properties required
+    # (developers.openai.com/api/docs/guides/function-calling, November 2026).
     if isinstance(tool, Tool):
         text, schema = tool.description or tool.title, object_schema(tool.input_schema)
     else:
@@ -108,6 +113,8 @@ def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _no_boolean(schema: object) -> object:
+    # `true` is `{}` and `false` is `{"not": {}}` (JSON Schema 2020-12, json-schema.org/draft/2020-12/
+    # json-schema-core#section-4.3.2, read 2026-11-22).
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     return schema

@@ -9,7 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-MAX_LENGTH = 64  # Anthropic: ^[a-zA-Z0-9_-]{1,64}$; OpenAI: the same characters and length
+# "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai 3.54,
+# types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex ^[a-zA-Z0-9_-]{1,128}$."
+# (platform.claude.com/docs/agents-and-tools/tool-use/define-tools, 2026-11-22): the shorter one holds for
+# both.
+MAX_LENGTH = 64
 SEPARATOR = "__"
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")

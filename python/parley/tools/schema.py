@@ -81,6 +81,9 @@ def check_arguments(arguments: str, schema: object) -> str | None:
     return _violation(value, schema) or _misspelt(value, schema)
 
 
+# RFC 8259 (December 2017), section 4: "When the names within an object are not unique, the
+# behavior of software that receives such an object is unpredictable."; section 6: "Numeric values that cannot
+# be represented in the grammar below (such as Infinity and NaN) are not permitted."
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for key, item in pairs:

@@ -28,7 +28,7 @@ _HALF = (
 
 
 class _Wrap(NamedTuple):
-    """What models put around a call: its start, any beginning of its start, its end."""
+    """A wrap that models put around a call: its start, any beginning of its start, its end."""
 
     start: re.Pattern[str]
     half: re.Pattern[str]
@@ -70,12 +70,12 @@ class JsonExtractor:
         self._scan: JsonScan | None = None
         self._json_at = self._scanned = 0
         self._wrap_end = ""
-        """What ends the wrap of the value that is scanned."""
+        """The end of the wrap of the value that is scanned."""
         self._end = ""
-        """What ends the wrap of the last call: it belongs to the call, wherever it comes."""
+        """The end of the wrap of the last call: it belongs to the call, wherever it comes."""
         self._is_after_call = False
         self._code = ""
-        """What closes the code block of the prose, "" outside of one."""
+        """The fence that closes the code block of the prose, "" outside of one."""
         self._is_line_start = True
         """Whether only blanks stand before what comes next: elsewhere no code block begins or ends."""
 
@@ -94,7 +94,7 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def _scanned_on(self, scan: JsonScan, piece: str) -> list[Item]:
-        """What a piece settles within a value; none of what came before it is looked at again."""
+        """The items that a piece settles within a value; nothing that came before it is looked at again."""
         self._waiting.add(piece)
         self._scanned += scan.feed(piece, 0)
         if scan.state == "open":
@@ -103,7 +103,7 @@ class JsonExtractor:
         return self._settled(is_final=False)
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """What is still held back, at the end of the reply; of one that was `cut` half a call is dropped."""
+        """The items still held back at the end of the reply; of one that was `cut` half a call is dropped."""
         self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
         rest, self._buffer, self._scan = self._buffer, "", None

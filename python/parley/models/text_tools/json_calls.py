@@ -18,7 +18,7 @@ NAMES = ("tool", "name", "tool_name", "function")
 PARAMS = ("params", "parameters", "arguments", "args")
 _WRAPPERS = ("function", "tool_call", "tool_calls", "function_call", "calls", "tools")
 _BESIDE = frozenset((*NAMES, *PARAMS, "id", "type", "index", "thought", "thoughts", "reasoning"))
-"""What a call may hold; other keys beside `name` make it an object of some other kind."""
+"""Keys of a call; others beside `name` make it an object of some other kind."""
 _WRAPPED_AT_MOST = 5
 
 _Q = "[\"'“”„‘’]"

@@ -25,7 +25,7 @@ class JsonScan:
 
     @property
     def text(self) -> str:
-        """What was taken, mended."""
+        """The text taken so far, mended."""
         return "".join(self._mended)
 
     def feed(self, text: str, start: int) -> int:

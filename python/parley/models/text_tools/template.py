@@ -22,7 +22,7 @@ Style = Literal["schema", "code"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What the models of one family are told; `json` and `xml` are prompts with `$tools` and `$example`."""
+    """Prompts for the models of one family; `json` and `xml` have `$tools` and `$example` in them."""
 
     name: str = "default"
     models: tuple[str, ...] = field(default=(), metadata=rule(noun="a list of patterns"))

@@ -76,7 +76,7 @@ class XmlParser:
         self._is_quoted = False
         """Whether a backtick came last: a tag after it is something the model writes about."""
         self._fence = self._code = ""
-        """What ends the fence around a block, and a code block of the prose."""
+        """The ends of the fence around a block, and of a code block of the prose."""
         self._tags = ThinkTags()
         self._tools = self._blocks = 0
         self._is_saying = False
@@ -108,7 +108,7 @@ class XmlParser:
         return f"</param:{self._param}>"
 
     def end(self, *, cut: bool = False) -> list[Item]:
-        """What is still held back, at the end of the reply; of one that was `cut` half a block is dropped."""
+        """The items held back at the end of the reply; of one that was `cut` half a block is dropped."""
         if self.limit:
             return []
         self._buffer += self._waiting.take()

@@ -1,0 +1,64 @@
+"""Rules of providers, protocols and standards stand beside their source: where, and when it was read."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parley.models.formats import FORMATS
+
+ROOT = Path(__file__).parent.parent / "python"
+ADAPTERS = {f"{each.request_body.__module__.replace('.', '/')}.py" for each in FORMATS.values()}
+MODULES = sorted(
+    {
+        *ADAPTERS,
+        "parley/models/context_window.py",
+        "parley/models/decoder.py",
+        "parley/models/encode.py",
+        "parley/models/quirks.py",
+        "parley/models/refusals.py",
+        "parley/models/sse.py",
+        "parley/models/think_tags.py",
+        "parley/models/thinking.py",
+        "parley/providers/errors.py",
+        "parley/providers/sdk_clients.py",
+        "parley/tools/convert.py",
+        "parley/tools/names.py",
+        "parley/tools/schema.py",
+    }
+)
+"""What states a rule that others made; a new wire format is among them by its entry."""
+
+_PLACE = re.compile(
+    r"\b[\w-]+(\.[\w-]+)+/\S|\bRFC \d+|\bUAX #\d+|\b(anthropic|openai) \d+\.\d+|tests/streams"
+)
+_DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b|\b[A-Z][a-z]+ 20\d\d\b")
+
+
+def notes(path: Path) -> Iterator[str]:
+    """Each block of comments, and each docstring."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(ast.Constant(str(docstring))):
+                yield docstring
+    block, last = list[str](), 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            if token.start[0] != last + 1:
+                yield " ".join(block)
+                block = []
+            block.append(token.string.lstrip("# "))
+            last = token.start[0]
+    yield " ".join(block)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_that_states_a_rule_of_others_says_where_and_when_it_was_read(name: str) -> None:
+    assert any(_PLACE.search(note) and _DATE.search(note) for note in notes(ROOT / name))
