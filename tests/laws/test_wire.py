@@ -127,7 +127,8 @@ def _secretly(transcript: Transcript) -> Transcript:
                 return segment
 
     def changed(answer: Answer) -> Answer:
-        orphan = Orphan("web_search", "call_1", Result("ok", "SECRET"))
+        is_open = any(p.call.id == "call_1" and not p.result for p in answer.proposals)
+        orphan = Orphan("web_search", "call_of_nobody" if is_open else "call_1", Result("ok", "SECRET"))
         return replace(answer, segments=(*map(hidden, answer.segments), orphan))
 
     preamble = (Text("SECRET"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
@@ -41,6 +41,7 @@ LINES = st.sampled_from(
 TEXTS = st.lists(LINES, max_size=30)
 
 
+@example(["\U0001f4ac: ask", ">> Please choose (", "\U0001f4ac:"], [], [], ["", "text"])
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 def test_rereading_is_reading(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
     module._WORTH_IT, before = 0, Snapshot("\n".join([*head, *old, *tail, ""]), 0)

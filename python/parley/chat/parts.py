@@ -53,7 +53,8 @@ class Parts:
             return
         first = next((number for number, line in enumerate(lines) if line.strip(BLANK)), None)
         if first is not None:
-            self._text_span = Span(start if self.page.ignored else start + first, end)
+            rows = [number for number in range(start, end) if number not in self.page.ignored]
+            self._text_span = Span(rows[first], end)
             self._text = lines[first:]
 
     def push(self, segment: Segment) -> None:
