@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.grammar import MARKERS, SUMMARY
 from parley.models.formats import FORMATS
 
 ROOT = Path(__file__).parent.parent / "python"
@@ -150,3 +151,31 @@ def test_no_two_modules_import_each_other() -> None:
     known = {dotted(path): {module_of(imported) for imported in imports(path)} for path in MODULES}
     pairs = {(one, two) for one, others in known.items() for two in others if one in known.get(two, ())}
     assert not {(one, two) for one, two in pairs if one < two}
+
+
+STARTS = tuple({marker[0] for marker in (*MARKERS.values(), SUMMARY)})
+TEXTS_OF_OTHERS = ("chat/grammar.py", "mock_server.py", "demo/rules.py")
+"""The spelling itself, and what stands for the world outside: a server that forges, a model that sums up."""
+LUA = sorted((ROOT.parent / "lua").rglob("*.lua")) + sorted((ROOT.parent / "plugin").rglob("*.lua"))
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """The texts of a module, but for its docstrings."""
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_only_the_grammar_spells_a_marker(path: Path) -> None:
+    """A message may name one; nothing else begins a line or a text with it."""
+    if name(path) in TEXTS_OF_OTHERS:
+        return
+    for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+        assert not any(line.startswith(STARTS) for line in text.split("\n")), f"{name(path)}: {text!r}"
+
+
+def test_lua_has_one_table_of_markers() -> None:
+    spelling = [path.name for path in LUA if any(c in path.read_text(encoding="utf-8") for c in STARTS)]
+    assert spelling == ["known.lua"]

@@ -3,8 +3,6 @@ local M = {}
 
 local H = { attached = {}, on_disk = {} }
 
-M.question = "💬"
-
 --- The folder of chats.
 ---@return string
 function M.dir()
@@ -12,14 +10,12 @@ function M.dir()
   if type(set) == "string" and set ~= "" then
     return vim.fs.normalize(vim.fn.fnamemodify(vim.fn.expand(set), ":p"))
   end
-  local data = vim.env.XDG_DATA_HOME
-  return vim.fs.joinpath(data and data ~= "" and data or vim.fn.expand("~/.local/share"), "parley", "chats")
+  return require("parley.known").chats()
 end
 
---- Whether a line starts a question. U+FE0F after the emoji may be there or not.
+--- Whether a line starts a question.
 function M.is_question(line)
-  return vim.startswith(line, M.question)
-    and (vim.startswith(line, M.question .. ":") or vim.startswith(line, M.question .. "\239\184\143:"))
+  return require("parley.known").is(line, "question")
 end
 
 --- Whether a Markdown buffer is a chat: by its folder, or by a question near its top.
@@ -153,7 +149,8 @@ function M.new(topic)
   end
   vim.cmd.edit(vim.fn.fnameescape(H.new_path(dir)))
   local buf = vim.api.nvim_get_current_buf()
-  local lines = { "---", "topic: " .. H.yaml(topic or ""), "---", "", M.question .. ": " }
+  local lines =
+    { "---", "topic: " .. H.yaml(topic or ""), "---", "", require("parley.known").markers.question .. ": " }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.cmd("silent noautocmd write")
   vim.uv.fs_chmod(vim.api.nvim_buf_get_name(buf), tonumber("600", 8))

@@ -38,8 +38,9 @@ end
 function M.text()
   local line = vim.fn.getline(vim.v.foldstart)
   local count = vim.v.foldend - vim.v.foldstart
-  if vim.startswith(line, "🧠") then
-    return ("🧠 thinking, %d %s "):format(count, count == 1 and "line" or "lines")
+  local marker = require("parley.known").start("thinking")
+  if vim.startswith(line, marker) then
+    return ("%s thinking, %d %s "):format(marker, count, count == 1 and "line" or "lines")
   end
   return vim.fn.foldtext()
 end

@@ -33,7 +33,7 @@ function H.editor()
   else
     health.info("no Treesitter parser for Markdown: chats are coloured by its regex syntax")
   end
-  for _, marker in ipairs({ "💬", "🤖", "🧠", "❓", "🛠️", "🔒", "📝" }) do
+  for _, marker in pairs(require("parley.known").markers) do
     if vim.fn.strdisplaywidth(marker) ~= 2 then
       health.warn(
         marker .. " is not two cells wide here: lines that start with it may look shifted",

@@ -91,7 +91,7 @@ end
 
 --- The host's log file.
 function M.log()
-  return require("parley.install").log()
+  return require("parley.known").log()
 end
 
 --- The names of the agents, as far as they are known.
@@ -135,9 +135,7 @@ end
 
 --- Act when the settings are known: at once, unless there is a file of them that the host has yet to read.
 function M.when_ready(act)
-  local config = vim.env.XDG_CONFIG_HOME
-  config = config and config ~= "" and config or vim.fn.expand("~/.config")
-  local known = H.told or not vim.uv.fs_stat(vim.fs.joinpath(config, "parley", "config.toml"))
+  local known = H.told or not vim.uv.fs_stat(require("parley.known").config())
   if known or not M.start() then
     act()
   else

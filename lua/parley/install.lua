@@ -11,6 +11,7 @@ local M = {}
 local H = {}
 
 H.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
+local known = dofile(vim.fs.joinpath(H.root, "lua/parley/known.lua"))
 H.least = { 3, 11 }
 H.separator = vim.fn.has("win32") == 1 and ";" or ":"
 H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
@@ -38,7 +39,7 @@ function M.dir()
   local file = assert(io.open(M.lock(), "rb"))
   local hash = vim.fn.sha256(file:read("*a")):sub(1, 12)
   file:close()
-  return vim.fs.joinpath(H.own(), "venv-" .. hash)
+  return vim.fs.joinpath(known.environments(), "venv-" .. hash)
 end
 
 --- What the host requires: exact versions with the hashes of their files; `make lock` renews it.
@@ -51,7 +52,7 @@ end
 --- root, where nobody but root can.
 ---@return string
 function M.folder()
-  local folder = H.own()
+  local folder = known.environments()
   local private = tonumber("700", 8)
   if pcall(vim.fn.mkdir, folder, "p", private) and vim.uv.fs_chmod(folder, private) then
     return folder
@@ -205,7 +206,7 @@ function H.failed(command, ran)
   local said = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, said)
   local last = H.reason(said)
-  local advice = "All that it said is in " .. M.log() .. "; then try :ParleyInstall again"
+  local advice = "All that it said is in " .. known.log() .. "; then try :ParleyInstall again"
   if said:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
   elseif said:find("resol", 1, true) or said:find("onnect", 1, true) then
@@ -230,7 +231,7 @@ function H.reason(said)
 end
 
 function H.log(command, said)
-  local path = M.log()
+  local path = known.log()
   vim.fn.mkdir(vim.fs.dirname(path), "p")
   local file = io.open(path, "a")
   if file then
@@ -246,12 +247,6 @@ function H.finish(ok)
   for _, done in ipairs(waiting) do
     done(ok)
   end
-end
-
---- The log of host and installation.
----@return string
-function M.log()
-  return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
 end
 
 --- Whether an installation runs.
@@ -311,11 +306,6 @@ end
 
 function H.is_absolute(path)
   return path:match("^/") ~= nil or path:match("^%a:[/\\]") ~= nil
-end
-
---- The folder of Parley's own.
-function H.own()
-  return vim.fs.joinpath(vim.fn.stdpath("data"), "parley")
 end
 
 function H.python_in(dir)

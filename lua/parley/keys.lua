@@ -6,9 +6,6 @@ local H = { waiting = {}, mapped = {}, typed = nil }
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
---- The same as the defaults of the settings `keys.*`, here since keys are there before the host is.
-M.defaults = { respond = "<C-g><C-g>", stop = "<C-g>x", agent = "<C-g>a", outline = "<C-g>t", choices = true }
-
 local described = {
   respond = "Parley: move this exchange on",
   stop = "Parley: stop",
@@ -191,7 +188,7 @@ end
 
 function H.settings()
   local set = require("parley.host").setting("keys")
-  return vim.tbl_extend("force", M.defaults, type(set) == "table" and set or {})
+  return vim.tbl_extend("force", require("parley.known").keys, type(set) == "table" and set or {})
 end
 
 return M

@@ -3,6 +3,7 @@
 local M = {}
 
 local api = vim.api
+local known = require("parley.known")
 local ns = api.nvim_create_namespace("parley.view")
 local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
@@ -118,7 +119,7 @@ end
 --- Whether an undecided proposal stands on a row.
 function M.proposal_at(buf, row)
   local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
-  return vim.startswith(line, "❓")
+  return vim.startswith(line, known.start("proposal"))
 end
 
 --- Scroll a window until a row is seen with what is drawn below it, but not so far that the cursor's is not.
@@ -166,13 +167,13 @@ function M.highlight(buf)
 end
 
 local looks = {
-  { "💬", "ParleyQuestion", whole = false },
-  { "🤖", "ParleyAnswer", whole = true },
-  { "❓", "ParleyProposal", whole = true },
-  { "🛠", "ParleyResult", whole = true },
-  { "🧠", "ParleyThinking", whole = true },
-  { "🔒", "ParleyNote", whole = true },
-  { "📝", "ParleySummary", whole = true },
+  { known.start("question"), "ParleyQuestion", whole = false },
+  { known.start("answer"), "ParleyAnswer", whole = true },
+  { known.start("proposal"), "ParleyProposal", whole = true },
+  { known.start("result"), "ParleyResult", whole = true },
+  { known.start("thinking"), "ParleyThinking", whole = true },
+  { known.start("note"), "ParleyNote", whole = true },
+  { known.start("summary"), "ParleySummary", whole = true },
 }
 local look_ns = api.nvim_create_namespace("parley.look")
 
@@ -218,7 +219,9 @@ end
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
-      vim.cmd([[syntax match parleyLine /^\%(🛠️\?\|❓️\?\|🤖️\?\|🧠️\?\):.*$/]])
+      local starts = vim.iter({ "result", "proposal", "answer", "thinking" }):map(known.start)
+      local any = starts:join("\\|")
+      vim.cmd(("syntax match parleyLine /^\\%%(%s\\)\\%%uFE0F\\?:.*$/"):format(any))
     end)
   end
 end

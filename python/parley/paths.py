@@ -15,6 +15,12 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     return Path(state) / "parley"
 
 
+def config_path(environ: Mapping[str, str]) -> Path:
+    """The file of settings that editor and shell read: `$XDG_CONFIG_HOME/parley/config.toml`."""
+    home = environ.get("HOME") or str(Path.home())
+    return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
+
+
 def private_folder(path: Path) -> Path:
     """The folder, made if need be, and closed to others if it was not. Raises OSError."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)

@@ -284,6 +284,6 @@ def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
     from parley.settings.values import Keys
 
     defaults = asdict(Keys())
-    assert plain.lua("return require('parley.keys').defaults") == {
+    assert plain.lua("return require('parley.known').keys") == {
         k: defaults[k] for k in defaults if k != "scope"
     }

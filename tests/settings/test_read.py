@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from parley.chat.options import CallLimits, ThinkingSettings
 from parley.models.text_tools.template import builtin_templates, load_templates
+from parley.paths import config_path
 from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
-from parley.settings.load import config_path, load_settings, merged
+from parley.settings.load import load_settings, merged
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, Agent, Settings
 from parley.tools.servers import ServerSettings

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
+from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Proposal, Transcript
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from parley.runtime.app import App
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
+_CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _EXITS: dict[engine.EndKind, int] = {
     "complete": COMPLETE,
     "answered": COMPLETE,
@@ -145,15 +147,15 @@ class _Told:
         match what:
             case engine.CallBegan(proposal, tool):
                 self._begin_paragraph()
-                say_line(f"❓ {tool.server}/{tool.name} {proposal.call.arguments}")
+                say_line(f"{_CALL} {tool.server}/{tool.name} {proposal.call.arguments}")
             case engine.CallEnded(_, result):
-                say(f"🛠️ {result.body}\n")
+                say(f"{_RESULT} {result.body}\n")
             case engine.Aside(text):
                 complain(text)
             case engine.CallRefused(proposal, result):
                 self._begin_paragraph()
-                say_line(f"❓ {proposal.call.name} {proposal.call.arguments}")
-                say(f"🛠️ {result.body}\n")
+                say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
+                say(f"{_RESULT} {result.body}\n")
             case _:
                 pass
 
@@ -164,7 +166,7 @@ class _Told:
         for call in seen.undecided():
             text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
             self._begin_paragraph()
-            say_line(f"❓ {legible(text)}")
+            say_line(f"{_CALL} {legible(text)}")
             if isinstance(call, Proposal) and (note := caution(call, approvals)):
                 say_line(f"   {note}")
 

@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pynvim
 
+from parley.chat.grammar import MARKERS
+
 _ROOT = Path(__file__).parents[3]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
-_CHAT = f"---\ntopic: stock prices\n---\n\n💬: {_QUESTION}\n"
+_CHAT = f"---\ntopic: stock prices\n---\n\n{MARKERS['question']} {_QUESTION}\n"
 _HINT = "<C-g><C-g> asks, yA says yes to tools, :qa! ends the demo"
 _NEXT = 'That was the demo. To have Parley in your own Neovim,\ngo on with "Install" in README.md.'
 _PATIENCE_S = 60.0
@@ -95,10 +97,11 @@ def _play(command: list[str]) -> int:
             time.sleep(_LOOK_S)
 
     def waits() -> bool:
-        return sum(line.startswith("❓:") for line in lines()) == 2 and bool(nvim.funcs.maparg("yA", "n"))
+        proposals = [line for line in lines() if line.startswith(MARKERS["proposal"])]
+        return len(proposals) == 2 and bool(nvim.funcs.maparg("yA", "n"))
 
     typed(":ParleyRespond<CR>", waits, "two proposals")
-    typed("yA", lambda: lines()[-1].startswith("💬:") and len(lines()) > 10, "the answer")
+    typed("yA", lambda: lines()[-1].startswith(MARKERS["question"]) and len(lines()) > 10, "the answer")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # what a chat is written in, whatever the locale
     sys.stdout.write("\n".join(lines()) + "\n")

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 from parley.errors import ParleyError
 from parley.models.formats import sdks
 from parley.nvim.summary import count
+from parley.paths import config_path
 from parley.runtime.app import App
-from parley.settings.load import config_path
 from parley.settings.values import Agent
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus

@@ -12,16 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from parley.models.text_tools.template import load_templates
+from parley.paths import config_path
 from parley.regular import whole
 from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
-
-
-def config_path(environ: Mapping[str, str]) -> Path:
-    """The file both editor and shell read: `$XDG_CONFIG_HOME/parley/config.toml`."""
-    home = environ.get("HOME") or str(Path.home())
-    return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
 
 
 def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
