@@ -14,15 +14,15 @@ class RawServer(LocalServer):
     def __init__(self) -> None:
         super().__init__()
         self.pieces: Iterable[bytes] = ()
-        self.sent = 0
+        self.size = 0
 
     def plan(self, pieces: Iterable[bytes]) -> None:
         """Begin anew with these bytes."""
-        self.pieces, self.sent = pieces, 0
+        self.pieces, self.size = pieces, 0
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         for piece in self.pieces:
             writer.write(piece)
-            self.sent += len(piece)
+            self.size += len(piece)
             await writer.drain()

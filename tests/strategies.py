@@ -131,8 +131,8 @@ def _apart(parts: Sequence[Segment]) -> tuple[Any, ...]:
     return tuple(kept)
 
 
-said = st.lists(st.one_of(texts, notes), max_size=3).map(_apart)
-questions = st.builds(Question, parts=said)
+text_parts = st.lists(st.one_of(texts, notes), max_size=3).map(_apart)
+questions = st.builds(Question, parts=text_parts)
 agents = st.none() | st.sampled_from(["Claude-Sonnet", "a b", " x ", "💬:"])
 segments = st.lists(st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6).map(_apart)
 answers = st.builds(Answer, agent=agents, segments=segments)
@@ -171,7 +171,7 @@ front_matters = st.none() | st.sampled_from(["", "topic: x", "topic: x\nagent: D
 def transcripts(draw: st.DrawFn) -> Transcript:
     first = draw(st.lists(headless, max_size=1))
     rest = draw(st.lists(exchanges, max_size=3))
-    preamble, front_matter = draw(said), draw(front_matters)
+    preamble, front_matter = draw(text_parts), draw(front_matters)
     try:
         return Transcript(tuple(first + rest), preamble, front_matter)
     except ValueError:

@@ -32,8 +32,8 @@ CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments"
 DENSE = f"💬: how?\n\n🤖:[A]\n\nOne moment.\n\n❓:[ya] `{CALL}`\n\n🛠️: [t][c]\n\n`done`\n\nThere.\n\n"
 
 
-def say(what: str, got: str, wanted: str = "") -> None:
-    print(f"{what:<56} {got:>12}   {wanted}", flush=True)
+def say(what: str, value: str, target: str = "") -> None:
+    print(f"{what:<56} {value:>12}   {target}", flush=True)
 
 
 def median_of(runs: int, work: Callable[[], float]) -> float:

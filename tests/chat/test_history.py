@@ -10,7 +10,7 @@ from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.request import Request
 
 
-def sent(text: str, at: int | None = None, full: int | None = None) -> list[Turn]:
+def turns_of(text: str, at: int | None = None, full: int | None = None) -> list[Turn]:
     transcript = parse(text)
     at = len(transcript.exchanges) - 1 if at is None else at
     return list(history(transcript, at, max_full_exchanges=full))
@@ -74,7 +74,7 @@ CASES = {
 @pytest.mark.parametrize("body", ["```\n```", "```\n \n```"])
 def test_a_failure_without_a_word_is_told_as_one(mark: str, body: str) -> None:
     text = f"💬: a\n🤖:\n{proposal('c', 'ya')}\n🛠️: [t][c][{mark}]\n\n{body}\n"
-    assert plainly(sent(text)) == ["? a", f"@c {mark} This call failed, and nothing says why."]
+    assert plainly(turns_of(text)) == ["? a", f"@c {mark} This call failed, and nothing says why."]
 
 
 NOBODY_ASKS = {
@@ -97,11 +97,11 @@ def test_a_request_ends_with_the_user_in_whatever_the_file_does(text: str, turns
 
 @pytest.mark.parametrize(("text", "turns"), CASES.values(), ids=CASES)
 def test_what_is_sent(text: str, turns: list[str]) -> None:
-    assert plainly(sent(text)) == turns
+    assert plainly(turns_of(text)) == turns
 
 
 def test_later_exchanges_are_not_sent() -> None:
-    assert plainly(sent("💬: a\n🤖:\nb\n💬: c\n", at=0)) == ["? a", "! b"]
+    assert plainly(turns_of("💬: a\n🤖:\nb\n💬: c\n", at=0)) == ["? a", "! b"]
 
 
 LONG = f"""💬: one
@@ -136,7 +136,7 @@ third
     ],
 )
 def test_older_exchanges_stand_in_by_their_summary(full: int | None, firsts: list[str]) -> None:
-    lines = plainly(sent(LONG, full=full))
+    lines = plainly(turns_of(LONG, full=full))
     kept = [line for line in lines if line.startswith("?") or "one" in line]
     assert kept == [*firsts, "? four"]
     assert ("! 📝: did three" in lines) == (full in (0, 1))
@@ -156,4 +156,4 @@ def test_older_exchanges_stand_in_by_their_summary(full: int | None, firsts: lis
     ],
 )
 def test_replies_are_open_in_the_last_answer_while_it_ends_in_calls(text: str, is_open: list[bool]) -> None:
-    assert [turn.open for turn in sent(text) if isinstance(turn, ModelTurn)] == is_open
+    assert [turn.open for turn in turns_of(text) if isinstance(turn, ModelTurn)] == is_open

@@ -6,7 +6,7 @@ from parley.chat.rounds import rounds
 from parley.chat.transcript import Answer, Broken, Note, Proposal, Segment, Text, Thinking, ToolCall
 
 
-def made(index: int | None) -> Proposal:
+def proposal(index: int | None) -> Proposal:
     return Proposal(ToolCall(f"call_{index}", "f", "{}", index))
 
 
@@ -16,16 +16,16 @@ def sizes(*segments: Segment) -> list[int]:
 
 
 def test_text_after_a_call_begins_a_round_and_its_calls_are_numbered_anew() -> None:
-    assert sizes(made(0), made(1), Text("b"), made(0), made(1)) == [2, 3]
-    assert sizes(made(2), Thinking("p", "m", "hm"), Text("b"), made(1)) == [1, 3]
+    assert sizes(proposal(0), proposal(1), Text("b"), proposal(0), proposal(1)) == [2, 3]
+    assert sizes(proposal(2), Thinking("p", "m", "hm"), Text("b"), proposal(1)) == [1, 3]
 
 
 def test_a_number_that_does_not_grow_begins_a_round() -> None:
-    assert sizes(Text("a"), made(0), made(1), made(0)) == [3, 1]
-    assert sizes(made(0), made(0)) == [1, 1]
-    assert sizes(made(0), made(None), made(2)) == [3]
+    assert sizes(Text("a"), proposal(0), proposal(1), proposal(0)) == [3, 1]
+    assert sizes(proposal(0), proposal(0)) == [1, 1]
+    assert sizes(proposal(0), proposal(None), proposal(2)) == [3]
 
 
 def test_a_call_that_cannot_be_read_is_a_call_and_a_note_is_nothing() -> None:
-    assert sizes(Broken("proposal", "❓: {"), Text("b"), made(0)) == [1, 2]
-    assert sizes(Text("a"), Note("n"), made(0), Note("n"), made(1)) == [5]
+    assert sizes(Broken("proposal", "❓: {"), Text("b"), proposal(0)) == [1, 2]
+    assert sizes(Text("a"), Note("n"), proposal(0), Note("n"), proposal(1)) == [5]

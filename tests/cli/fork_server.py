@@ -117,15 +117,15 @@ def forked(connection: socket.socket) -> dict[str, Any] | None:
         connection.sendall(f"{code}\n".encode())
 
 
-def begin(asked: dict[str, Any]) -> None:
+def begin(request: dict[str, Any]) -> None:
     """Make this process what a shell would have started."""
     if os.isatty(0):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    os.chdir(asked["folder"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(asked["environ"])
-    sys.argv = ["parley", *asked["arguments"]]
+    os.environ.update(request["environ"])
+    sys.argv = ["parley", *request["arguments"]]
     sys.stdin, sys.stdout, sys.stderr = stream(0, "r"), stream(1, "w"), stream(2, "w")
 
 

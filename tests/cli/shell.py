@@ -144,7 +144,7 @@ class Terminal:
 
     def __init__(self, process: subprocess.Popen[bytes] | Command, handle: int) -> None:
         self.process = process
-        self.written = b""
+        self.output = b""
         self._handle = handle
 
     def press(self, keys: bytes) -> None:
@@ -158,9 +158,9 @@ class Terminal:
     def wait_for(self, condition: Callable[[bytes], bool]) -> None:
         """Read until something is so."""
         end = time.monotonic() + PATIENCE_S
-        while not condition(self.written):
-            assert time.monotonic() < end, self.written.decode(errors="replace")
-            assert self._read(end - time.monotonic()), self.written.decode(errors="replace")
+        while not condition(self.output):
+            assert time.monotonic() < end, self.output.decode(errors="replace")
+            assert self._read(end - time.monotonic()), self.output.decode(errors="replace")
 
     def end(self) -> int:
         """The exit code, when all is written."""
@@ -175,13 +175,13 @@ class Terminal:
         piece = b""
         with suppress(OSError):  # EIO: nobody has the other end any more
             piece = os.read(self._handle, 65_536)
-        self.written += piece
+        self.output += piece
         return piece
 
     @property
     def text(self) -> str:
         """All that was written, with the line ends of programs."""
-        return self.written.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        return self.output.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
     @property
     def rows(self) -> list[str]:
@@ -203,9 +203,9 @@ class Terminal:
 CLEAR = "\r\x1b[K"
 
 
-def raw(written: str) -> str:
+def raw(output: str) -> str:
     """What in a terminal's text could command it, hide, or turn the text around; "" where nothing could."""
-    said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", written.replace(CLEAR, ""))
+    said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", output.replace(CLEAR, ""))
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 

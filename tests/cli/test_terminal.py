@@ -182,7 +182,7 @@ def test_what_a_provider_says_in_a_refusal_commands_no_terminal(shell: Shell, ki
 def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
     shell.ask("write 5000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
-        terminal.wait_for(lambda written: b"conversation" in written)
+        terminal.wait_for(lambda output: b"conversation" in output)
         terminal.press(b"\x03")
         assert terminal.end() == 130
     assert "Traceback" not in terminal.text
@@ -200,7 +200,7 @@ def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
 def test_a_terminal_that_goes_away_loses_nothing(shell: Shell) -> None:
     shell.ask("write 5000 words")
     with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
-        terminal.wait_for(lambda written: b"conversation" in written)
+        terminal.wait_for(lambda output: b"conversation" in output)
         terminal.hang_up()
         assert terminal.process.wait(45) == 130
     assert shell.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")

@@ -35,8 +35,8 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-def error(done: subprocess.CompletedProcess[bytes]) -> str:
-    return done.stderr.decode()
+def error(process: subprocess.CompletedProcess[bytes]) -> str:
+    return process.stderr.decode()
 
 
 @pytest.mark.parametrize("arguments", PRINTING.values(), ids=PRINTING)
@@ -127,8 +127,8 @@ def test_a_terminal_of_another_encoding_shows_what_it_lacks_as_escapes(
     shell.chat.write_text(BROKEN.replace("no call", "☎"), encoding="utf-8")
     with shell.terminal(*arguments, PYTHONIOENCODING=encoding) as terminal:
         terminal.end()
-    assert b"Traceback" not in terminal.written
-    assert terminal.written
+    assert b"Traceback" not in terminal.output
+    assert terminal.output
 
 
 @pytest.mark.parametrize("module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"])

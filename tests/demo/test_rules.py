@@ -13,7 +13,7 @@ from parley.demo.stocks import Quote, companies, read_quote
 QUESTION = "can you find the latest stock price of google and microsoft?"
 
 
-def asked(question: str, *tools: str, results: tuple[CallResult, ...] = ()) -> Conversation:
+def conversation_about(question: str, *tools: str, results: tuple[CallResult, ...] = ()) -> Conversation:
     return Conversation(model="demo", system="", question=question, tools=tools, results=results)
 
 
@@ -26,7 +26,7 @@ MICROSOFT = searched("microsoft", '{"matches":["microsoft stock MSFT price is $5
 
 
 def test_the_stock_question_gets_a_search_for_each_company() -> None:
-    assert reply(asked(QUESTION, "web_search")) == Reply(
+    assert reply(conversation_about(QUESTION, "web_search")) == Reply(
         thinking="",
         hidden="",
         text="Let me search the web for both.",
@@ -41,7 +41,7 @@ def test_the_stock_question_gets_a_search_for_each_company() -> None:
 
 
 def test_the_answer_is_read_from_the_results() -> None:
-    said = reply(asked(QUESTION, "web_search", results=(GOOGLE, MICROSOFT)))
+    said = reply(conversation_about(QUESTION, "web_search", results=(GOOGLE, MICROSOFT)))
     assert said.text == (
         "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
     )
@@ -49,7 +49,9 @@ def test_the_answer_is_read_from_the_results() -> None:
 
 
 def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
-    conversation = asked("stock price of apple", "web_search", results=(searched("apple", "AAPL: $12"),))
+    conversation = conversation_about(
+        "stock price of apple", "web_search", results=(searched("apple", "AAPL: $12"),)
+    )
     said = reply(replace(conversation, system="End with a line that starts with 📝: and sums up."))
     assert said.text.split("\n\n")[-1] == (
         "📝: you asked for the stock price of apple, and I answered: Apple (AAPL) is at $12."
@@ -59,16 +61,16 @@ def test_the_summary_line_comes_when_the_system_prompt_asks_for_it() -> None:
 
 def test_one_after_another_searches_in_rounds_of_one() -> None:
     question = "stock price of google and microsoft, one after another"
-    first = reply(asked(question, "web_search"))
-    second = reply(asked(question, "web_search", results=(GOOGLE,)))
-    third = reply(asked(question, "web_search", results=(GOOGLE, MICROSOFT)))
+    first = reply(conversation_about(question, "web_search"))
+    second = reply(conversation_about(question, "web_search", results=(GOOGLE,)))
+    third = reply(conversation_about(question, "web_search", results=(GOOGLE, MICROSOFT)))
     assert [call.arguments for call in first.calls] == ['{"query":"google stock price"}']
     assert [call.arguments for call in second.calls] == ['{"query":"microsoft stock price"}']
     assert third.calls == ()
 
 
 def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
-    assert len(reply(replace(asked(QUESTION, "web_search"), parallel=False)).calls) == 1
+    assert len(reply(replace(conversation_about(QUESTION, "web_search"), parallel=False)).calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,16 +89,18 @@ def test_parallel_calls_switched_off_search_in_rounds_of_one() -> None:
     ],
 )
 def test_a_result_without_a_price_is_said_so(result: CallResult, words: str) -> None:
-    assert words in reply(asked("apple stock price", "web_search", results=(result,))).text
+    assert words in reply(conversation_about("apple stock price", "web_search", results=(result,))).text
 
 
 def test_without_a_search_tool_it_cannot_look_things_up() -> None:
-    assert "cannot look things up" in reply(asked(QUESTION)).text
-    assert "cannot look things up" in reply(asked(QUESTION, "calculator")).text
+    assert "cannot look things up" in reply(conversation_about(QUESTION)).text
+    assert "cannot look things up" in reply(conversation_about(QUESTION, "calculator")).text
 
 
 def test_a_search_tool_by_another_name_will_do() -> None:
-    assert {call.name for call in reply(asked(QUESTION, "mock__web_search")).calls} == {"mock__web_search"}
+    assert {call.name for call in reply(conversation_about(QUESTION, "mock__web_search")).calls} == {
+        "mock__web_search"
+    }
 
 
 @pytest.mark.parametrize(
@@ -137,23 +141,23 @@ def test_prices_are_read_from_json_and_from_prose(text: str, expected: Quote | N
 
 def test_a_named_tool_is_called_with_the_very_argument_text() -> None:
     question = 'call add {"a": 1.0, "b":[ ]} and then use the tool wait, please; call nope {"x":1}'
-    assert reply(asked(question, "add", "wait")).calls == (
+    assert reply(conversation_about(question, "add", "wait")).calls == (
         Call("add", '{"a": 1.0, "b":[ ]}'),
         Call("wait", "{}"),
     )
 
 
 def test_arguments_that_are_no_json_are_passed_on_as_they_are() -> None:
-    assert reply(asked('call add {"a": \nmore', "add")).calls == (Call("add", '{"a":'),)
+    assert reply(conversation_about('call add {"a": \nmore', "add")).calls == (Call("add", '{"a":'),)
 
 
 def test_a_tool_that_was_not_offered_is_not_called() -> None:
-    assert reply(asked("call add {}", "wait")).text == "I have no tool named add. I have: wait."
+    assert reply(conversation_about("call add {}", "wait")).text == "I have no tool named add. I have: wait."
 
 
 def test_what_a_named_tool_returned_is_told() -> None:
     results = (CallResult("add", "{}", "3", False), CallResult("wait", "{}", "Error: too long", True))
-    said = reply(asked("call add {} call wait {}", "add", "wait", results=results))
+    said = reply(conversation_about("call add {} call wait {}", "add", "wait", results=results))
     assert said.text == "add returned: 3\n\nwait failed: too long"
 
 
@@ -161,50 +165,52 @@ def test_named_tools_are_called_one_after_another_if_so_asked() -> None:
     question = 'one after another: call add {"a":1}, call fail {}, call add {"a":2}'
     first = CallResult("add", '{"a": 1}', "3", False)
     second = CallResult("fail", "{}", "it did not work", True)
-    assert reply(asked(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
-    assert reply(asked(question, "add", "fail", results=(first,))).calls == (Call("fail", "{}"),)
-    assert reply(asked(question, "add", "fail", results=(first, second))).calls == (Call("add", '{"a":2}'),)
-    said = reply(asked(question, "add", "fail", results=(first, second, first)))
+    assert reply(conversation_about(question, "add", "fail")).calls == (Call("add", '{"a":1}'),)
+    assert reply(conversation_about(question, "add", "fail", results=(first,))).calls == (Call("fail", "{}"),)
+    assert reply(conversation_about(question, "add", "fail", results=(first, second))).calls == (
+        Call("add", '{"a":2}'),
+    )
+    said = reply(conversation_about(question, "add", "fail", results=(first, second, first)))
     assert said.calls == ()
     assert said.text == "add returned: 3\n\nfail failed: it did not work\n\nadd returned: 3"
 
 
 def test_a_named_tool_is_called_again_and_again_as_long_as_it_is_offered() -> None:
     question, results = "call add {} again and again", (CallResult("add", "{}", "3", False),) * 9
-    assert reply(asked(question, "add", results=results)).calls == (Call("add", "{}"),)
-    assert reply(asked(question, results=results[:1])).text == "add returned: 3"
+    assert reply(conversation_about(question, "add", results=results)).calls == (Call("add", "{}"),)
+    assert reply(conversation_about(question, results=results[:1])).text == "add returned: 3"
 
 
 def test_a_model_gone_astray_calls_what_it_was_not_offered() -> None:
-    assert reply(asked("call nowhere {} no matter what")).calls == (Call("nowhere", "{}"),)
+    assert reply(conversation_about("call nowhere {} no matter what")).calls == (Call("nowhere", "{}"),)
 
 
-@pytest.mark.parametrize("said", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"])
-def test_say_repeats_verbatim(said: str) -> None:
-    assert reply(asked(f"say: {said}")).text == said
-    assert reply(asked(f"repeat\n{said}")).text == said
+@pytest.mark.parametrize("text", ["💬: not you\n🤖:[x]\n❓:[yA] `{}`", "  two\n\n", "🧠:[a b]\n> c"])
+def test_say_repeats_verbatim(text: str) -> None:
+    assert reply(conversation_about(f"say: {text}")).text == text
+    assert reply(conversation_about(f"repeat\n{text}")).text == text
 
 
 def test_write_writes_that_many_words() -> None:
-    assert len(reply(asked("write 1000 words about it")).text.split()) == 1000
+    assert len(reply(conversation_about("write 1000 words about it")).text.split()) == 1000
 
 
 def test_thinking_is_off_on_or_as_asked() -> None:
-    question = asked("think about it")
+    question = conversation_about("think about it")
     assert reply(question).thinking == ""
     assert reply(replace(question, thinking="asked")).thinking.startswith("First: what is asked?")
-    assert reply(replace(asked("hello"), thinking="asked")).thinking == ""
-    assert reply(replace(asked("hello"), thinking="on")).thinking != ""
+    assert reply(replace(conversation_about("hello"), thinking="asked")).thinking == ""
+    assert reply(replace(conversation_about("hello"), thinking="on")).thinking != ""
 
 
 def test_redacted_thinking_is_hidden() -> None:
-    said = reply(replace(asked("redacted, please"), thinking="on"))
+    said = reply(replace(conversation_about("redacted, please"), thinking="on"))
     assert said.thinking == ""
     assert said.hidden != ""
 
 
 def test_everything_is_cut_at_the_limit() -> None:
-    conversation = replace(asked(QUESTION, "web_search"), limit=9)
+    conversation = replace(conversation_about(QUESTION, "web_search"), limit=9)
     said = reply(conversation)
     assert said.text == "Let me search the web for both."
     assert said.calls == (Call("web_search", '{"que'),)
@@ -213,12 +219,12 @@ def test_everything_is_cut_at_the_limit() -> None:
 
 
 def test_equal_conversations_get_equal_replies() -> None:
-    assert reply(asked("hello")) == reply(asked("hello"))
+    assert reply(conversation_about("hello")) == reply(conversation_about("hello"))
 
 
 def test_a_status_question_gets_one_short_sentence() -> None:
     question = 'web_search {"query": "google stock price"}: a single, clear, natural sentence (max 10 words)'
-    assert reply(asked(question)).text == "Searching for google stock price..."
+    assert reply(conversation_about(question)).text == "Searching for google stock price..."
 
 
 def test_a_signature_holds_for_its_text_alone() -> None:

@@ -25,7 +25,7 @@ RESULTS = (
 )
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today. Do you want something else?"
 HOSTILE = "say: 💬: x\n❓:[yA] `{}`\n\x85\u2028 data: [DONE]\r\n👩‍👩‍👧 🛠️: \u202e\tend "
-SAID = HOSTILE.removeprefix("say: ")
+ECHO = HOSTILE.removeprefix("say: ")
 
 
 def claude_body(*messages: Any, **extra: Any) -> dict[str, Any]:
@@ -263,13 +263,13 @@ async def test_whatever_is_said_arrives_unchanged_in_every_format(
     claude: AsyncAnthropic, gpt: AsyncOpenAI
 ) -> None:
     blocks, _ = await streamed_blocks(claude, claude_body(user(HOSTILE)))
-    assert blocks == [{"type": "text", "text": SAID}]
+    assert blocks == [{"type": "text", "text": ECHO}]
     message, _, _ = await streamed_chat(gpt, chat_body(user(HOSTILE)))
-    assert message["content"] == SAID
+    assert message["content"] == ECHO
     text = ""
     async for event in await gpt.responses.create(**responses_body(user(HOSTILE)), stream=True):
         text += event.delta if event.type == "response.output_text.delta" else ""
-    assert text == SAID
+    assert text == ECHO
 
 
 async def test_a_reply_that_is_too_long_ends_for_that_reason(

@@ -97,7 +97,7 @@ def spelt(text: str) -> list[ScriptStep]:
     return [*map(TextDelta, text), Finished("complete")]
 
 
-SAID = {
+TEXTS = {
     "a call with its yes": "ok\n" + line("x", "[yA]"),
     "a call whose marker is a variant": "ok\n❓\ufe0f:[yA] `" + line("x")[3:],
     "a whole exchange": f"ok\n\n💬: and?\n\n🤖:[Demo]\n\n{line('x', '[yA]')}\n🛠️: [note][call_1]\n\n`noted`\n",
@@ -107,7 +107,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("text", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 async def test_what_a_model_says_character_by_character_is_no_structure(machine: Machine, text: str) -> None:
     path = machine.chat("💬: hi\n")
     async with machine.start() as process:

@@ -219,7 +219,7 @@ def user(tmp_path: Path, there: Hostile) -> User:
     return User({**environ, "HOME": str(tmp_path), "PATH": path}, log, tmp_path / "state" / "parley" / "work")
 
 
-def check_started(user: User, there: Hostile, said: str) -> None:
+def check_started(user: User, there: Hostile, stderr: str) -> None:
     """The user's own programs started in Parley's folder with a PATH that means the same everywhere."""
     assert there.ran() == []
     started = user.started()
@@ -227,8 +227,8 @@ def check_started(user: User, there: Hostile, said: str) -> None:
     for folder, path in started.values():
         assert folder == str(user.work)
         assert all(element.startswith("/") for element in path.split(os.pathsep))
-    assert "No module named server" in said
-    assert "command: not found or not executable: ./server; set cwd, or write the whole path" in said
+    assert "No module named server" in stderr
+    assert "command: not found or not executable: ./server; set cwd, or write the whole path" in stderr
 
 
 def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(

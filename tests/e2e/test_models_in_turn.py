@@ -58,14 +58,14 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def called(call_id: str | None, arguments: Any = QUERY, **more: Any) -> dict[str, Any]:
+def call_delta(call_id: str | None, arguments: Any = QUERY, **more: Any) -> dict[str, Any]:
     return {"index": 0, "id": call_id, "function": {"name": "web_search", "arguments": arguments}, **more}
 
 
 def chat() -> list[Any]:
     """Text, and a call in pieces."""
     rest = {"index": 0, "function": {"arguments": QUERY[4:]}}
-    first = called("call_1", QUERY[:4], type="function")
+    first = call_delta("call_1", QUERY[:4], type="function")
     return [chunk(content="One."), chunk(tool_calls=[first]), chunk(tool_calls=[rest]), chunk("tool_calls")]
 
 
@@ -82,13 +82,13 @@ def responses() -> list[Any]:
 
 def gemini() -> list[Any]:
     """Two whole calls without ids under one index, the first of them signed."""
-    both = [called("", extra_content=SIGNATURE), called("")]
+    both = [call_delta("", extra_content=SIGNATURE), call_delta("")]
     return [chunk(role="assistant", tool_calls=both), chunk("stop")]
 
 
 def ollama() -> list[Any]:
     """A whole call without an id, its arguments an object, nulls all around."""
-    made = called(None, json.loads(QUERY))
+    made = call_delta(None, json.loads(QUERY))
     return [chunk(role="assistant", content=None, tool_calls=[made]), chunk("stop", content="")]
 
 

@@ -26,7 +26,7 @@ CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab")
 
 
 @dataclass(frozen=True)
-class Sent:
+class Outcome:
     """What came of a question: the request, and the file after it."""
 
     head: str
@@ -43,7 +43,7 @@ class Sent:
         return json.dumps(self.body["messages"][0], ensure_ascii=False)
 
 
-Seen = Callable[[Sent], bool]
+Condition = Callable[[Outcome], bool]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Row:
     `file` is front matter. `LAB` stands for the address of the server.
     """
 
-    seen: Seen
+    seen: Condition
     agent: Mapping[str, Any] | None = None
     provider: Mapping[str, Any] | None = None
     other: Mapping[str, Any] | None = None
@@ -63,7 +63,7 @@ class Row:
 
 LAB = "http://LAB"
 CLAUDE = {"kind": "anthropic", "base_url": LAB}
-ASKED = {
+QUESTIONS = {
     "agents": [{"name": "A", "provider": "lab", "model": "claude-sonnet-5-5"}],
     "providers": {"lab": CLAUDE},
 }
@@ -83,31 +83,33 @@ SECOND = {
 }
 
 
-def has_no_tools(sent: Sent) -> bool:
-    return "tools" not in sent.body
+def has_no_tools(outcome: Outcome) -> bool:
+    return "tools" not in outcome.body
 
 
-def tells_of_tools(sent: Sent) -> bool:
-    return has_no_tools(sent) and "web_search" in sent.system
+def tells_of_tools(outcome: Outcome) -> bool:
+    return has_no_tools(outcome) and "web_search" in outcome.system
 
 
-def stands_in(count: int) -> Seen:
-    return lambda sent: json.dumps(sent.body).count("[Previous messages omitted]") == count
+def stands_in(count: int) -> Condition:
+    return lambda outcome: json.dumps(outcome.body).count("[Previous messages omitted]") == count
 
 
-def thinking(key: str, value: Any) -> Seen:
-    return lambda sent: sent.body["thinking"].get(key) == value
+def thinking(key: str, value: Any) -> Condition:
+    return lambda outcome: outcome.body["thinking"].get(key) == value
 
 
-def is_asked(key: str, value: Any) -> Seen:
-    return lambda sent: sent.body.get(key) == value
+def is_asked(key: str, value: Any) -> Condition:
+    return lambda outcome: outcome.body.get(key) == value
 
 
 ROWS: Mapping[str, Row] = {
-    "agents.name": Row(lambda sent: "🤖:[B]" in sent.text, {"name": "B"}, other={"agent": "B"}),
-    "agents.provider": Row(lambda sent: "/second/" in sent.path, {"provider": "second"}, base=SECOND),
+    "agents.name": Row(lambda outcome: "🤖:[B]" in outcome.text, {"name": "B"}, other={"agent": "B"}),
+    "agents.provider": Row(lambda outcome: "/second/" in outcome.path, {"provider": "second"}, base=SECOND),
     "agents.model": Row(is_asked("model", "gpt-4o"), {"model": "gpt-4o"}),
-    "agents.system_prompt": Row(lambda sent: "Be terse." in sent.system, {"system_prompt": "Be terse."}),
+    "agents.system_prompt": Row(
+        lambda outcome: "Be terse." in outcome.system, {"system_prompt": "Be terse."}
+    ),
     "agents.tools": Row(has_no_tools, {"tools": ["no_such_*"]}),
     "agents.tool_mode": Row(tells_of_tools, {"tool_mode": "json"}),
     "agents.temperature": Row(is_asked("temperature", 0.3), {"temperature": 0.3}),
@@ -115,35 +117,38 @@ ROWS: Mapping[str, Row] = {
     "agents.thinking": Row(
         is_asked("reasoning_effort", "low"), {"thinking": {"effort": "low"}}, base=REASONING
     ),
-    "providers.kind": Row(lambda sent: sent.path == "/v1/messages", provider=CLAUDE),
-    "providers.base_url": Row(lambda sent: sent.path.startswith("/x/"), provider={"base_url": f"{LAB}/x"}),
+    "providers.kind": Row(lambda outcome: outcome.path == "/v1/messages", provider=CLAUDE),
+    "providers.base_url": Row(
+        lambda outcome: outcome.path.startswith("/x/"), provider={"base_url": f"{LAB}/x"}
+    ),
     "providers.base_url_env": Row(
-        lambda sent: sent.path.startswith("/env/"), provider={"base_url_env": "LAB_URL"}
+        lambda outcome: outcome.path.startswith("/env/"), provider={"base_url_env": "LAB_URL"}
     ),
     "providers.api_key_env": Row(
-        lambda sent: "bearer key-of-the-lab" in sent.head, provider={"api_key_env": "LAB_KEY"}
+        lambda outcome: "bearer key-of-the-lab" in outcome.head, provider={"api_key_env": "LAB_KEY"}
     ),
     "providers.api_key_command": Row(
-        lambda sent: "bearer printed-key" in sent.head, provider={"api_key_command": ["echo", "printed-key"]}
+        lambda outcome: "bearer printed-key" in outcome.head,
+        provider={"api_key_command": ["echo", "printed-key"]},
     ),
-    "providers.api": Row(lambda sent: sent.path == "/v1/responses", provider={"api": "responses"}),
+    "providers.api": Row(lambda outcome: outcome.path == "/v1/responses", provider={"api": "responses"}),
     "providers.quirks": Row(is_asked("max_completion_tokens", 77), provider={"quirks": []}, base=LIMITED),
     "providers.official": Row(
-        lambda sent: sent.path == "/v1/responses", provider={"official": True}, base=NEWER
+        lambda outcome: outcome.path == "/v1/responses", provider={"official": True}, base=NEWER
     ),
-    "providers.builtin": Row(lambda sent: sent.body is None, provider={"builtin": True}),
+    "providers.builtin": Row(lambda outcome: outcome.body is None, provider={"builtin": True}),
     "thinking.enabled": Row(
-        thinking("type", "between_tools"), other={"thinking": {"enabled": False}}, base=ASKED
+        thinking("type", "between_tools"), other={"thinking": {"enabled": False}}, base=QUESTIONS
     ),
     "thinking.budget_tokens": Row(
         thinking("budget_tokens", 2000), other={"thinking": {"budget_tokens": 2000}}, base=MANUAL
     ),
     "thinking.effort": Row(
-        is_asked("output_config", {"effort": "max"}), other={"thinking": {"effort": "max"}}, base=ASKED
+        is_asked("output_config", {"effort": "max"}), other={"thinking": {"effort": "max"}}, base=QUESTIONS
     ),
-    "thinking.show": Row(thinking("display", "omitted"), other={"thinking": {"show": False}}, base=ASKED),
+    "thinking.show": Row(thinking("display", "omitted"), other={"thinking": {"show": False}}, base=QUESTIONS),
     "agent": Row(is_asked("model", "other"), other={"agent": "B"}, base=SECOND),
-    "system_prompt": Row(lambda sent: "Be kind." in sent.system, other={"system_prompt": "Be kind."}),
+    "system_prompt": Row(lambda outcome: "Be kind." in outcome.system, other={"system_prompt": "Be kind."}),
     "max_full_exchanges": Row(stands_in(1), other={"max_full_exchanges": 2}),
     "max_tool_calls": Row(has_no_tools, other={"max_tool_calls": 0}),
     "tool_mode": Row(has_no_tools, other={"tool_mode": "off"}),
@@ -151,11 +156,11 @@ ROWS: Mapping[str, Row] = {
         is_asked("max_tokens", 9), other={"safety": {"max_tokens_per_request": 9}}
     ),
     "file: agent": Row(is_asked("model", "other"), file="agent: B", base=SECOND),
-    "file: provider": Row(lambda sent: "/second/" in sent.path, file="provider: second", base=SECOND),
+    "file: provider": Row(lambda outcome: "/second/" in outcome.path, file="provider: second", base=SECOND),
     "file: model": Row(is_asked("model", "gpt-4o"), file="model: gpt-4o"),
-    "file: system_prompt": Row(lambda sent: "Be kind." in sent.system, file="system_prompt: Be kind."),
+    "file: system_prompt": Row(lambda outcome: "Be kind." in outcome.system, file="system_prompt: Be kind."),
     "file: system_prompt+": Row(
-        lambda sent: "kind." in sent.system and "📝" in sent.system, file="system_prompt+: Be kind."
+        lambda outcome: "kind." in outcome.system and "📝" in outcome.system, file="system_prompt+: Be kind."
     ),
     "file: temperature": Row(is_asked("temperature", 0.3), file="temperature: 0.3"),
     "file: max_tokens": Row(is_asked("max_tokens", 77), file="max_tokens: 77"),
@@ -203,7 +208,7 @@ def setup(row: Row) -> dict[str, Any]:
     }
 
 
-async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
+async def outcome_of(server: FaultyServer, table: dict[str, Any], front: str) -> Outcome:
     """What is sent for the last question of a chat with these settings."""
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
@@ -215,7 +220,7 @@ async def sent(server: FaultyServer, table: dict[str, Any], front: str) -> Sent:
         await engine.run_turn(app.ports(document, "", Callbacks()), app.resolve(None))
     finally:
         await app.close()
-    return Sent(
+    return Outcome(
         server.heads[0] if server.heads else "",
         server.requests[0] if server.requests else None,
         document.text,
@@ -228,5 +233,5 @@ async def test_the_setting_reaches_the_request(name: str) -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(FaultyServer())
         plain = merged(PLAIN, row.base or {})
-        assert not row.seen(await sent(server, plain, ""))
-        assert row.seen(await sent(server, setup(row), row.file))
+        assert not row.seen(await outcome_of(server, plain, ""))
+        assert row.seen(await outcome_of(server, setup(row), row.file))

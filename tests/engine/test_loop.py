@@ -47,9 +47,9 @@ from tests.strategies import any_text
 
 GOOGLE = call(1, arguments='{"query":"google stock price"}')
 MICROSOFT = call(2, arguments='{"query":"microsoft stock price"}')
-ASKED = "💬: can you find the latest stock price of google and microsoft?\n"
+QUESTION = "💬: can you find the latest stock price of google and microsoft?\n"
 BOTH = calls(GOOGLE, MICROSOFT, text="Should, I need to search the web.")
-DONE = "GOOGL is $911 and MSFT is $544."
+ANSWER = "GOOGL is $911 and MSFT is $544."
 
 
 def price(arguments: str) -> Result:
@@ -60,16 +60,16 @@ def tools() -> LoggedTools:
     return LoggedTools(TOOLS, {"web_search": price})
 
 
-def proposal_line(made: str, query: str, mark: str = "") -> str:
-    number = made[-1]
+def proposal_line(call_id: str, query: str, mark: str = "") -> str:
+    number = call_id[-1]
     return (
-        f'❓:{mark} `{{"index":{int(number) - 1},"id":"{made}","type":"function","function":'
+        f'❓:{mark} `{{"index":{int(number) - 1},"id":"{call_id}","type":"function","function":'
         f'{{"name":"web_search","arguments":"{{\\"query\\":\\"{query} stock price\\"}}"}}}}`\n'
     )
 
 
 WAITING = (
-    ASKED
+    QUESTION
     + "\n🤖:[Demo]\n\nShould, I need to search the web.\n\n"
     + proposal_line("call_1", "google")
     + proposal_line("call_2", "microsoft")
@@ -78,12 +78,12 @@ WAITING = (
 
 def finished(mark: str) -> str:
     return (
-        ASKED
+        QUESTION
         + "\n🤖:[Demo]\n\nShould, I need to search the web.\n\n"
         + proposal_line("call_1", "google", mark)
         + "\n🛠️: [web_search][call_1]\n\n`$911`\n\n"
         + proposal_line("call_2", "microsoft", mark)
-        + f"\n🛠️: [web_search][call_2]\n\n`$544`\n\n{DONE}\n\n💬: \n"
+        + f"\n🛠️: [web_search][call_2]\n\n`$544`\n\n{ANSWER}\n\n💬: \n"
     )
 
 
@@ -91,7 +91,7 @@ def finished(mark: str) -> str:
 
 
 async def test_the_stock_example_with_one_yes_for_all() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     assert await turns.run() == End("waiting")
     assert turns.text == WAITING
     assert turns.tools.log == []
@@ -103,7 +103,7 @@ async def test_the_stock_example_with_one_yes_for_all() -> None:
 
 
 async def test_the_stock_example_one_by_one() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     await turns.press("yo", "google stock")
     assert await turns.run() == End("waiting")
@@ -114,8 +114,8 @@ async def test_the_stock_example_one_by_one() -> None:
 
 
 async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() -> None:
-    model = ScriptedModel(BOTH, says(DONE), says("You are welcome."))
-    turns = Turns(ASKED, model, tools())
+    model = ScriptedModel(BOTH, says(ANSWER), says("You are welcome."))
+    turns = Turns(QUESTION, model, tools())
     await turns.run()
     await turns.press("yA")
     await turns.run()
@@ -128,7 +128,7 @@ async def test_the_question_after_the_answer_goes_on_with_all_that_was_said() ->
 
 
 async def test_what_is_shown_while_it_goes_on() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     await turns.press("ya")
     await turns.run()
@@ -146,7 +146,7 @@ async def test_what_is_shown_while_it_goes_on() -> None:
 
 async def test_a_remembered_tool_runs_in_later_rounds_without_asking() -> None:
     model = ScriptedModel(calls(GOOGLE), calls(GOOGLE, MICROSOFT), calls(call(1, "read_file", "{}")))
-    turns = Turns(ASKED, model, tools())
+    turns = Turns(QUESTION, model, tools())
     await turns.run()
     await turns.press("yA")
     assert await turns.run() == End("waiting")
@@ -160,7 +160,7 @@ async def test_every_decision_is_on_record_with_its_reason_once() -> None:
     again = calls(call(3, arguments='{"query":"apple stock price"}'))
     never = calls(call(4, "read_file", '{"path":"/etc"}'))
     rules = Rules(deny=(Pattern("*/read_file"),))
-    turns = Turns(ASKED, ScriptedModel(BOTH, again, never, says("done")), tools(), rules=rules)
+    turns = Turns(QUESTION, ScriptedModel(BOTH, again, never, says("done")), tools(), rules=rules)
     for _ in range(3):
         await turns.run()
     await turns.press("yN", reason="not now")
@@ -182,7 +182,7 @@ async def test_every_decision_is_on_record_with_its_reason_once() -> None:
 
 
 async def test_editing_the_capital_away_forgets_the_tool() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE), says("one"), calls(MICROSOFT)), tools())
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), says("one"), calls(MICROSOFT)), tools())
     await turns.run()
     await turns.press("yA")
     await turns.run()
@@ -194,7 +194,7 @@ async def test_editing_the_capital_away_forgets_the_tool() -> None:
 
 async def test_a_no_with_a_reason_is_told_to_the_model_and_runs_nothing() -> None:
     model = ScriptedModel(BOTH, says("As you wish."))
-    turns = Turns(ASKED, model, tools())
+    turns = Turns(QUESTION, model, tools())
     await turns.run()
     await turns.press("yo", "google stock")
     await turns.press("yn", "microsoft stock", reason="not\nthis one\0")
@@ -207,7 +207,7 @@ async def test_a_no_with_a_reason_is_told_to_the_model_and_runs_nothing() -> Non
 
 
 async def test_a_no_to_all_settles_them_at_once() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says("As you wish.")), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says("As you wish.")), tools())
     await turns.run()
     await turns.press("yN")
     assert turns.text.count("`The user declined this call.`") == 2
@@ -216,7 +216,7 @@ async def test_a_no_to_all_settles_them_at_once() -> None:
 
 
 async def test_a_yes_may_be_taken_back_by_a_no_until_the_call_has_run() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     await turns.press("yo", "google stock")
     await turns.press("yn", "google stock")
@@ -226,7 +226,7 @@ async def test_a_yes_may_be_taken_back_by_a_no_until_the_call_has_run() -> None:
 
 
 async def test_undoing_the_mark_takes_the_yes_back_for_good() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH), tools())
     await turns.run()
     before = turns.text
     await turns.press("ya")
@@ -240,7 +240,7 @@ async def test_undoing_the_mark_takes_the_yes_back_for_good() -> None:
 
 async def test_a_look_at_another_exchange_takes_no_yes_back_but_a_question_asked_there_does() -> None:
     later = "\n💬: and hello?\n\n🤖:[Demo]\n\nHello.\n"
-    turns = Turns(ASKED, ScriptedModel(BOTH, says("Hello again.")), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says("Hello again.")), tools())
     await turns.run()
     await turns.press("yo", "google stock")
     turns.edit(lambda text: text + later)
@@ -254,7 +254,7 @@ async def test_a_look_at_another_exchange_takes_no_yes_back_but_a_question_asked
 
 async def test_a_yes_for_a_line_that_cannot_be_read_is_no_yes() -> None:
     turns = Turns(
-        ASKED + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"), ScriptedModel(), tools()
+        QUESTION + "\n🤖:[Demo]\n\n❓: {nope\n" + proposal_line("call_1", "google"), ScriptedModel(), tools()
     )
     assert (await turns.press("ya")).decided
     assert "❓: {nope\n" in turns.text
@@ -271,7 +271,7 @@ async def test_a_line_that_a_person_doubled_ends_no_turn_in_a_circle(mark: str) 
     """An index-less copy of a proposal that a rule allows: whose each is, only a person knows."""
     line = proposal_line("call_1", "google").replace('"index":0,', "")
     turns = Turns(
-        ASKED + "\n🤖:[Demo]\n\n" + line.replace("❓:", f"❓:{mark}") + line,
+        QUESTION + "\n🤖:[Demo]\n\n" + line.replace("❓:", f"❓:{mark}") + line,
         ScriptedModel(),
         tools(),
         rules=Rules(auto=(Pattern("demo/*"),)),
@@ -295,38 +295,38 @@ BROKEN = ModelError("demo broke off. :ParleyRespond asks again", reason="demo br
 
 async def test_an_interrupted_reply_keeps_its_text_once_and_is_replaced_when_asked_again() -> None:
     half: list[ScriptStep] = [TextDelta("Half of it\n\nand "), TextDelta("💬"), Call(GOOGLE), BROKEN]
-    turns = Turns(ASKED, ScriptedModel(half, says("All of it.")), tools())
+    turns = Turns(QUESTION, ScriptedModel(half, says("All of it.")), tools())
     assert await turns.run() == End("interrupted", "demo broke off. :ParleyRespond asks again")
     assert turns.text == (
-        ASKED + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n"
+        QUESTION + "\n🤖:[Demo]\n\nHalf of it\n\nand 💬\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n"
     )
     assert parse(turns.text).problems == ()
     assert await turns.run() == End("complete")
-    assert turns.text == ASKED + "\n🤖:[Demo]\n\nAll of it.\n\n💬: \n"
+    assert turns.text == QUESTION + "\n🤖:[Demo]\n\nAll of it.\n\n💬: \n"
 
 
 async def test_a_reply_interrupted_after_results_keeps_the_results() -> None:
     half: list[ScriptStep] = [TextDelta("Half"), BROKEN]
-    turns = Turns(ASKED, ScriptedModel(BOTH, half, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, half, says(ANSWER)), tools())
     await turns.run()
     await turns.press("yA")
     assert (await turns.run()).kind == "interrupted"
     assert turns.text.endswith("`$544`\n\nHalf\n\n🔒: [Interrupted: demo broke off]\n\n💬: \n")
     assert await turns.run() == End("complete")
     note = "🔒: [Resumed after: demo broke off]\n\n🔒:\n\n"
-    assert turns.text == finished("[yA]").replace(DONE, note + DONE)
+    assert turns.text == finished("[yA]").replace(ANSWER, note + ANSWER)
     assert len(turns.tools.log) == 2
 
 
 async def test_a_connection_that_fails_again_and_again_leaves_one_notice() -> None:
     turns = Turns(
-        ASKED, ScriptedModel([BROKEN], [TextDelta("Half"), BROKEN], [BROKEN], says("At last.")), tools()
+        QUESTION, ScriptedModel([BROKEN], [TextDelta("Half"), BROKEN], [BROKEN], says("At last.")), tools()
     )
     for _ in range(3):
         assert (await turns.run()).kind == "interrupted"
         assert turns.text.count("🔒:") == 1
     assert await turns.run() == End("complete")
-    assert turns.text == ASKED + "\n🤖:[Demo]\n\nAt last.\n\n💬: \n"
+    assert turns.text == QUESTION + "\n🤖:[Demo]\n\nAt last.\n\n💬: \n"
 
 
 ENDS: dict[str, tuple[list[ScriptStep], str]] = {
@@ -344,7 +344,7 @@ ENDS: dict[str, tuple[list[ScriptStep], str]] = {
 @pytest.mark.parametrize("why", ENDS)
 async def test_every_end_that_is_no_answer_leaves_a_notice_and_can_be_asked_again(why: str) -> None:
     reply, reason = ENDS[why]
-    turns = Turns(ASKED, ScriptedModel(reply, says("An answer.")), tools())
+    turns = Turns(QUESTION, ScriptedModel(reply, says("An answer.")), tools())
     end = await turns.run()
     assert end.kind == "interrupted"
     assert end.message.startswith(f"The reply is not complete: {reason}. What to do: ")
@@ -358,7 +358,7 @@ async def test_every_end_that_is_no_answer_leaves_a_notice_and_can_be_asked_agai
 async def test_a_limit_stops_and_asking_again_gives_fresh_rounds() -> None:
     failing = LoggedTools(TOOLS, {"web_search": Result("error", "it broke")})
     model = ScriptedModel(*[calls(GOOGLE)] * 6, says("I give up."))
-    turns = Turns(ASKED, model, failing, rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(QUESTION, model, failing, rules=Rules(auto=(Pattern("demo/*"),)))
     reason = "3 tool calls failed in a row"
     assert await turns.run() == End("stopped", f"Unable to complete task: {reason}")
     assert turns.text.endswith(f"🔒: [Unable to complete task: {reason}]\n\n💬: \n")
@@ -378,7 +378,7 @@ async def test_a_message_limit_ends_in_prose() -> None:
     five = calls(*(call(n) for n in range(1, 6)))
     model = ScriptedModel(five, says("Three will do."))
     turns = Turns(
-        ASKED, model, tools(), limits=limits_with(per_message=3), rules=Rules(auto=(Pattern("demo/*"),))
+        QUESTION, model, tools(), limits=limits_with(per_message=3), rules=Rules(auto=(Pattern("demo/*"),))
     )
     assert await turns.run() == End("complete")
     assert len(turns.tools.log) == 3
@@ -393,7 +393,7 @@ LIMIT_IGNORED = "the model kept asking for tools after the limit of tool calls"
 async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no_more() -> None:
     model = ScriptedModel(calls(GOOGLE), calls(MICROSOFT), calls(MICROSOFT), says("Enough."))
     turns = Turns(
-        ASKED, model, tools(), limits=limits_with(per_message=1), rules=Rules(auto=(Pattern("demo/*"),))
+        QUESTION, model, tools(), limits=limits_with(per_message=1), rules=Rules(auto=(Pattern("demo/*"),))
     )
     assert await turns.run() == End("stopped", f"Unable to complete task: {LIMIT_IGNORED}")
     assert len(turns.tools.log) == 1
@@ -411,7 +411,7 @@ async def test_a_model_that_calls_tools_though_they_are_off_is_asked_once_and_no
 
 
 async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
 
     def slow(_: str) -> Result:
         turns.clock.time += 119
@@ -425,7 +425,7 @@ async def test_a_turn_that_takes_too_long_stops_before_it_asks_again() -> None:
 
 
 async def test_calls_that_a_rule_allows_do_not_run_when_the_time_was_over_before() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools(), rules=Rules(auto=(Pattern("demo/*"),)))
     turns.model.replies[0].insert(0, lambda: setattr(turns.clock, "time", 130.0))
     assert await turns.run() == End("stopped", "Unable to complete task: it took longer than 120 seconds")
     assert turns.tools.log == []
@@ -433,7 +433,7 @@ async def test_calls_that_a_rule_allows_do_not_run_when_the_time_was_over_before
 
 @pytest.mark.parametrize("parallel", [True, False])
 async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bool) -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=parallel, timeout_s=10)
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=parallel, timeout_s=10)
 
     def slow(arguments: str) -> Result:
         turns.clock.time += 6
@@ -455,7 +455,7 @@ async def test_calls_that_run_out_of_time_are_cut_off_with_a_notice(parallel: bo
 
 
 async def test_of_calls_one_after_another_those_that_time_did_not_reach_run_when_asked_again() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools(), parallel=False, timeout_s=10)
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools(), parallel=False, timeout_s=10)
 
     def slow(arguments: str) -> Result:
         turns.clock.time += 11 if not turns.tools.log[1:] else 0
@@ -479,7 +479,7 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
     def stop(_: str) -> Result:
         raise StoppedError
 
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), LoggedTools(TOOLS, {"web_search": stop}))
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), LoggedTools(TOOLS, {"web_search": stop}))
     await turns.run()
     await turns.press("ya")
     with pytest.raises(StoppedError):
@@ -496,7 +496,7 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
 
 
 async def test_the_user_may_take_all_the_time_in_the_world() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     turns.clock.time += 10_000
     await turns.press("ya")
@@ -545,7 +545,7 @@ async def test_a_first_answer_in_mid_file_goes_where_it_is_asked() -> None:
 
 
 async def test_the_result_of_a_call_deleted_while_it_ran_is_dropped() -> None:
-    turns = Turns(ASKED, ScriptedModel(BOTH, says(DONE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()
     await turns.press("ya")
 
@@ -562,7 +562,7 @@ async def test_the_result_of_a_call_deleted_while_it_ran_is_dropped() -> None:
 
 
 async def test_arguments_edited_after_the_yes_ask_again() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
     turns.edit(lambda text: text.replace("google stock price\\", "rm -rf\\"))
@@ -571,7 +571,7 @@ async def test_arguments_edited_after_the_yes_ask_again() -> None:
 
 
 async def test_a_tool_defined_anew_after_the_yes_asks_again() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE)), tools())
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE)), tools())
     await turns.run()
     await turns.press("yA")
     turns.tools.offered = Catalogue.of([tool(description="Something else.")])
@@ -581,10 +581,10 @@ async def test_a_tool_defined_anew_after_the_yes_asks_again() -> None:
 
 @pytest.mark.parametrize("when", ["while it speaks", "while a tool runs"])
 async def test_an_answer_taken_away_ends_the_turn_and_nothing_more_is_written(when: str) -> None:
-    turns = Turns(ASKED, ScriptedModel(), tools())
+    turns = Turns(QUESTION, ScriptedModel(), tools())
 
     def undo() -> None:
-        turns.edit(lambda _: ASKED)
+        turns.edit(lambda _: QUESTION)
 
     def undoing(arguments: str) -> Result:
         undo()
@@ -609,7 +609,7 @@ async def test_an_answer_taken_away_ends_the_turn_and_nothing_more_is_written(wh
 
 async def approved(*, ledger: LedgerFile, tool_results: LoggedTools | None = None) -> Turns:
     chat = ledger.chat("chat.md")
-    turns = Turns(ASKED, ScriptedModel(calls(GOOGLE), says("done")), tool_results or tools(), ledger=chat)
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), says("done")), tool_results or tools(), ledger=chat)
     await turns.run()
     await turns.press("ya")
     return turns
@@ -689,7 +689,11 @@ async def test_regenerating_one_answer_frees_no_call_of_another_that_may_have_ru
     turns.tools.results["web_search"] = price
     turns.edit(lambda text: text + "\n💬: and microsoft?\n")
     turns.document.anchor = 10**6
-    turns.model.replies = [list(calls(replace(MICROSOFT, id="call_1"))), list(says(DONE)), list(says("anew"))]
+    turns.model.replies = [
+        list(calls(replace(MICROSOFT, id="call_1"))),
+        list(says(ANSWER)),
+        list(says("anew")),
+    ]
     await turns.run()
     await turns.press("yA", "microsoft stock price\\")
     await turns.run()
@@ -745,7 +749,7 @@ async def _hostile(first: str, result: Result, last: str) -> None:
     reply: list[ScriptStep] = [TextDelta(first), Call(GOOGLE), Finished("tool_calls")]
     before, after = "💬: before\n\n🤖:[Other]\n\nbefore\n\n", "\n\n💬: after\n\n🤖:[Other]\n\nafter\n"
     turns = Turns(
-        before + ASKED + after,
+        before + QUESTION + after,
         ScriptedModel(reply, [TextDelta("x"), TextDelta(last), Finished("complete")]),
         LoggedTools(TOOLS, {"web_search": result}),
         anchor=6,
@@ -767,8 +771,8 @@ async def _hostile(first: str, result: Result, last: str) -> None:
 
 @examples(20)
 @given(any_text, st.integers(1, 9))
-def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(said: str, size: int) -> None:
-    pieces = [said[i : i + size] for i in range(0, len(said), size)]
+def test_an_interruption_anywhere_leaves_a_file_that_can_be_sent_again(text: str, size: int) -> None:
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
     asyncio.run(_interrupted([*map(TextDelta, pieces), BROKEN]))
 
 
@@ -790,8 +794,8 @@ THOUGHT: list[ScriptStep] = [ThinkingDelta("I look\n\n💬: it "), ThinkingDelta
 
 async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_complete() -> None:
     redacted = ThinkingEnd("b3BhcXVl", redacted=True)
-    model = ScriptedModel([*THOUGHT, redacted, *BOTH], says(DONE), says("later"))
-    turns = Turns(ASKED, model, tools())
+    model = ScriptedModel([*THOUGHT, redacted, *BOTH], says(ANSWER), says("later"))
+    turns = Turns(QUESTION, model, tools())
     await turns.run()
     assert (
         "🧠:[anthropic:claude-sonnet-5-5 c2ln]+/=]\n> I look\n>\n> 💬: it up\n\n🧠:[anthropic" in turns.text
@@ -812,7 +816,7 @@ async def test_signed_thinking_is_written_and_goes_back_until_the_answer_is_comp
 
 
 async def test_a_signature_whose_thinking_was_deleted_meanwhile_signs_no_other() -> None:
-    turns = Turns(ASKED, ScriptedModel([*THOUGHT, *calls(GOOGLE)]), tools())
+    turns = Turns(QUESTION, ScriptedModel([*THOUGHT, *calls(GOOGLE)]), tools())
     await turns.run()
     await turns.press("ya")
 
@@ -828,7 +832,9 @@ async def test_a_signature_whose_thinking_was_deleted_meanwhile_signs_no_other()
 @pytest.mark.parametrize("names", [("my: provider", "a model [q4]"), ("", ""), ("p\0", "m]\n")])
 async def test_thinking_of_a_provider_with_an_odd_name_is_kept(names: tuple[str, str]) -> None:
     provider, name = names
-    turns = Turns(ASKED, ScriptedModel([*THOUGHT, *says("x")]), tools(), provider=provider, model_name=name)
+    turns = Turns(
+        QUESTION, ScriptedModel([*THOUGHT, *says("x")]), tools(), provider=provider, model_name=name
+    )
     assert await turns.run() == End("complete")
     assert parse(turns.text).problems == ()
     thought = parse(turns.text).exchanges[0].answers[0].segments[0]
@@ -844,13 +850,13 @@ async def test_the_second_request_of_a_turn_equals_the_one_made_from_the_file_by
     notes: str,
 ) -> None:
     texts = list[str]()
-    document = TextDocument(f"{notes}💬: hi\n\n🤖:[Demo]\n\nhello\n\n{ASKED}", 10**6)
+    document = TextDocument(f"{notes}💬: hi\n\n🤖:[Demo]\n\nhello\n\n{QUESTION}", 10**6)
 
     def keep() -> None:
         texts.append(document.text)
 
     usage = Usage(1, 2)
-    model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(DONE)])
+    model = ScriptedModel([*THOUGHT, usage, *BOTH], [keep, *says(ANSWER)])
     app = App(Settings(), {}, open_ledger())
     ports = replace(app.ports(document, "chat.md", FakeObserver()), model=model)
     rules = Rules(auto=(Pattern("mock/*"),))
@@ -891,7 +897,7 @@ async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_wr
     unsigned: list[ScriptStep] = [ThinkingDelta("to "), ThinkingDelta("myself"), ThinkingEnd()]
     sealed: list[ScriptStep] = [ThinkingEnd("c2VhbGVk")]
     said = [*unsigned, *THOUGHT, *sealed, TextDelta("Hm."), *unsigned, Call(GOOGLE), Finished("tool_calls")]
-    turns = unshown(Turns(ASKED, ScriptedModel(said, says(DONE)), tools()))
+    turns = unshown(Turns(QUESTION, ScriptedModel(said, says(ANSWER)), tools()))
     assert await turns.run() == End("waiting")
     signed, empty, text, *_ = parse(turns.text).exchanges[0].answers[0].segments
     assert signed == Thinking("anthropic", "claude-sonnet-5-5", "I look\n\n💬: it up", "c2ln]+/=")
@@ -903,13 +909,13 @@ async def test_of_thinking_that_is_not_shown_only_what_has_to_be_sent_back_is_wr
 
 async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> None:
     only: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd(), Finished("complete")]
-    turns = unshown(Turns(ASKED, ScriptedModel(only), tools()))
+    turns = unshown(Turns(QUESTION, ScriptedModel(only), tools()))
     assert (await turns.run()).kind == "interrupted"
     assert "🤖:[Demo]\n\n🔒: [Interrupted: the model's reply was empty]\n" in turns.text
 
 
 async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> None:
-    turns = Turns(ASKED, ScriptedModel(calls(call())), LoggedTools(TOOLS))
+    turns = Turns(QUESTION, ScriptedModel(calls(call())), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
     (proposal,) = Snapshot(turns.text, 0).answer.proposals
     drawn = Sighting(written_key(proposal), tool().digest)

@@ -110,7 +110,7 @@ def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
 
 
 @asynccontextmanager
-async def asked(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[ProviderClient, Provider]]]:
+async def client_of(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[ProviderClient, Provider]]]:
     """A server that answers so, and who asks it."""
 
     async def no_wait(_: float) -> None:
@@ -142,7 +142,7 @@ def test_any_bytes_of_a_provider_are_a_reply_or_an_error_of_ours(
     pieces = data.draw(answers(kind))
 
     async def ask() -> None:
-        async with asked(pieces) as provider:
+        async with client_of(pieces) as provider:
             client, at = provider(kind)
             request = Request(QUESTION, 0, at.name, "some-model")
             events = client.once(at, request) if whole else client.stream(at, request, lambda _: None)

@@ -53,14 +53,14 @@ def terminal(encoding: str) -> Iterator[tuple[io.TextIOWrapper, Callable[[], str
 
 
 @given(deeds, st.sampled_from(["utf-8", "latin-1"]))
-def test_a_screen_lets_nothing_through(done: list[tuple[str, str]], encoding: str) -> None:
+def test_a_screen_lets_nothing_through(script: list[tuple[str, str]], encoding: str) -> None:
     with terminal(encoding) as (stream, read):
-        screen, written = Screen(stream, stream, {"TERM": "xterm"}), ""
-        for deed, text in done:
+        screen, output = Screen(stream, stream, {"TERM": "xterm"}), ""
+        for deed, text in script:
             getattr(screen, deed)(text)
-            written += read()
+            output += read()
         assert screen.end(0) == 0
-        assert not raw(written + read())
+        assert not raw(output + read())
 
 
 @given(st.lists(hostile, max_size=6))
@@ -70,24 +70,24 @@ def test_pieces_show_what_the_whole_shows(pieces: list[str]) -> None:
 
 
 @given(deeds, st.booleans())
-def test_a_status_takes_no_word_away(done: list[tuple[str, str]], ends: bool) -> None:
+def test_a_status_takes_no_word_away(script: list[tuple[str, str]], ends: bool) -> None:
     with terminal("utf-8") as (stream, read):
-        screen, written, said = Screen(stream, stream, {"TERM": "xterm"}), "", list[str]()
-        for deed, text in done:
+        screen, output, said = Screen(stream, stream, {"TERM": "xterm"}), "", list[str]()
+        for deed, text in script:
             piece = "".join(c for c in text if not is_hidden(c) and c not in "\r\n\t") + "\n" * ends
             getattr(screen, deed)(piece)
-            written += read()
+            output += read()
             said += [piece.strip("\n")] if deed in ("say", "stream", "complain") else []
         screen.end(0)
-        written += read()
-    rows = "".join(standing(written).split("\n"))
+        output += read()
+    rows = "".join(standing(output).split("\n"))
     for piece in said:
         assert piece in rows
 
 
-def standing(written: str) -> str:
+def standing(output: str) -> str:
     """What stands on a terminal after this: a return and a clear take the line away."""
-    return "\n".join(line.rpartition("\r\x1b[K")[2] for line in written.split("\n"))
+    return "\n".join(line.rpartition("\r\x1b[K")[2] for line in output.split("\n"))
 
 
 @pytest.mark.fuzz

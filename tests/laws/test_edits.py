@@ -169,7 +169,7 @@ def test_opening_a_question_adds_an_empty_one(chat: Chat, data: st.DataObject) -
     assert chat.after(edit) == replace(chat.transcript, exchanges=expected)
 
 
-def _said(text: str) -> list[Segment]:
+def _prose(text: str) -> list[Segment]:
     """A model's prose as the file holds it."""
     lines = grammar.fit(text).replace("\r\n", "\n").split("\n")
     while lines and not lines[0].strip(" \t\r"):
@@ -202,7 +202,7 @@ def test_what_is_written_at_the_tip_is_the_answers_own_text(
     lines[tip : tip + 1] = (writer.text(text) + writer.end()).split("\n")
     written = "".join(line + "\n" for line in lines)
     assume(split_lines(written) == lines)
-    expected = _with_segments(chat.transcript, at, _joined(answer.segments, _said(text)))
+    expected = _with_segments(chat.transcript, at, _joined(answer.segments, _prose(text)))
     assert _normal(parse(written)) == _normal(expected)
 
 
@@ -276,7 +276,7 @@ pieces = st.one_of(
 calling = st.tuples(
     st.sampled_from(["💬: q\n🤖:[A]\n", "🤖:[A]\n\n", "💬: p\n🤖:\n💬: q\n\n🤖:\n"]),
     spelled_calls,
-    st.lists(pieces, max_size=6).map(lambda each: "".join("\n" + piece for piece in each)),
+    st.lists(pieces, max_size=6).map(lambda parts: "".join("\n" + piece for piece in parts)),
     st.sampled_from(["", "\n", "\n\n", "\n\n💬: next\n\n🤖:\n\ndone", "\n💬:"]),
 ).map(lambda parts: _chat("".join(parts)))
 
@@ -353,14 +353,14 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
 @moderate
 @given(st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data())
 def test_results_of_one_reply_may_come_at_once_and_in_any_order(
-    asked: list[ToolCall], given_: list[Result], data: st.DataObject
+    reply_calls: list[ToolCall], outcomes: list[Result], data: st.DataObject
 ) -> None:
-    written = edits.written_calls(asked)
+    written = edits.written_calls(reply_calls)
     answer = Answer("A", tuple(map(Proposal, written)))
     tail = Exchange(Question((Text("next"),)))
     chat = _chat(render(Transcript((Exchange(Question((Text("q"),)), (answer,)), tail))))
     (read,) = chat.transcript.exchanges[0].answers
-    pairs = list(zip(read.proposals, given_, strict=False))
+    pairs = list(zip(read.proposals, outcomes, strict=False))
     order = data.draw(st.permutations(pairs))
     edited = [edits.put_result(chat.lines, p, r) for p, r in order]
     marks = [edits.mark(chat.lines, p, "ya") for p, _ in order]
@@ -455,14 +455,14 @@ def test_emptying_an_answer_touches_no_other(chat: Chat, data: st.DataObject, ag
 
 
 @given(st.lists(calls, max_size=6))
-def test_the_calls_of_a_reply_are_numbered_and_told_apart(asked: list[ToolCall]) -> None:
-    written = edits.written_calls(asked)
-    assert [call.index for call in written] == list(range(len(asked)))
-    assert len({call.id for call in written}) == len(asked)
+def test_the_calls_of_a_reply_are_numbered_and_told_apart(reply_calls: list[ToolCall]) -> None:
+    written = edits.written_calls(reply_calls)
+    assert [call.index for call in written] == list(range(len(reply_calls)))
+    assert len({call.id for call in written}) == len(reply_calls)
     assert [_without_id(c) for c in written] == [
-        _without_id(replace(c, index=n)) for n, c in enumerate(asked)
+        _without_id(replace(c, index=n)) for n, c in enumerate(reply_calls)
     ]
-    assert not asked or written[0].id == asked[0].id
+    assert not reply_calls or written[0].id == reply_calls[0].id
 
 
 def _without_id(call: ToolCall) -> Any:

@@ -114,7 +114,9 @@ pieces = st.one_of(
         ]
     ),
 )
-calling = st.lists(pieces, min_size=1, max_size=8).map(lambda each: "💬: q\n\n🤖:[A]\n\n" + "\n\n".join(each))
+calling = st.lists(pieces, min_size=1, max_size=8).map(
+    lambda parts: "💬: q\n\n🤖:[A]\n\n" + "\n\n".join(parts)
+)
 
 
 @st.composite

@@ -11,14 +11,14 @@ from parley.chat.transcript import Answer, Text, Thinking
 from tests.examples import examples
 from tests.strategies import any_text
 
-Said = list[tuple[str, str]]
+Parts = list[tuple[str, str]]
 replies = st.lists(st.tuples(st.sampled_from(["text", "thinking"]), any_text), max_size=4)
 
 
-def write(said: Said, size: int) -> list[str]:
+def write(parts: Parts, size: int) -> list[str]:
     """The texts written for a reply whose parts come in pieces of `size` characters."""
     writer, written = ReplyWriter(), list[str]()
-    for kind, text in said:
+    for kind, text in parts:
         pieces = [text[i : i + size] for i in range(0, len(text), size)]
         for piece in pieces:
             written.append(writer.text(piece) if kind == "text" else writer.thinking("anthropic", "m", piece))
@@ -27,8 +27,8 @@ def write(said: Said, size: int) -> list[str]:
     return [*written, writer.end()]
 
 
-def answer_of(said: Said, size: int) -> Answer:
-    text = "💬: hi\n\n🤖:[A]\n\n" + "".join(write(said, size))
+def answer_of(parts: Parts, size: int) -> Answer:
+    text = "💬: hi\n\n🤖:[A]\n\n" + "".join(write(parts, size))
     (exchange,) = parse(text).exchanges
     (answer,) = exchange.answers
     return answer
@@ -36,13 +36,13 @@ def answer_of(said: Said, size: int) -> Answer:
 
 @examples(80)
 @given(replies, st.integers(1, 7))
-def test_every_cutting_writes_the_same(said: Said, size: int) -> None:
-    assert "".join(write(said, size)) == "".join(write(said, 10_000))
+def test_every_cutting_writes_the_same(parts: Parts, size: int) -> None:
+    assert "".join(write(parts, size)) == "".join(write(parts, 10_000))
 
 
-def _expected(said: Said) -> list[Text | Thinking]:
+def _expected(parts: Parts) -> list[Text | Thinking]:
     segments, prose = list[Text | Thinking](), ""
-    for kind, text in [*said, ("thinking", "")]:
+    for kind, text in [*parts, ("thinking", "")]:
         if kind == "text":
             prose += text
             continue
@@ -65,17 +65,17 @@ def _normal(prose: str) -> Text | None:
 @examples(80)
 @given(replies, st.integers(1, 7))
 @example([("text", "💬:\r\r\n💬:")], 1)
-def test_what_a_model_says_is_read_back_as_it_said_it(said: Said, size: int) -> None:
-    apart: Said = []
-    for part in said:
+def test_what_a_model_says_is_read_back_as_it_said_it(parts: Parts, size: int) -> None:
+    apart: Parts = []
+    for part in parts:
         if part[1] or part[0] == "text":
             apart.append(part)
     assert list(answer_of(apart, size).segments) == _expected(apart)
 
 
 @given(replies, st.integers(1, 5))
-def test_a_reply_cut_anywhere_leaves_one_answer(said: Said, size: int) -> None:
-    written = write(said, size)[:-1]
+def test_a_reply_cut_anywhere_leaves_one_answer(parts: Parts, size: int) -> None:
+    written = write(parts, size)[:-1]
     for end in range(len(written) + 1):
         transcript = parse("💬: hi\n\n🤖:[A]\n\n" + "".join(written[:end]))
         assert len(transcript.exchanges) == 1

@@ -15,7 +15,7 @@ from typing import Any
 
 TOOLS = ["echo", "die", "hang", "junk", "flood", "grow", "break"]
 MORE = ["ask", "roots", "sample", "huge", "spill"]
-ASKED = {
+REQUESTS = {
     "ask": (
         "elicitation/create",
         {
@@ -112,11 +112,15 @@ def read(number: int, uri: str) -> None:
             send(number, error={"code": -32002, "message": "no such resource"})
 
 
-def prompt(number: int, name: str, given: dict[str, str]) -> None:
+def prompt(number: int, name: str, arguments: dict[str, str]) -> None:
     if name != "greet":
         send(number, error={"code": -32602, "message": f"no prompt {name}"})
         return
-    said = [("user", f"Hello {given['whom']}\x07"), ("assistant", "Hi.\n\nAnd?"), ("user", "How are you?")]
+    said = [
+        ("user", f"Hello {arguments['whom']}\x07"),
+        ("assistant", "Hi.\n\nAnd?"),
+        ("user", "How are you?"),
+    ]
     send(number, result={
         "messages": [{"role": role, "content": {"type": "text", "text": text}} for role, text in said]
     })  # fmt: skip
@@ -166,7 +170,7 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
         case "ask" | "roots" | "sample":
             asked = f"q{number}"
             calls[asked] = number
-            method, params = ASKED[name]
+            method, params = REQUESTS[name]
             print(json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}), flush=True)
             return
         case "grow":

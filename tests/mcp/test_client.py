@@ -32,12 +32,12 @@ class Form:
 
     def __init__(self, answer: dict[str, Any] | Left) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, str, list[str]]] = []
+        self.requests: list[tuple[str, str, list[str]]] = []
         self.thinks, self.thought = asyncio.Event(), asyncio.Event()
         self.thought.set()
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
-        self.asked.append((server, message, list(schema["properties"])))
+        self.requests.append((server, message, list(schema["properties"])))
         self.thinks.set()
         await self.thought.wait()
         return self.answer
@@ -132,7 +132,7 @@ async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
             "action": "accept",
             "content": {"colour": "red"},
         }
-        assert form.asked == [("fake", "Which \\x1b[31mcolour?", ["colour"])]
+        assert form.requests == [("fake", "Which \\x1b[31mcolour?", ["colour"])]
         form.answer = "decline"
         assert json.loads((await servers.call(ask, {})).text) == {"action": "decline"}
         form.answer = {"color": 7}
@@ -224,7 +224,7 @@ async def test_what_a_server_of_the_newest_revision_requires_is_asked_in_the_sam
         server = ServerSettings("web", url=url)
         servers = new_servers({"web": server}, elicitor=form, folder=lambda: tmp_path)
         assert await servers.call(await tool_of(servers, "paint"), {}) == Outcome("ok", "painted blue")
-        assert form.asked == [("web", "Which colour?", ["colour"])]
+        assert form.requests == [("web", "Which colour?", ["colour"])]
         assert (await servers.call(await tool_of(servers, "look"), {})).text.rstrip("/") == tmp_path.as_uri()
         assert only(servers).protocol == "2026-07-28"
         form.answer = "decline"

@@ -75,10 +75,10 @@ class Crowd:
     """A user who is asked by many forms, and leaves each."""
 
     def __init__(self) -> None:
-        self.asked = self.now = self.most = 0
+        self.count = self.now = self.most = 0
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> Any:
-        self.asked += 1
+        self.count += 1
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0)
@@ -91,8 +91,8 @@ async def test_of_forms_without_measure_few_are_asked() -> None:
     async with servers_of(flooding("forms"), elicitor=crowd) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})
     assert crowd.most <= 5
-    assert crowd.asked <= 20
-    assert outcome == Outcome("ok", f"answered {crowd.asked}, refused {200 - crowd.asked}")
+    assert crowd.count <= 20
+    assert outcome == Outcome("ok", f"answered {crowd.count}, refused {200 - crowd.count}")
 
 
 async def test_a_result_of_too_many_parts_says_so() -> None:

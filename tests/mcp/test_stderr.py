@@ -8,7 +8,7 @@ from parley.mcp.stderr import LINES, StderrTail
 
 
 @pytest.mark.parametrize(
-    ("written", "lines"),
+    ("output", "lines"),
     [
         (b"", []),
         (b"one\ntwo\n", ["one", "two"]),
@@ -19,12 +19,12 @@ from parley.mcp.stderr import LINES, StderrTail
         (b"".join(b"%d\n" % number for number in range(1000)), [str(n) for n in range(1000 - LINES, 1000)]),
     ],
 )
-async def test_the_last_lines_are_kept_however_they_were_cut(written: bytes, lines: list[str]) -> None:
-    for step in (1, 7, max(len(written), 1)):
+async def test_the_last_lines_are_kept_however_they_were_cut(output: bytes, lines: list[str]) -> None:
+    for step in (1, 7, max(len(output), 1)):
         tail = StderrTail()
         end = tail.open().fileno()
-        for at in range(0, len(written), step):
-            os.write(end, written[at : at + step])
+        for at in range(0, len(output), step):
+            os.write(end, output[at : at + step])
             if step > 1:
                 tail.drain()
         tail.close()

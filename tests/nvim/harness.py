@@ -188,14 +188,14 @@ class Child:
             assert time.monotonic() < end, f"Neovim waits for a key:\n{self.screen()}"
             time.sleep(0.01)
 
-    def until_text(self, wanted: str, seconds: float = PATIENCE_S) -> str:
+    def until_text(self, text: str, seconds: float = PATIENCE_S) -> str:
         """The buffer's text, once it holds something."""
-        self.until(lambda: wanted in self.text(), f"{wanted!r} in the text", seconds)
+        self.until(lambda: text in self.text(), f"{text!r} in the text", seconds)
         return self.text()
 
-    def until_screen(self, wanted: str, seconds: float = PATIENCE_S) -> str:
+    def until_screen(self, text: str, seconds: float = PATIENCE_S) -> str:
         """The screen, once it shows something."""
-        self.until(lambda: wanted in self.screen(), f"{wanted!r} on the screen", seconds)
+        self.until(lambda: text in self.screen(), f"{text!r} on the screen", seconds)
         return self.screen()
 
     def until_idle(self, seconds: float = PATIENCE_S) -> None:

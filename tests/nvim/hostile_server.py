@@ -49,7 +49,7 @@ def initialized(message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def called(message: dict[str, Any]) -> dict[str, Any]:
+def outcome(message: dict[str, Any]) -> dict[str, Any]:
     token = message["params"].get("_meta", {}).get("progressToken")
     step = 0
     while not Path(os.environ["GO"]).exists():
@@ -68,7 +68,7 @@ if __name__ == "__main__":
         request = json.loads(line)
         if "id" not in request:
             continue
-        known = {"initialize": initialized, "tools/call": called}.get(request["method"])
+        known = {"initialize": initialized, "tools/call": outcome}.get(request["method"])
         result = known(request) if known else ANSWERS.get(request["method"])
         error = {"code": -32601, "message": TEXT}
         send({"id": request["id"]} | ({"result": result} if result else {"error": error}))

@@ -32,7 +32,7 @@ def chat(agent: str, question: str = "say: hello") -> str:
     return f"---\nagent: {agent}\n---\n\n{MARKER}{question}\n"
 
 
-def asked(nvim: Child, agents: list[str]) -> None:
+def until_asked(nvim: Child, agents: list[str]) -> None:
     nvim.until(lambda: len(prompts(nvim)) >= len(agents), f"questions about {agents}")
     assert [
         agent for said, agent in zip(prompts(nvim), agents, strict=True) if f"agent {agent}" not in said
@@ -45,7 +45,7 @@ def test_front_matter_changed_while_the_user_is_asked_is_asked_about_again(nvim:
     nvim.lua("_G.meanwhile = function() vim.api.nvim_buf_set_lines(0, 1, 2, true, {'agent: Demo-Text'}) end")
     nvim.command("5")
     nvim.command("ParleyRespond")
-    asked(nvim, ["Demo-OpenAI", "Demo-Text"])
+    until_asked(nvim, ["Demo-OpenAI", "Demo-Text"])
     nvim.until_text("\U0001f916:[Demo-Text]\n\nhello")
 
 
@@ -64,7 +64,7 @@ def test_a_chat_made_here_asks_about_what_was_not_typed_here(nvim: Child, home: 
     nvim.command("edit!")
     nvim.command("5")
     nvim.command("ParleyRespond")
-    asked(nvim, ["Demo-Text"])
+    until_asked(nvim, ["Demo-Text"])
     nvim.until_text("\U0001f916:[Demo-Text]\n\nhello")
 
 
@@ -74,6 +74,6 @@ def test_a_yes_in_a_file_from_elsewhere_asks_about_its_agent_first(nvim: Child) 
     nvim.until_waiting()
     nvim.command("normal! G")
     nvim.command("ParleyApprove ya")
-    asked(nvim, ["Demo-OpenAI"])
+    until_asked(nvim, ["Demo-OpenAI"])
     nvim.until_waiting()
     assert "[ya]" not in nvim.text()

@@ -38,8 +38,8 @@ def ran(home: Path) -> list[str]:
     return [json.loads(line)["text"] for line in lines]
 
 
-def has_problem(nvim: Child, said: str) -> None:
-    until(nvim, lambda: any(said in each for each in problems(nvim)), f"the problem {said!r}")
+def has_problem(nvim: Child, text: str) -> None:
+    until(nvim, lambda: any(text in each for each in problems(nvim)), f"the problem {text!r}")
 
 
 def test_a_file_from_elsewhere_starts_no_server_when_opened_and_runs_nothing(desk: Child, home: Path) -> None:

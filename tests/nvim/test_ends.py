@@ -49,8 +49,8 @@ def quit_(nvim: Child) -> None:
         nvim.command("qa!")
 
 
-def kill(sent: int) -> Callable[[Child], None]:
-    return lambda nvim: os.kill(nvim.pid, sent)
+def kill(signal_number: int) -> Callable[[Child], None]:
+    return lambda nvim: os.kill(nvim.pid, signal_number)
 
 
 def kill_host(nvim: Child) -> None:

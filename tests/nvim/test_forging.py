@@ -38,12 +38,12 @@ SETTINGS = [
 TRIMMING = "autocmd TextChangedI,TextChanged,BufWritePre <buffer> silent! keeppatterns %s/^\\s\\+//e"
 TYPED = "A<CR>|A<CR><Tab>|<Esc>|A words and more words of mine |o|O|i<CR>|I<CR>|A<C-u>|<CR>|<BS>|<Tab>|<Left>"
 INSERTED = "<C-w>|<C-o>0|<C-o>D|<C-o>u|<CR><C-d>|<CR><C-t>|<C-o>:left<CR>"
-DONE = "gqq|==|>>|<<|d0|kJ|u|<C-r>|r<CR>|0f❓i<CR>|0f i<CR>|bi<CR>|D|dd|0x|ggVGgq|G$|G0"
+EDITS = "gqq|==|>>|<<|d0|kJ|u|<C-r>|r<CR>|0f❓i<CR>|0f i<CR>|bi<CR>|D|dd|0x|ggVGgq|G$|G0"
 COMMANDS = r"s/^.* //|s/\s/\r/g|retab!|write!|left"
 KEYS = [
     *TYPED.split("|"),
     *(f"<Esc>A{keys}" for keys in INSERTED.split("|")),
-    *(f"<Esc>{keys}" for keys in DONE.split("|")),
+    *(f"<Esc>{keys}" for keys in EDITS.split("|")),
     *(f"<Esc>:silent! {command}<CR>" for command in COMMANDS.split("|")),
 ]
 pieces = st.tuples(st.just("say"), st.sampled_from(WHOLE) | st.text("❓:💬 \n\tx", max_size=4))

@@ -28,7 +28,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         yield nvim
 
 
-def asked(nvim: Child, home: Path) -> Chat:
+def ask(nvim: Child, home: Path) -> Chat:
     """A chat whose call was made by the shell's model, with text above it that no window holds."""
     nvim.lua("vim.cmd('silent! %bwipeout! | silent! only! | silent! tabonly!') vim.cmd('messages clear')")
     chat = Chat(home, f"chat-{next(_number)}")
@@ -86,7 +86,7 @@ PLACES = [scrolled_away, in_another_window, folded]
 def test_a_call_that_was_never_on_the_screen_is_decided_by_the_second_yes(
     desk: Child, how: str, place: Callable[[Child, Chat], None]
 ) -> None:
-    chat = asked(desk, desk.home)
+    chat = ask(desk, desk.home)
     desk.lua("vim.cmd('autocmd BufReadPost *.md ++once call cursor(1, 1)')")
     opened_above(desk, chat, place)
     is_told(desk, how, chat, UNSEEN)
@@ -129,7 +129,7 @@ CHANGES = {
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", CHANGES)
 def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(desk: Child, how: str) -> None:
-    chat = asked(desk, desk.home)
+    chat = ask(desk, desk.home)
     opened(desk, chat)
     desk.command("normal! Gzt")
     ready(desk)

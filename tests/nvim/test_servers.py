@@ -225,11 +225,11 @@ def test_a_prompt_waits_until_the_user_does_not_type(desk: Child) -> None:
 # --- The page ---------------------------------------------------------------------------------------------
 
 
-def tools(nvim: Child, wanted: str = "fake: ready") -> str:
+def tools(nvim: Child, text: str = "fake: ready") -> str:
     """The page of servers, opened, once it shows something."""
     nvim.command("ParleyTools")
     nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page", LONG_S)
-    return nvim.until_text(wanted, LONG_S)
+    return nvim.until_text(text, LONG_S)
 
 
 def go_to(nvim: Child, start: str) -> None:

@@ -49,7 +49,7 @@ def ask(nvim: Child) -> Path:
     return path
 
 
-def said(nvim: Child) -> list[str]:
+def statuses(nvim: Child) -> list[str]:
     texts: list[str] = nvim.lua("return _G.said")
     return texts
 
@@ -66,7 +66,7 @@ def go(nvim: Child) -> None:
 def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(tmp_path: Path) -> None:
     with desk(tmp_path) as nvim:
         ask(nvim)
-        nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
+        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
         shown = nvim.until_screen("Searching for google...")
         assert any(line.strip()[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in shown.split("\n") if "Searching" in line)
         nvim.until(
@@ -76,7 +76,7 @@ def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(tmp_path: Path) -> N
         go(nvim)
         complete(nvim)
         recorded = (HERE / "status_of_a_turn.txt").read_text(encoding="utf-8").split("\n")[:-1]
-        assert said(nvim) == recorded
+        assert statuses(nvim) == recorded
         assert "Searching" not in nvim.screen()
         assert "Searching" not in nvim.text()
 
@@ -88,10 +88,10 @@ def test_after_a_key_the_running_call_has_a_sentence_too(tmp_path: Path) -> None
         nvim.until_idle()
         nvim.lua("_G.said = {}")
         nvim.keys("ya")
-        nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
+        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
         go(nvim)
         complete(nvim)
-        assert said(nvim) == [
+        assert statuses(nvim) == [
             "Analyzing request...",
             "Using Look Up...",
             "Searching for google...",
@@ -122,15 +122,15 @@ def test_a_status_model_that_hangs_delays_nothing(tmp_path: Path) -> None:
             go(nvim)
             complete(nvim)
             assert "look_up returned: found" in nvim.text()
-            assert "Using Look Up..." in said(nvim)
-            assert said(nvim)[-3:] == ["Processing tool results...", "Formulating response...", ""]
+            assert "Using Look Up..." in statuses(nvim)
+            assert statuses(nvim)[-3:] == ["Processing tool results...", "Formulating response...", ""]
             nvim.until(lambda: model.given_up == 1, "the end of the request for a sentence")
 
 
 def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(tmp_path: Path) -> None:
     with desk(tmp_path) as nvim:
         ask(nvim)
-        nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
+        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
         nvim.command("messages clear | bwipeout!")
         nvim.until(lambda: "its turn has ended" in nvim.messages(), "the message")
         ask(nvim)
@@ -165,7 +165,7 @@ def test_the_log_holds_every_request_and_call_and_ends_in_totals(
 ) -> None:
     with desk(tmp_path) as nvim:
         path = ask(nvim)
-        nvim.until(lambda: "Searching for google..." in said(nvim), "the sentence")
+        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
         go(nvim)
         complete(nvim)
         nvim.command("ParleyLog")

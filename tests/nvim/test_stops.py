@@ -102,7 +102,7 @@ def next_question(nvim: Child) -> None:
 
 
 @dataclass(frozen=True)
-class Done:
+class Conclusion:
     """A turn that comes to an answer: the calls' results, and what the answer says."""
 
     question: str
@@ -113,41 +113,41 @@ class Done:
 
 
 THREE = [SEARCH, SEARCH, SEARCH]
-ANSWERED: dict[str, Done] = {
-    "a single call": Done(SEARCH, ["ok"], ["GOOGL"]),
-    "recovery after an error": Done(
+ANSWERED: dict[str, Conclusion] = {
+    "a single call": Conclusion(SEARCH, ["ok"], ["GOOGL"]),
+    "recovery after an error": Conclusion(
         f"one after another: call fail {{}}, {SEARCH}",
         ["error", "ok"],
         ["fail failed", "it did not work", "GOOGL"],
         status="Tool Fail failed, trying alternative approach...",
     ),
-    "error, ok, error, error": Done(
+    "error, ok, error, error": Conclusion(
         f"one after another: call fail {{}}, {SEARCH}, call fail {{}}, call fail {{}}",
         ["error", "ok", "error", "error"],
         ["fail failed"],
     ),
-    "no tools": Done("call fail {}", [], ["No tools were offered"], {"tool_mode": "off"}),
-    "a limit of 0": Done("call fail {}", [], ["No tools were offered"], {"max_tool_calls": 0}),
-    "five calls with room for three": Done(
+    "no tools": Conclusion("call fail {}", [], ["No tools were offered"], {"tool_mode": "off"}),
+    "a limit of 0": Conclusion("call fail {}", [], ["No tools were offered"], {"max_tool_calls": 0}),
+    "five calls with room for three": Conclusion(
         f"{SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}, {SEARCH}",
         ["ok", "ok", "ok", "refused", "refused"],
         ["Tool call limit exceeded for this message"],
         {"max_tool_calls": {"per_message": 3}},
     ),
-    "a plain number is one per message": Done(
+    "a plain number is one per message": Conclusion(
         f"again and again {SEARCH}", ["ok", "ok"], ["GOOGL"], {"max_tool_calls": 2}
     ),
-    "seven calls in one reply": Done(
+    "seven calls in one reply": Conclusion(
         ", ".join([SEARCH] * 7),
         ["ok"] * 5 + ["refused"] * 2,
         ["Too many tool calls (7) - max allowed: 5"],
     ),
-    "one failure beside others": Done(
+    "one failure beside others": Conclusion(
         f'call fail {{}}, {SEARCH}, call slow {{"seconds": 0.1}}',
         ["error", "ok", "ok"],
         ["fail failed", "GOOGL", "waited 0.1 s"],
     ),
-    "a call without an answer beside others": Done(
+    "a call without an answer beside others": Conclusion(
         f'call slow {{"seconds": 600}}, {SEARCH}',
         ["error", "ok"],
         ["gave no answer within 4 s", "GOOGL"],
@@ -253,7 +253,7 @@ def test_a_limit_ends_a_turn_which_then_can_be_taken_up_again(nvim: Child, what:
     next_question(nvim)
 
 
-def heard(nvim: Child, words: str) -> None:
+def until_status(nvim: Child, words: str) -> None:
     """The server wrote these words to its stderr; one page after another is opened, and closed again."""
 
     def told() -> bool:
@@ -275,7 +275,7 @@ def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
     assert search.result is not None
     assert search.result.status == "ok"
     assert_stopped(nvim, reason)
-    heard(nvim, "slow: cancelled")
+    until_status(nvim, "slow: cancelled")
     nvim.command("1")
     nvim.command("ParleyRespond")
     nvim.until_text("slow failed: The call was cancelled")
@@ -293,7 +293,7 @@ def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_siblin
     assert "`The call was cancelled: the user stopped it`" in nvim.text()
     assert nvim.text().endswith("\n\n🔒: [Stopped: by the user]\n\n💬: ")
     assert statuses(nvim)[-2:] == ["Stopped: by the user", ""]
-    heard(nvim, "slow: cancelled")
+    until_status(nvim, "slow: cancelled")
     nvim.command("1")
     nvim.command("ParleyRespond")
     nvim.until_text("slow failed: The call was cancelled")

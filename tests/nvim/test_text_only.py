@@ -7,7 +7,7 @@ import json
 from tests.nvim.harness import Child
 from tests.nvim.test_turn import MARKER, STOCKS, complete, proposals
 
-TOLD = "demo-text has no tools of its own: they are described to it in words"
+NOTICE = "demo-text has no tools of its own: they are described to it in words"
 
 
 def ask(nvim: Child, question: str) -> None:
@@ -37,4 +37,4 @@ def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_onc
         {"query": "microsoft stock price"},
     ] * 2
     assert '{"tool"' not in nvim.text()
-    assert nvim.messages().count(TOLD) == 1
+    assert nvim.messages().count(NOTICE) == 1

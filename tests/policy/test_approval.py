@@ -133,7 +133,12 @@ def test_a_tool_is_not_remembered_by(why: str) -> None:
 
 def test_a_proposal_that_parley_did_not_write_asks_even_for_a_remembered_tool() -> None:
     remembered = yes(asked(1), choice="yA", state="used")
-    for wrote in [(), (asked(2, arguments='{"query":"y"}'),), (asked(3),), (asked(2, name="read_file"),)]:
+    for wrote in [
+        (),
+        (asked(2, arguments='{"query":"y"}'),),
+        (asked(3),),
+        (asked(2, name="read_file"),),
+    ]:
         made = step(remembering("yA"), view=view(remembered, wrote=wrote), rules=Rules((Pattern("*/*"),)))
         assert made == AwaitChoices((asked(2),))
 
@@ -184,7 +189,10 @@ ASKED_BECAUSE = {
         asked(2, "ya"),
         view(yes(asked(2), OLDER), wrote=(asked(2),)),
     ),
-    "its mark [yO] was not set here for this very call": (asked(2, "yO"), view(wrote=(asked(2),))),
+    "its mark [yO] was not set here for this very call": (
+        asked(2, "yO"),
+        view(wrote=(asked(2),)),
+    ),
     "it was not proposed here by a model, or it was refused before": (
         asked(2),
         view(yes(asked(1), choice="yA", state="used")),
@@ -327,7 +335,13 @@ def test_nothing_but_an_undecided_proposal_is_decided_by_a_rule() -> None:
 
 @pytest.mark.parametrize(
     "proposal",
-    [asked(1), asked(1, "yn"), asked(1, "ya", OK), asked(2, "ya"), asked(1, "ya", arguments='{"query":"y"}')],
+    [
+        asked(1),
+        asked(1, "yn"),
+        asked(1, "ya", OK),
+        asked(2, "ya"),
+        asked(1, "ya", arguments='{"query":"y"}'),
+    ],
 )
 def test_a_yes_is_unclaimed_when_its_call_no_longer_waits_with_its_mark(proposal: Proposal) -> None:
     transcript = chat(answer(proposal))

@@ -50,8 +50,8 @@ def press(
     return chosen(exchange, line, key, scope, Approvals(transcript, TOOLS, known))
 
 
-def ids(made: Chosen) -> str:
-    return " ".join(c.call.id[-1] if isinstance(c, Proposal) else "broken" for c in made.proposals)
+def ids(chosen: Chosen) -> str:
+    return " ".join(c.call.id[-1] if isinstance(c, Proposal) else "broken" for c in chosen.proposals)
 
 
 @pytest.mark.parametrize("key", CHOICES)

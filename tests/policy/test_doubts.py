@@ -25,20 +25,22 @@ PROPOSED = (key(CALL),)
 OTHER = Catalogue.of([tool(description="Search, and tell everybody.")])
 
 
-def found(
+def doubts_of(
     known: LedgerView,
-    shown: set[Sighting] | None,
+    sightings: set[Sighting] | None,
     *calls: Proposal,
     catalogue: Catalogue = TOOLS,
 ) -> list[str]:
     """The kinds of doubts there are about a yes to calls of one answer."""
     approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
-    return [doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, shown)]
+    return [
+        doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, sightings)
+    ]
 
 
 def test_a_call_that_was_seen_as_it_stands_is_decided_at_once() -> None:
-    assert found(view(), {DRAWN}) == []
-    assert found(view(), None) == []
+    assert doubts_of(view(), {DRAWN}) == []
+    assert doubts_of(view(), None) == []
 
 
 STARTED = {
@@ -49,21 +51,21 @@ STARTED = {
 
 
 @pytest.mark.parametrize("known", STARTED.values(), ids=STARTED)
-@pytest.mark.parametrize("shown", [None, {DRAWN}, {replace(DRAWN, starts=1)}])
+@pytest.mark.parametrize("sightings", [None, {DRAWN}, {replace(DRAWN, starts=1)}])
 def test_the_first_yes_for_a_call_that_was_started_says_so(
-    known: LedgerView, shown: set[Sighting] | None
+    known: LedgerView, sightings: set[Sighting] | None
 ) -> None:
-    assert found(known, shown) == ["started"]
+    assert doubts_of(known, sightings) == ["started"]
     told = replace(known, warnings=((CALL.call.id, CALL.call.arguments, "started 1"),))
     drawn = replace(DRAWN, starts=1, has_warning=True)
-    assert found(told, shown and {drawn}) == []
-    if shown:  # pressed before the warning was drawn
-        assert found(told, shown) == ["unseen"]
+    assert doubts_of(told, sightings and {drawn}) == []
+    if sightings:  # pressed before the warning was drawn
+        assert doubts_of(told, sightings) == ["unseen"]
 
 
 def test_one_warning_is_for_one_more_run() -> None:
     told = ((CALL.call.id, CALL.call.arguments, "started 1"),)
-    assert found(replace(view(USED, USED), warnings=told), None) == ["started"]
+    assert doubts_of(replace(view(USED, USED), warnings=told), None) == ["started"]
 
 
 def test_ids_of_calls_whose_results_are_gone_are_none_for_new_calls() -> None:
@@ -81,7 +83,7 @@ def test_no_rule_runs_a_call_that_regenerating_took_away_and_an_undo_brought_bac
 
 def test_a_yes_that_was_taken_stands() -> None:
     marked = asked(1, "ya")
-    assert found(view(USED, yes(CALL)), set(), marked) == []
+    assert doubts_of(view(USED, yes(CALL)), set(), marked) == []
 
 
 UNSEEN = {
@@ -92,28 +94,28 @@ UNSEEN = {
 }
 
 
-@pytest.mark.parametrize("shown", UNSEEN.values(), ids=UNSEEN)
-def test_a_call_that_was_not_seen_as_it_stands_is_not_decided(shown: set[Sighting]) -> None:
-    assert found(view(), shown) == ["unseen"]
-    assert found(view(), shown | {DRAWN}) == []
+@pytest.mark.parametrize("sightings", UNSEEN.values(), ids=UNSEEN)
+def test_a_call_that_was_not_seen_as_it_stands_is_not_decided(sightings: set[Sighting]) -> None:
+    assert doubts_of(view(), sightings) == ["unseen"]
+    assert doubts_of(view(), sightings | {DRAWN}) == []
 
 
 def test_a_call_drawn_without_its_tool_is_decided_if_the_model_made_it_with_this_tool() -> None:
     proposed = replace(view(), proposed=PROPOSED)
-    assert found(proposed, {BLIND}) == []
-    assert found(proposed, {BLIND}, catalogue=OTHER) == ["redefined"]
-    assert found(view(), {BLIND}) == ["redefined"]
-    assert found(proposed, {DRAWN}, catalogue=OTHER) == ["redefined"]
-    assert found(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER) == []
+    assert doubts_of(proposed, {BLIND}) == []
+    assert doubts_of(proposed, {BLIND}, catalogue=OTHER) == ["redefined"]
+    assert doubts_of(view(), {BLIND}) == ["redefined"]
+    assert doubts_of(proposed, {DRAWN}, catalogue=OTHER) == ["redefined"]
+    assert doubts_of(proposed, {replace(DRAWN, digest=OTHER.tools[0][1].digest)}, catalogue=OTHER) == []
 
 
 def test_without_a_screen_a_tool_that_was_defined_anew_since_the_call_is_told_once() -> None:
     proposed = replace(view(), proposed=PROPOSED)
-    assert found(proposed, None) == []
-    assert found(proposed, None, catalogue=OTHER) == ["redefined"]
+    assert doubts_of(proposed, None) == []
+    assert doubts_of(proposed, None, catalogue=OTHER) == ["redefined"]
     digest = OTHER.tools[0][1].digest
     told = replace(proposed, warnings=((CALL.call.id, CALL.call.arguments, f"defined {digest}"),))
-    assert found(told, None, catalogue=OTHER) == []
+    assert doubts_of(told, None, catalogue=OTHER) == []
 
 
 def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:

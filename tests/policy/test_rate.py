@@ -5,7 +5,7 @@ from __future__ import annotations
 from parley.policy.rate import RateWindow
 
 
-def sent(limit: int, *times: float) -> RateWindow:
+def window_with(limit: int, *times: float) -> RateWindow:
     window = RateWindow(limit)
     for time in times:
         window.take(time)
@@ -13,21 +13,21 @@ def sent(limit: int, *times: float) -> RateWindow:
 
 
 def test_the_next_may_be_sent_when_the_oldest_of_as_many_as_may_be_is_a_minute_old() -> None:
-    assert sent(2, 0.0).wait(30.0) == 0.0
-    assert sent(2, 0.0, 10.0).wait(30.0) == 30.0
-    assert sent(2, 0.0, 10.0).wait(60.0) == 0.0
+    assert window_with(2, 0.0).wait(30.0) == 0.0
+    assert window_with(2, 0.0, 10.0).wait(30.0) == 30.0
+    assert window_with(2, 0.0, 10.0).wait(60.0) == 0.0
 
 
 def test_requests_beyond_the_limit_are_waited_for_too() -> None:
     """Two chats may each have seen the last free place."""
-    window = sent(2, 0.0, 10.0, 20.0)
+    window = window_with(2, 0.0, 10.0, 20.0)
     assert window.wait(30.0) == 40.0
     assert window.wait(60.0) == 10.0
     assert window.wait(70.0) == 0.0
 
 
 def test_no_limit_is_no_wait_and_what_is_free_is_a_part() -> None:
-    assert sent(0, 0.0, 0.0).wait(0.0) == 0.0
-    assert sent(0, 0.0).left(0.0) == 1.0
-    assert sent(4, 0.0).left(0.0) == 0.75
-    assert sent(1, 0.0, 0.0).left(0.0) == 0.0
+    assert window_with(0, 0.0, 0.0).wait(0.0) == 0.0
+    assert window_with(0, 0.0).left(0.0) == 1.0
+    assert window_with(4, 0.0).left(0.0) == 0.75
+    assert window_with(1, 0.0, 0.0).left(0.0) == 0.0

@@ -54,7 +54,7 @@ def test_the_prompt_for_the_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "shown"),
+    ("reply", "sentence"),
     [
         ("Looking it up", "Looking it up"),
         ('  "Looking it up"\n', "Looking it up"),
@@ -66,8 +66,8 @@ def test_the_prompt_for_the_sentence() -> None:
         ("bell\x07", None),
     ],
 )
-def test_a_sentence_is_one_line_of_less_than_a_hundred_characters(reply: str, shown: str | None) -> None:
-    assert status.sentence(reply) == shown
+def test_a_sentence_is_one_line_of_less_than_a_hundred_characters(reply: str, sentence: str | None) -> None:
+    assert status.sentence(reply) == sentence
 
 
 def test_the_guidance_lists_the_tools_and_four_rules() -> None:

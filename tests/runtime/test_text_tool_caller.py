@@ -26,7 +26,7 @@ from tests.chats import TOOLS
 from tests.defaults import attempts_with
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 
-ASKED = "💬: the price of google?\n"
+PRICE_QUESTION = "💬: the price of google?\n"
 CALL = '{"tool": "web_search", "params": {"query": "google"}}'
 NO_JSON = 'I try {"tool": "web_search", "params": {"query": "google"'
 NO_QUERY = 'Again: {"tool": "web_search", "params": {}} There.'
@@ -51,7 +51,7 @@ class TextModel(ScriptedModel):
         super().__init__()
         self.texts = list(texts)
         self.delays = list[float]()
-        self.told = list[str]()
+        self.notices = list[str]()
         self.prompting = prompting or TextToolCaller(
             attempts_with(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
         )
@@ -60,7 +60,7 @@ class TextModel(ScriptedModel):
         self.delays.append(seconds)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        async for event in self.prompting.stream(self.send, request, self.told.append):
+        async for event in self.prompting.stream(self.send, request, self.notices.append):
             yield event
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
@@ -84,7 +84,7 @@ class TextModel(ScriptedModel):
 
 
 def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
-    chat = Turns(ASKED, model, LoggedTools(TOOLS), provider="ollama", model_name="tiny")
+    chat = Turns(PRICE_QUESTION, model, LoggedTools(TOOLS), provider="ollama", model_name="tiny")
     plain = chat.resolve
 
     def resolve(transcript: Transcript) -> ChatSettings:
@@ -96,7 +96,7 @@ def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
 
 
 PROPOSED = (
-    ASKED + '\n🤖:[Demo]\n\n❓: `{"index":0,"id":"call_p1","type":"function","function":'
+    PRICE_QUESTION + '\n🤖:[Demo]\n\n❓: `{"index":0,"id":"call_p1","type":"function","function":'
     '{"name":"web_search","arguments":"{\\"query\\": \\"google\\"}"}}`\n'
 )
 
@@ -117,7 +117,7 @@ async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> 
         f"{head}{errors[0]}\n{errors[1]}{CLOSING}",
     ]
     assert model.delays == [1.0, 2.0]
-    assert model.told == [
+    assert model.notices == [
         "The tool call failed, retry 1 of 3...",
         "The tool call failed, retry 2 of 3...",
     ]
@@ -138,7 +138,10 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
     end = await chat.run()
     assert end.kind == "interrupted"
     assert "Missing required parameter 'query'" in end.message
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    assert (
+        chat.text
+        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    )
     assert len(model.asks) == 4
     assert model.delays == [1.0, 2.0, 4.0]
 
@@ -146,14 +149,17 @@ async def test_four_failures_leave_a_notice_and_nothing_else() -> None:
 async def test_without_retries_one_failure_is_the_end() -> None:
     chat = turns(TextModel(NO_JSON, max_retries=0))
     await chat.run()
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n\n💬: \n"
+    assert (
+        chat.text
+        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 1 attempt]\n\n💬: \n"
+    )
 
 
 async def test_a_plain_answer_is_asked_for_once() -> None:
     model = TextModel("It is $911.")
     chat = turns(model)
     assert await chat.run() == End("complete")
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is $911.\n\n💬: \n"
+    assert chat.text == f"{PRICE_QUESTION}\n🤖:[Demo]\n\nIt is $911.\n\n💬: \n"
 
 
 LONG = "So. " * (PATIENCE // 4 + 1)
@@ -171,7 +177,10 @@ async def test_of_a_long_failure_nothing_stays(patience: int | None) -> None:
 async def test_of_long_failures_only_the_notice_stays() -> None:
     chat = turns(TextModel(*[f"{LONG}\n\n{NO_QUERY}"] * 4, patience=PATIENCE))
     assert (await chat.run()).kind == "interrupted"
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    assert (
+        chat.text
+        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\n🔒: [Interrupted: no valid tool call in 4 attempts]\n\n💬: \n"
+    )
 
 
 async def test_the_tokens_of_failed_tries_count() -> None:
@@ -200,7 +209,10 @@ async def test_text_of_a_reply_that_broke_off_stays() -> None:
 
     chat = turns(Breaking("It is"))
     await chat.run()
-    assert chat.text == f"{ASKED}\n🤖:[Demo]\n\nIt is\n\n🔒: [Interrupted: the connection broke]\n\n💬: \n"
+    assert (
+        chat.text
+        == f"{PRICE_QUESTION}\n🤖:[Demo]\n\nIt is\n\n🔒: [Interrupted: the connection broke]\n\n💬: \n"
+    )
 
 
 async def test_a_wait_between_tries_can_be_cancelled() -> None:
@@ -255,7 +267,7 @@ async def test_a_family_without_tools_is_asked_in_words_at_once() -> None:
 
 async def test_a_request_with_the_provider_s_own_tools_goes_by_untouched() -> None:
     model = TextModel(NO_QUERY)
-    chat = Turns(ASKED, model, LoggedTools(TOOLS))
+    chat = Turns(PRICE_QUESTION, model, LoggedTools(TOOLS))
     assert await chat.run() == End("complete")
     assert NO_QUERY in chat.text
 

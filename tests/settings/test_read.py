@@ -266,7 +266,7 @@ def test_luas_empty_tables_take_nothing_away_from_the_file(tmp_path: Path, setup
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[loop\n", "config.toml: Expected"),
         (b"\xff", "config.toml: 'utf-8' codec"),
@@ -275,11 +275,11 @@ def test_luas_empty_tables_take_nothing_away_from_the_file(tmp_path: Path, setup
         ("agent = 1979-05-27\n", "agent: expected a text, got datetime.date(1979, 5, 27)"),
     ],
 )
-def test_a_broken_file_is_told_and_setup_still_holds(tmp_path: Path, text: str | bytes, told: str) -> None:
+def test_a_broken_file_is_told_and_setup_still_holds(tmp_path: Path, text: str | bytes, problem: str) -> None:
     settings, problems = load_settings(environ(tmp_path, text), {"loop": {"parallel": False}})
     assert settings.loop.parallel is False
     assert len(problems) == 1
-    assert told in problems[0]
+    assert problem in problems[0]
 
 
 def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Path) -> None:

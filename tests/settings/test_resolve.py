@@ -29,8 +29,8 @@ def look(front_matter: str = "", using: Settings | None = None, agent: Agent = A
     return chat_settings(parse(text), using or Settings(), agent)
 
 
-def offered(made: ChatSettings) -> list[str]:
-    return [f"{t.server}/{t.name}" for _, t in made.tools(TOOLS).tools] if made.tools else []
+def offered(settings: ChatSettings) -> list[str]:
+    return [f"{t.server}/{t.name}" for _, t in settings.tools(TOOLS).tools] if settings.tools else []
 
 
 ALL = ["demo/read_file", "other/remove", "demo/web_search", "mock/web_search"]
@@ -72,7 +72,7 @@ def test_the_mock_server_is_for_the_demo_and_for_who_has_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_", "asked", "left"),
+    ("set_", "wish", "left"),
     [
         (CallLimits(), "3", (3, None)),
         (CallLimits(5, 9), "3", (3, 9)),
@@ -85,8 +85,8 @@ def test_the_mock_server_is_for_the_demo_and_for_who_has_no_other() -> None:
         (CallLimits(5, None), "0", (0, None)),
     ],
 )
-def test_limits_can_only_become_lower(set_: CallLimits, asked: str, left: tuple[Any, Any]) -> None:
-    limits = look(f"max_tool_calls: {asked}", Settings(max_tool_calls=set_)).limits
+def test_limits_can_only_become_lower(set_: CallLimits, wish: str, left: tuple[Any, Any]) -> None:
+    limits = look(f"max_tool_calls: {wish}", Settings(max_tool_calls=set_)).limits
     assert (limits.per_message, limits.per_session) == left
 
 

@@ -17,13 +17,13 @@ from parley.storage.chat_file import FileDocument, TextDocument, write_atomicall
 from tests.powers import bound_by_permissions
 
 CALL = '❓: `{"id":"c","type":"function","function":{"name":"note","arguments":"{}"}}`'
-ASKED = "💬: q\n\n🤖:[A]\n\nold\n\n💬: next\n"
+CHAT = "💬: q\n\n🤖:[A]\n\nold\n\n💬: next\n"
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     chat = tmp_path / "chat.md"
-    chat.write_text(ASKED, encoding="utf-8")
+    chat.write_text(CHAT, encoding="utf-8")
     return chat
 
 
@@ -55,7 +55,7 @@ LAYOUTS = {
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (ASKED, "💬: next"),
+        (CHAT, "💬: next"),
         ("💬: a\n\n🤖:[A]\n\nold\n\n💬: \n", "💬: "),
         ("💬: a\n\n💬: b\n\n🤖:[A]\n\n🔒: [Interrupted: x]\n\n💬: \n", "💬: b"),
         ("💬: a\n\n🤖:[A]\n\n🔒: [Stopped: x]\n\n💬: next\n", "💬: next"),
@@ -120,7 +120,7 @@ def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
 
 @pytest.mark.parametrize("line", [0, 2, 4, 5])
 def test_the_exchange_in_hand_stays_in_hand_when_its_lines_go(line: int) -> None:
-    document = TextDocument(ASKED, line)
+    document = TextDocument(CHAT, line)
     asyncio.run(document.change(lambda s: [edits.empty_answer(s.lines, s.answer, "Demo")]))
     assert (asyncio.run(document.read())).at == 0
 
@@ -144,10 +144,10 @@ def test_a_link_stays_a_link_to_the_file_that_is_written(path: Path, tmp_path: P
 
 def test_a_file_that_another_program_changed_is_left_alone(path: Path) -> None:
     document = FileDocument(path)
-    path.write_text(ASKED + "typed meanwhile\n", encoding="utf-8")
+    path.write_text(CHAT + "typed meanwhile\n", encoding="utf-8")
     with pytest.raises(GoneError, match="changed by another program"):
         asyncio.run(document.change(answer))
-    assert path.read_text(encoding="utf-8") == ASKED + "typed meanwhile\n"
+    assert path.read_text(encoding="utf-8") == CHAT + "typed meanwhile\n"
     assert names(path.parent) == [path.name]
 
 
@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_lost(path: Path)
     folder = path.parent / "folder"
     folder.mkdir()
     inside = folder / "chat.md"
-    inside.write_text(ASKED, encoding="utf-8")
+    inside.write_text(CHAT, encoding="utf-8")
     document = FileDocument(inside)
     inside.unlink()
     folder.rmdir()
@@ -214,7 +214,7 @@ def test_a_folder_without_the_right_to_write_is_told(path: Path) -> None:
             asyncio.run(document.change(answer))
     finally:
         path.parent.chmod(0o700)
-    assert path.read_text(encoding="utf-8") == ASKED
+    assert path.read_text(encoding="utf-8") == CHAT
 
 
 def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path
 
 def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 252 + ".md")
-    path.write_text(ASKED, encoding="utf-8")
+    path.write_text(CHAT, encoding="utf-8")
     asyncio.run(FileDocument(path).change(answer))
     assert path.read_text(encoding="utf-8").endswith("🤖:[Demo]\n")
     assert names(tmp_path) == [path.name]

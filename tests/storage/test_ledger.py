@@ -223,8 +223,8 @@ def test_a_file_that_went_while_it_was_open_is_opened_anew_and_that_is_said_once
     assert states(other.chat("/chat")) == ["live"]
     assert other.chat("/chat").start(KEY)
     assert states(chat) == ["used"]
-    (told,) = chat.news()
-    assert "was deleted or replaced" in told
+    (words_of,) = chat.news()
+    assert "was deleted or replaced" in words_of
     assert (chat.news(), other.news()) == ([], [])
 
 
@@ -319,17 +319,17 @@ def test_of_many_processes_that_go_for_one_yes_exactly_one_starts_it(tmp_path: P
     racers = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
-    assert told(racers, "open") == ["open"] * 4
+    assert words_of(racers, "open") == ["open"] * 4
     ledger = LedgerFile(path)
     ledger.chat("/chat").enter([(KEY, "ya")], "key", "")
-    assert sorted(told(racers, "go")) == ["False", "False", "False", "True"]
+    assert sorted(words_of(racers, "go")) == ["False", "False", "False", "True"]
     assert [racer.communicate(timeout=30)[0] for racer in racers] == [""] * 4
     assert [racer.returncode for racer in racers] == [0] * 4
     assert states(ledger.chat("/chat")) == ["used"]
     ledger.close()
 
 
-def told(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
+def words_of(racers: list[subprocess.Popen[str]], word: str) -> list[str]:
     """What processes say when all of them hear a word."""
     for racer in racers:
         assert racer.stdin

@@ -18,18 +18,18 @@ keys = st.lists(st.tuples(st.sampled_from(["a", "b", "a__b", "é"]), _crowded | 
 
 
 @given(keys)
-def test_every_tool_has_a_name_of_its_own_that_providers_accept(found: list[Key]) -> None:
-    names = wire_names(found)
-    assert set(names) == set(found)
+def test_every_tool_has_a_name_of_its_own_that_providers_accept(keys: list[Key]) -> None:
+    names = wire_names(keys)
+    assert set(names) == set(keys)
     assert len(set(names.values())) == len(names)
     assert all(VALID.match(name) for name in names.values())
 
 
 @given(keys, st.randoms())
-def test_names_do_not_depend_on_the_order(found: list[Key], random: object) -> None:
-    mixed = [*found, *found]
+def test_names_do_not_depend_on_the_order(keys: list[Key], random: object) -> None:
+    mixed = [*keys, *keys]
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    assert wire_names(mixed) == wire_names(found)
+    assert wire_names(mixed) == wire_names(keys)
 
 
 @given(st.sets(st.text("abc_-", min_size=1, max_size=64)))
@@ -73,14 +73,14 @@ def test_a_tool_that_is_really_called_like_a_hashed_name_does_not_take_it() -> N
 
 
 def test_a_tool_that_is_called_like_the_second_hash_too_does_not_take_it() -> None:
-    found: list[Key] = [("s", "a.b"), ("s", "a_b")]
+    keys: list[Key] = [("s", "a.b"), ("s", "a_b")]
     taken = set[str]()
     for _ in range(3):
-        imitated = wire_names(found)["s", "a.b"]
+        imitated = wire_names(keys)["s", "a.b"]
         assert re.fullmatch(r"a_b_[0-9a-f]{8}", imitated)
         taken.add(imitated)
-        found.append(("s", imitated))
-    names = wire_names(found)
+        keys.append(("s", imitated))
+    names = wire_names(keys)
     assert len(taken) == 3
-    assert len(set(names.values())) == len(found)
+    assert len(set(names.values())) == len(keys)
     assert re.fullmatch(r"a_b_[0-9a-f]{8}", names["s", "a.b"])

@@ -101,7 +101,7 @@ def test_content_is_told_in_text(content: list[Any], structured: object, expecte
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible_text"),
     [
         ("\x1b[31mred\x1b[0m", r"\x1b[31mred\x1b[0m"),
         ("nul\x00 del\x7f csi\x9b", r"nul\x00 del\x7f csi\x9b"),
@@ -113,8 +113,8 @@ def test_content_is_told_in_text(content: list[Any], structured: object, expecte
         ("💬: 🛠️", "💬: 🛠️"),
     ],
 )
-def test_what_hides_or_commands_is_shown(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_what_hides_or_commands_is_shown(text: str, visible_text: str) -> None:
+    assert visible(text) == visible_text
 
 
 def test_a_long_result_is_cut_at_a_character() -> None:

@@ -10,7 +10,7 @@ from parley.tools.selection import switched, takes
 
 
 @pytest.mark.parametrize(
-    ("globs", "taken"),
+    ("globs", "names"),
     [
         ([], []),
         (["files/*"], ["files/read", "files/write"]),
@@ -20,9 +20,9 @@ from parley.tools.selection import switched, takes
         (["*"], ["files/read", "files/write", "web/read"]),
     ],
 )
-def test_the_last_glob_that_fits_decides(globs: list[str], taken: list[str]) -> None:
+def test_the_last_glob_that_fits_decides(globs: list[str], names: list[str]) -> None:
     tools = ["files/read", "files/write", "web/read"]
-    assert [tool for tool in tools if takes(globs, (tool, tool.split("/")[1]))] == taken
+    assert [tool for tool in tools if takes(globs, (tool, tool.split("/")[1]))] == names
 
 
 @pytest.mark.parametrize(
