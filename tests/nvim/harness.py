@@ -93,6 +93,13 @@ class Grid:
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text()}")
 
 
+def _leave_signals_alone(nvim: pynvim.Nvim) -> None:
+    """Have pynvim not take SIGINT and SIGTERM for each request, and give them back: half of its cost."""
+    loop: Any = nvim._session._async_session.loop
+    loop._setup_signals = lambda signals: None
+    loop._teardown_signals = lambda: None
+
+
 class Child:
     """The Neovim under test."""
 
@@ -108,6 +115,7 @@ class Child:
         finally:
             os.environ.clear()
             os.environ.update(before)
+        _leave_signals_alone(self.nvim)
         self.grid = Grid()
         self.notes: list[Any] = []
         self.pid: int = self.nvim.funcs.getpid()
@@ -171,15 +179,19 @@ class Child:
         return bool(self.nvim.api.get_mode()["blocking"])
 
     def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
-        """The condition's value, once it has one."""
-        end = time.monotonic() + seconds
+        """The condition's value, once it has one.
+
+        A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are.
+        """
+        end, pause = time.monotonic() + seconds, 0.01
         while True:
             self.until_open()
             if value := condition():
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
-            time.sleep(0.02)  # a question costs the test itself a millisecond and more
+            time.sleep(pause)
+            pause = min(pause * 1.3, 0.06)
 
     def until_open(self, seconds: float = 2.0) -> None:
         """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""
