@@ -20,8 +20,9 @@ from parley.chat.transcript import Answer, Result, Text
 from tests.nvim.harness import Child, child
 
 SEARCH = 'call extra__web_search {"query":"google"}'
-EXTRA = {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}
+EXTRA = {"command": sys.executable, "args": [str(Path(__file__).parent / "search_server.py")]}
 BASE: dict[str, Any] = {
+    "agent": "Demo-OpenAI",
     "mcp": {"servers": {"extra": EXTRA}},
     "approval": {"auto": ["extra/*"]},
     "safety": {"rate_limit_per_minute": 100000},
@@ -96,7 +97,7 @@ def next_question(nvim: Child) -> None:
     """A further question in the room below is answered: nothing of the file is refused."""
     nvim.keys("G$asay: fine<Esc>")
     nvim.command("ParleyRespond")
-    nvim.until_text("🤖:[Demo]\n\nfine\n\n💬: ")
+    nvim.until_text("🤖:[Demo-OpenAI]\n\nfine\n\n💬: ")
     nvim.until_idle()
     assert "Interrupted" not in nvim.text()
 
@@ -267,10 +268,10 @@ def until_status(nvim: Child, words: str) -> None:
 
 
 def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
-    set_up(nvim, loop={"timeout_s": 12})
+    set_up(nvim, loop={"timeout_s": 6})
     ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
     slow, search = ended(nvim).proposals
-    reason = "it took longer than 12 seconds"
+    reason = "it took longer than 6 seconds"
     assert slow.result == Result("error", f"The call was cancelled: {reason}")
     assert search.result is not None
     assert search.result.status == "ok"
@@ -302,7 +303,7 @@ def test_a_stop_by_the_user_cancels_the_call_at_its_server_and_leaves_its_siblin
 
 
 def test_calls_of_the_session_count_in_another_neovim(tmp_path: Path) -> None:
-    init = "require('parley').setup({ max_tool_calls = { per_session = 2 },"
+    init = "require('parley').setup({ agent = 'Demo-OpenAI', max_tool_calls = { per_session = 2 },"
     init += " approval = { auto = { 'mock/*' } } })"
     search = 'call web_search {"query":"google"}'
     with child(tmp_path, init=init) as first:
