@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,49 @@ from tests.nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, op
 from tests.nvim.harness import Child, child
 
 SAYS = "may have run already"
+_number = count(1)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of both Neovims, and of a shell beside them."""
+    home = tmp_path_factory.mktemp("run-again")
+    furnish(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def first(home: Path) -> Iterator[Child]:
+    with child(home) as nvim:
+        yield nvim
+
+
+@pytest.fixture(scope="module")
+def second(home: Path) -> Iterator[Child]:
+    with child(home) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def one(first: Child) -> Child:
+    return cleared(first)
+
+
+@pytest.fixture
+def other(second: Child) -> Child:
+    return cleared(second)
+
+
+def cleared(nvim: Child) -> Child:
+    """The same, with nothing open."""
+    nvim.keys("<C-\\><C-n>")
+    nvim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('messages clear')")
+    return nvim
+
+
+@pytest.fixture
+def chat(home: Path) -> Chat:
+    return Chat(home, f"chat-{next(_number)}")
 
 
 def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -49,55 +94,48 @@ def is_told(nvim: Child, how: str, chat: Chat, calls: int) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", ["key", "command"])
-def test_a_second_neovim_with_the_old_text_is_told_that_the_call_ran(tmp_path: Path, how: str) -> None:
-    furnish(tmp_path)
-    chat = Chat(tmp_path, "one")
-    with child(tmp_path) as one, child(tmp_path) as other:
-        opened(one, chat)
-        ask(one)
-        opened(other, chat)
-        until(other, lambda: waits(other), "the choice")
-        one.keys("ya")
-        until(one, lambda: is_complete(one), "the answer")
-        assert not [said for said in problems(other) if SAYS in said]
-        is_told(other, how, chat, 1)
+def test_a_second_neovim_with_the_old_text_is_told_that_the_call_ran(
+    one: Child, other: Child, chat: Chat, how: str
+) -> None:
+    opened(one, chat)
+    ask(one)
+    opened(other, chat)
+    until(other, lambda: waits(other), "the choice")
+    one.keys("ya")
+    until(one, lambda: is_complete(one), "the answer")
+    assert not [said for said in problems(other) if SAYS in said]
+    is_told(other, how, chat, 1)
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("how", ["key", "command"])
 def test_undone_to_before_its_result_and_after_regenerating_a_call_says_that_it_ran(
-    tmp_path: Path, how: str
+    one: Child, chat: Chat, how: str
 ) -> None:
-    furnish(tmp_path)
-    chat = Chat(tmp_path, "one")
-    with child(tmp_path) as nvim:
-        opened(nvim, chat)
-        ask(nvim)
-        asked = nvim.text()
-        nvim.keys("ya")
-        until(nvim, lambda: is_complete(nvim), "the answer")
-        nvim.command("1")
-        nvim.command("ParleyRespond!")
-        until(nvim, lambda: waits(nvim) and nvim.text() != asked, "the new answer")
-        undo_to(nvim, asked)
-        until(nvim, lambda: any(SAYS in said for said in problems(nvim)), "the problem")
-        is_told(nvim, how, chat, 1)
+    opened(one, chat)
+    ask(one)
+    asked = one.text()
+    one.keys("ya")
+    until(one, lambda: is_complete(one), "the answer")
+    one.command("1")
+    one.command("ParleyRespond!")
+    until(one, lambda: waits(one) and one.text() != asked, "the new answer")
+    undo_to(one, asked)
+    until(one, lambda: any(SAYS in said for said in problems(one)), "the problem")
+    is_told(one, how, chat, 1)
 
 
 @pytest.mark.timeout(180)
-def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(tmp_path: Path) -> None:
-    furnish(tmp_path)
-    chat = Chat(tmp_path, "one")
-    with child(tmp_path) as nvim:
-        opened(nvim, chat)
-        ask(nvim)
-        asked = nvim.text()
-        nvim.keys("ya")
-        until(nvim, lambda: is_complete(nvim), "the answer")
-        undo_to(nvim, asked)
-        nvim.command(f"saveas {chat.path.with_name('other.md')}")
-        until(nvim, lambda: any(SAYS in said for said in problems(nvim)), "the problem")
-        is_told(nvim, "key", chat, 1)
+def test_undone_and_saved_under_another_name_a_call_says_that_it_ran(one: Child, chat: Chat) -> None:
+    opened(one, chat)
+    ask(one)
+    asked = one.text()
+    one.keys("ya")
+    until(one, lambda: is_complete(one), "the answer")
+    undo_to(one, asked)
+    one.command(f"saveas {chat.path.with_name('other.md')}")
+    until(one, lambda: any(SAYS in said for said in problems(one)), "the problem")
+    is_told(one, "key", chat, 1)
 
 
 def undo_to(nvim: Child, text: str) -> None:
@@ -110,33 +148,33 @@ def undo_to(nvim: Child, text: str) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(tmp_path: Path) -> None:
-    furnish(tmp_path)
-    chat = Chat(tmp_path, "one")
+def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
+    home: Path, one: Child, chat: Chat
+) -> None:
     file = str(chat.path)
-    assert shell(tmp_path, "respond", file).returncode == 3
-    assert SAYS not in shell(tmp_path, "check", file).stdout
-    with child(tmp_path) as nvim:
-        opened(nvim, chat)
-        nvim.command("set readonly")  # a chat that is not written by itself
-        until(nvim, lambda: waits(nvim), "the choice")
-        nvim.keys("ya")
-        until(nvim, lambda: is_complete(nvim), "the answer")
+    assert shell(home, "respond", file).returncode == 3
+    assert SAYS not in shell(home, "check", file).stdout
+    opened(one, chat)
+    one.command("set readonly")  # a chat that is not written by itself
+    until(one, lambda: waits(one), "the choice")
+    one.keys("ya")
+    until(one, lambda: is_complete(one), "the answer")
+    one.command("bwipeout!")
     assert chat.calls() == 1
     asked = chat.path.read_text(encoding="utf-8")
     assert "\U0001f6e0" not in asked
-    assert f": warning: this call {SAYS}" in shell(tmp_path, "check", file).stdout
-    assert f"this call {SAYS}" in shell(tmp_path, "respond", file).stdout
-    told = shell(tmp_path, "respond", file, "--choose", "ya", "--choose", "ya")
+    assert f": warning: this call {SAYS}" in shell(home, "check", file).stdout
+    assert f"this call {SAYS}" in shell(home, "respond", file).stdout
+    told = shell(home, "respond", file, "--choose", "ya", "--choose", "ya")
     assert (told.returncode, chat.calls()) == (3, 1)
     assert f"{SAYS}: its result is not in this text. ya again runs it once more" in told.stderr
-    assert "One more yes runs it once more" in shell(tmp_path, "check", file).stdout
-    assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
+    assert "One more yes runs it once more" in shell(home, "check", file).stdout
+    assert shell(home, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2
     chat.path.write_text(asked, encoding="utf-8")
-    assert shell(tmp_path, "respond", file, "--choose", "yA").returncode == 3
+    assert shell(home, "respond", file, "--choose", "yA").returncode == 3
     assert chat.calls() == 2
-    said = shell(tmp_path, "log", file).stdout
+    said = shell(home, "log", file).stdout
     assert "warned" in said
 
 
