@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +27,26 @@ end })
 """
 
 
-@contextmanager
-def desk(home: Path, **settings: Any) -> Iterator[Child]:
-    """A Neovim with a server whose tool ends when `home/go` is there."""
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("status"), init=RECORD) as nvim:
+        yield nvim
+
+
+def desk(nvim: Child, home: Path, **settings: Any) -> None:
+    """Nothing open, and a server anew whose tool ends when `home/go` is there."""
+    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear') _G.said = {}")
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],
         "env": {"GO": str(home / "go")},
     }
-    wanted = {"mcp": {"servers": {"patient": server}}, "approval": {"auto": ["patient/*"]}} | settings
-    with child(home, init=RECORD) as nvim:
-        nvim.lua("require('parley').setup(...)", wanted)
-        yield nvim
+    wanted = {"agent": "Demo-OpenAI", "mcp": {"servers": {"patient": server}}}
+    nvim.lua("require('parley').setup(...)", wanted | {"approval": {"auto": ["patient/*"]}} | settings)
 
 
-def ask(nvim: Child) -> Path:
-    path = nvim.edit("chat.md", f"💬: {QUESTION}\n")
+def ask(nvim: Child, home: Path) -> Path:
+    path = nvim.edit(str(home / "chat.md"), f"💬: {QUESTION}\n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.command("ParleyRespond")
     return path
@@ -59,49 +62,49 @@ def complete(nvim: Child) -> None:
     nvim.until_idle()
 
 
-def go(nvim: Child) -> None:
-    (nvim.home / "go").touch()
+def go(home: Path) -> None:
+    (home / "go").touch()
 
 
-def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(tmp_path: Path) -> None:
-    with desk(tmp_path) as nvim:
-        ask(nvim)
-        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
-        shown = nvim.until_screen("Searching for google...")
-        assert any(line.strip()[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in shown.split("\n") if "Searching" in line)
-        nvim.until(
-            lambda: re.search(r"Searching for google\.\.\. \d+s", nvim.screen()), "the time that passes"
-        )
-        assert "Searching" not in nvim.text()
-        go(nvim)
-        complete(nvim)
-        recorded = (HERE / "status_of_a_turn.txt").read_text(encoding="utf-8").split("\n")[:-1]
-        assert statuses(nvim) == recorded
-        assert "Searching" not in nvim.screen()
-        assert "Searching" not in nvim.text()
+def test_the_statuses_of_a_turn_with_a_tool_are_as_recorded(neovim: Child, tmp_path: Path) -> None:
+    desk(neovim, tmp_path)
+    ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    shown = neovim.until_screen("Searching for google...")
+    assert any(line.strip()[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in shown.split("\n") if "Searching" in line)
+    neovim.until(
+        lambda: re.search(r"Searching for google\.\.\. \d+s", neovim.screen()), "the time that passes"
+    )
+    assert "Searching" not in neovim.text()
+    go(tmp_path)
+    complete(neovim)
+    recorded = (HERE / "status_of_a_turn.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    assert statuses(neovim) == recorded
+    assert "Searching" not in neovim.screen()
+    assert "Searching" not in neovim.text()
 
 
-def test_after_a_key_the_running_call_has_a_sentence_too(tmp_path: Path) -> None:
-    with desk(tmp_path, approval={}) as nvim:
-        ask(nvim)
-        nvim.until_waiting()
-        nvim.until_idle()
-        nvim.lua("_G.said = {}")
-        nvim.keys("ya")
-        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
-        go(nvim)
-        complete(nvim)
-        assert statuses(nvim) == [
-            "Analyzing request...",
-            "Using Look Up...",
-            "Searching for google...",
-            "Processing tool results...",
-            "Formulating response...",
-            "",
-        ]
+def test_after_a_key_the_running_call_has_a_sentence_too(neovim: Child, tmp_path: Path) -> None:
+    desk(neovim, tmp_path, approval={})
+    ask(neovim, tmp_path)
+    neovim.until_waiting()
+    neovim.until_idle()
+    neovim.lua("_G.said = {}")
+    neovim.keys("ya")
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    go(tmp_path)
+    complete(neovim)
+    assert statuses(neovim) == [
+        "Analyzing request...",
+        "Using Look Up...",
+        "Searching for google...",
+        "Processing tool results...",
+        "Formulating response...",
+        "",
+    ]
 
 
-def test_a_status_model_that_hangs_delays_nothing(tmp_path: Path) -> None:
+def test_a_status_model_that_hangs_delays_nothing(neovim: Child, tmp_path: Path) -> None:
     """The turn goes on and ends while that model has not answered: not in time, and not at all."""
     with hanging_model() as model:
         provider = {
@@ -116,27 +119,27 @@ def test_a_status_model_that_hangs_delays_nothing(tmp_path: Path) -> None:
             "agent": "Here",
             "status": {"model": "hanging"},
         }
-        with desk(tmp_path, **settings) as nvim:
-            ask(nvim)
-            nvim.until(lambda: model.asked, "the request for a sentence")
-            go(nvim)
-            complete(nvim)
-            assert "look_up returned: found" in nvim.text()
-            assert "Using Look Up..." in statuses(nvim)
-            assert statuses(nvim)[-3:] == ["Processing tool results...", "Formulating response...", ""]
-            nvim.until(lambda: model.given_up == 1, "the end of the request for a sentence")
+        desk(neovim, tmp_path, **settings)
+        ask(neovim, tmp_path)
+        neovim.until(lambda: model.asked, "the request for a sentence")
+        go(tmp_path)
+        complete(neovim)
+        assert "look_up returned: found" in neovim.text()
+        assert "Using Look Up..." in statuses(neovim)
+        assert statuses(neovim)[-3:] == ["Processing tool results...", "Formulating response...", ""]
+        neovim.until(lambda: model.given_up == 1, "the end of the request for a sentence")
 
 
-def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(tmp_path: Path) -> None:
-    with desk(tmp_path) as nvim:
-        ask(nvim)
-        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
-        nvim.command("messages clear | bwipeout!")
-        nvim.until(lambda: "its turn has ended" in nvim.messages(), "the message")
-        ask(nvim)
-        go(nvim)
-        complete(nvim)
-        assert nvim.messages().count("the buffer was closed") == 1
+def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(neovim: Child, tmp_path: Path) -> None:
+    desk(neovim, tmp_path)
+    ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    neovim.command("messages clear | bwipeout!")
+    neovim.until(lambda: "its turn has ended" in neovim.messages(), "the message")
+    ask(neovim, tmp_path)
+    go(tmp_path)
+    complete(neovim)
+    assert neovim.messages().count("the buffer was closed") == 1
 
 
 def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> None:
@@ -161,19 +164,19 @@ def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> Non
 
 
 def test_the_log_holds_every_request_and_call_and_ends_in_totals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    neovim: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with desk(tmp_path) as nvim:
-        path = ask(nvim)
-        nvim.until(lambda: "Searching for google..." in statuses(nvim), "the sentence")
-        go(nvim)
-        complete(nvim)
-        nvim.command("ParleyLog")
-        nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
-        log = nvim.text()
+    desk(neovim, tmp_path)
+    path = ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    go(tmp_path)
+    complete(neovim)
+    neovim.command("ParleyLog")
+    neovim.until(lambda: neovim.nvim.current.buffer.name.endswith("parley://log"), "the log")
+    log = neovim.text()
     assert "## Totals\n\nRequests: 3 (1 for the status), " in log
     assert "| patient/look_up |     1 |         1 |      0 |       0 |" in log
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(neovim.home / "state"))
     assert main(["log", str(path), "--json"]) == 0
     *records, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [r["at"] for r in records] == sorted(r["at"] for r in records)
