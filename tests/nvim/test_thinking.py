@@ -146,30 +146,37 @@ def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("folder", ["data/parley/chats", "elsewhere"])
 @pytest.mark.parametrize("agent", MAKERS)
-def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(
-    tmp_path: Path, agent: str, folder: str
-) -> None:
+def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(tmp_path: Path, agent: str) -> None:
     kind, _, stream, check = MAKERS[agent]
-    script = [Response([event(each) for each in stream()]), Response(SAYS[kind]("There you are."))]
-    with serving(*script) as server:
+    calls, end = Response([event(each) for each in stream()]), Response(SAYS[kind]("There you are."))
+    with serving(*[calls] * len(FOLDERS), *[end] * len(FOLDERS)) as server:
         with editor(tmp_path, agent, server.url) as nvim:
-            path = nvim.edit(f"{folder}/chat.md", f"{MARKER} the prices of google and microsoft?\n")
-            nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-            nvim.keys("<C-g><C-g>")
-            nvim.until_waiting(BOUND_S)
-            nvim.until_idle(BOUND_S)
-            if folder == "elsewhere":
-                nvim.command("write")  # in the folder of chats a turn is kept when it ends
+            paths = [waiting(nvim, folder) for folder in FOLDERS]
             os.kill(nvim.pid, signal.SIGKILL)
         with editor(tmp_path, agent, server.url) as nvim:
-            nvim.command(f"edit {path}")
-            nvim.until_waiting(BOUND_S)
-            nvim.keys("yA")
-            nvim.until_text("There you are.", BOUND_S)
-            nvim.until_idle(BOUND_S)
-            assert nvim.text().count("\U0001f6e0\ufe0f: [web_search]") == 2
-    _, body = server.requests
-    assert sent_back(agent, body) == ISSUED[agent]
-    assert check(body) == []
+            for path in paths:
+                nvim.command(f"edit {path}")
+                nvim.until_waiting(BOUND_S)
+                nvim.keys("yA")
+                nvim.until_text("There you are.", BOUND_S)
+                nvim.until_idle(BOUND_S)
+                assert nvim.text().count("\U0001f6e0\ufe0f: [web_search]") == 2
+    bodies = server.requests[len(FOLDERS) :]
+    assert [sent_back(agent, body) for body in bodies] == [ISSUED[agent]] * len(FOLDERS)
+    assert [check(body) for body in bodies] == [[]] * len(FOLDERS)
+
+
+FOLDERS = ("data/parley/chats", "elsewhere")
+
+
+def waiting(nvim: Child, folder: str) -> Path:
+    """A chat on disk that waits for a choice."""
+    path = nvim.edit(f"{folder}/chat.md", f"{MARKER} the prices of google and microsoft?\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.keys("<C-g><C-g>")
+    nvim.until_waiting(BOUND_S)
+    nvim.until_idle(BOUND_S)
+    if folder == "elsewhere":
+        nvim.command("write")  # in the folder of chats a turn is kept when it ends
+    return path
