@@ -73,7 +73,7 @@ def test_setup_goes_on_top_of_the_file_of_settings(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_setting_is_told_and_everything_starts(tmp_path: Path) -> None:
-    init = "require('parley').setup({ loop = { max_iterations = 'many' }, agent = 'Demo' })"
+    init = "require('parley').setup({ loop = { max_iterations = 'many' }, agent = 'Demo-OpenAI' })"
     with configured(tmp_path, "[thinking]\nbudget_tokens = 5\n", init=init, width=200) as nvim:  # type: ignore[arg-type]
         nvim.edit("first.md", f"{MARKER} say: hello\n")
         nvim.until(lambda: key(nvim, "<C-g><C-g>"), "the chat", BOUND_S)

@@ -52,7 +52,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     subprocess.run(["git", "init", "--quiet", home], check=True)
     with served() as url:
         local = {guest.server: table(guest, home) for guest in LOCAL}
-        with child(home, init=setup({**local, "net": {"url": url}})) as nvim:
+        with child(home, init=setup({**local, "net": {"url": url}}, agent="Demo-OpenAI")) as nvim:
             nvim.command(f"cd {home}")
             tools(nvim, "net: ready")
             for name in local:

@@ -148,17 +148,17 @@ def test_arguments_changed_in_the_instant_before_the_yes_are_shown_first(desk: C
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("definition", ["Writes a note.", "Sends a note away."])
 def test_a_chat_that_is_opened_again_is_decided_at_once_unless_its_tool_is_another_now(
-    tmp_path: Path, definition: str
+    desk: Child, definition: str
 ) -> None:
-    furnish(tmp_path)
-    chat = Chat(tmp_path, "one")
-    with child(tmp_path) as nvim:
-        opened(nvim, chat)
-        nvim.command("ParleyRespond")
-        ready(nvim)
-        nvim.command("silent! write")
-    furnish(tmp_path, DEFINITION=definition)
-    with child(tmp_path) as nvim:
+    desk.command("silent! %bwipeout!")
+    chat = Chat(desk.home, f"chat-{next(_number)}")
+    opened(desk, chat)
+    desk.command("ParleyRespond")
+    ready(desk)
+    desk.command("silent! write")
+    desk.command("bwipeout!")
+    furnish(desk.home, DEFINITION=definition)
+    with child(desk.home) as nvim:
         opened(nvim, chat)
         nvim.command("normal! Gzt")
         ready(nvim)

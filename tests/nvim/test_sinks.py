@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,41 +150,52 @@ def test_the_name_of_a_file_to_write_is_expanded_once(chat: Child) -> None:
     assert not ran(chat)
 
 
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim with a host, that evaluates what the status line of Parley says twice."""
+    bar = "vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\""
+    with child(tmp_path_factory.mktemp("hosted"), init=bar) as nvim:
+        nvim.command(f"cd {nvim.home}")
+        yield nvim
+
+
 @pytest.mark.parametrize("text", [TEXTS["an item evaluated twice"], "x\n" + TEXTS["typed keys"] + "\0\u202e"])
-def test_a_hostile_server_has_nothing_run_and_nothing_hidden(tmp_path: Path, text: str) -> None:
+def test_a_hostile_server_has_nothing_run_and_nothing_hidden(
+    hosted: Child, tmp_path: Path, text: str
+) -> None:
     server = {
         "command": sys.executable,
         "args": [str(HERE / "hostile_server.py")],
         "env": {"GO": str(tmp_path / "go"), "HOSTILE": text.replace("\0", "")},
     }
-    bar = "vim.o.statusline = \"%{%v:lua.require'parley'.status()%}\""
-    with child(tmp_path, init=bar) as nvim:
-        nvim.command(f"cd {tmp_path}")
-        nvim.lua(
-            "require('parley').setup(...)", {"mcp": {"servers": {"s": server}}, "status": {"llm": False}}
-        )
-        nvim.edit("chat.md", '💬: call t {"query":"q"}\n')
-        nvim.command("ParleyRespond")
-        nvim.until_waiting()
-        nvim.until_idle()
-        nvim.until_screen("query: ")
-        nvim.keys("ya")
-        shown = visible(" ".join(text.replace("\0", "").split()))[:40]
-        nvim.until_screen(shown)
-        (tmp_path / "go").touch()
-        for prompt, keys in (("2: Answer", "2<CR>"), ("2: other", "1<CR>"), (r"\x12=", "<CR>")):
-            nvim.until_screen(prompt)
-            nvim.keys(keys)
-        nvim.until_idle()
-        nvim.command("ParleyTools")
-        nvim.until(lambda: "MCP servers" in nvim.text(), "the page")
-        nvim.command("close")
-        nvim.keys(":ParleyPrompt s/<Tab><C-c>")
-        nvim.until_open()
-        offered = nvim.lua("return require('parley.commands').complete('Prompt', '', 'ParleyPrompt ')")
-        assert sorted(offered) == [*(["s/" + text] if text.isprintable() else []), "s/my\\ plain"]
-        assert not ran(nvim)
-        assert "Error" not in nvim.messages().replace("#Error#", "")
+    nvim = hosted
+    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    nvim.lua(
+        "require('parley').setup(...)",
+        {"mcp": {"servers": {"s": server}}, "agent": "Demo-OpenAI", "status": {"llm": False}},
+    )
+    nvim.edit(str(tmp_path / "chat.md"), '💬: call t {"query":"q"}\n')
+    nvim.command("ParleyRespond")
+    nvim.until_waiting()
+    nvim.until_idle()
+    nvim.until_screen("query: ")
+    nvim.keys("ya")
+    shown = visible(" ".join(text.replace("\0", "").split()))[:40]
+    nvim.until_screen(shown)
+    (tmp_path / "go").touch()
+    for prompt, keys in (("2: Answer", "2<CR>"), ("2: other", "1<CR>"), (r": \x12=", "<CR>")):
+        nvim.until_screen(prompt)
+        nvim.keys(keys)
+    nvim.until_idle()
+    nvim.command("ParleyTools")
+    nvim.until(lambda: "MCP servers" in nvim.text(), "the page")
+    nvim.command("close")
+    nvim.keys(":ParleyPrompt s/<Tab><C-c>")
+    nvim.until_open()
+    offered = nvim.lua("return require('parley.commands').complete('Prompt', '', 'ParleyPrompt ')")
+    assert sorted(offered) == [*(["s/" + text] if text.isprintable() else []), "s/my\\ plain"]
+    assert not ran(nvim)
+    assert "Error" not in nvim.messages().replace("#Error#", "")
 
 
 @pytest.mark.parametrize(
