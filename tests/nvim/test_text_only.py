@@ -20,6 +20,9 @@ def ask(nvim: Child, question: str) -> None:
 
 def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_once(nvim: Child) -> None:
     nvim.command("messages clear")
+    nvim.lua(
+        "require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
+    )  # nobody was told yet
     nvim.edit("text-only.md", f"{MARKER} \n")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.command("ParleyAgent Demo-Text")
