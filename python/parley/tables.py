@@ -19,7 +19,7 @@ LARGEST = 2**53
 UNFIT: Final = object()
 """In place of a value that does not fit."""
 
-_SHOWN = 80
+_MOST_SHOWN = 80
 _WORD_SHOWN = 128  # a name may have any length; comparing costs by length
 
 
@@ -222,20 +222,20 @@ def names(cls: type) -> tuple[str, ...]:
 
 
 def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] = ()) -> str:
-    """What there should be, what there is, and of the `known` names the one that may have been meant."""
+    """A message: what should be there, what is, and of the `known` names the one that may have been meant."""
     if is_secret:
         return f"expected {noun}, got {_kind_of(raw)}"
-    return f"expected {noun}, got {shown(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
+    return f"expected {noun}, got {brief(raw)}{did_you_mean(raw, known) if isinstance(raw, str) else ''}"
 
 
-def shown(value: Any) -> str:
+def brief(value: Any) -> str:
     """A value on one short line."""
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else _SHORT.repr(value)
-    return text[:_SHOWN]
+    return text[:_MOST_SHOWN]
 
 
 def _kind_of(value: Any) -> str:
-    """What a value is, without a word of it."""
+    """The kind of a value, without a word of it."""
     match value:
         case str():
             return "a text"

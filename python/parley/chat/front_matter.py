@@ -14,7 +14,7 @@ from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.chat.transcript import Problem, Severity, Transcript
 from parley.tables import LARGEST, Flaw, Reader, names, rule
 
-_SHOWN = 60
+_MOST_SHOWN = 60
 _MOST_CHARACTERS = 64_000
 _MOST_EVENTS = 2_000
 _DEEPEST = 8
@@ -147,7 +147,7 @@ def _is_modest(raw: str) -> bool:
 
 def _problem(line: int, key: Any, flaw: Flaw) -> Problem:
     severity: Severity = "error" if key in _NARROWING else "warning" if key in KEYS else "hint"
-    where = " ".join(flaw.path[:_SHOWN].split())
+    where = " ".join(flaw.path[:_MOST_SHOWN].split())
     return Problem(line, 0, severity, f"front matter {where}: {flaw.text}")
 
 

@@ -64,18 +64,18 @@ async def _respond(arguments: argparse.Namespace) -> int:
 
     app = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     warn_of_project(app)
-    told = _Told(arguments.json)
-    document = FileDocument(Path(arguments.file), on_append=told.text)
+    report = _Report(arguments.json)
+    document = FileDocument(Path(arguments.file), on_append=report.text)
     transcript = (await document.read()).transcript
     _begin(app, transcript, arguments)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, arguments.file)
-    ports = app.ports(document, arguments.file, Callbacks(told.status, told.on_event))
+    ports = app.ports(document, arguments.file, Callbacks(report.status, report.on_event))
     resolve = app.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
         if end.kind == "waiting":
-            told.waiting(await engine.observe(ports, resolve))
+            report.waiting(await engine.observe(ports, resolve))
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
@@ -84,7 +84,7 @@ async def _respond(arguments: argparse.Namespace) -> int:
         raise
     finally:
         await app.close()
-    told.end(end)
+    report.end(end)
     return _EXITS[end.kind]
 
 
@@ -122,8 +122,8 @@ async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any
     return end
 
 
-class _Told:
-    """What a person, or with `--json` a program, is told while a turn runs."""
+class _Report:
+    """The report of a running turn to a person, or with `--json` to a program."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json

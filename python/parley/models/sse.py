@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.errors import ModelError
 
-DONE = "[DONE]"
+END = "[DONE]"
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 # html.spec.whatwg.org/multipage/server-sent-events.html, as known on 2026-11-22: a line ends with CR LF, LF
@@ -61,7 +61,7 @@ class SSE:
         # Servers that leave that line out are seen; half a line is never taken.
         last = b"".join(self._unended)
         self._unended = []
-        if last.removeprefix(b"data:").strip() == DONE.encode():
+        if last.removeprefix(b"data:").strip() == END.encode():
             return [*self._dispatch(), *self._line(last), *self._dispatch()]
         return [] if last else self._dispatch()
 
@@ -86,7 +86,7 @@ class SSE:
     def _dispatch(self) -> list[str]:
         payload = b"\n".join(self._data).decode("utf-8", "replace")
         self._data, self._data_size = [], 0
-        self.is_over = self.is_over or payload.strip() == DONE
+        self.is_over = self.is_over or payload.strip() == END
         return [payload] if payload.strip() and not self.is_over else []
 
 

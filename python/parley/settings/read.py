@@ -49,8 +49,8 @@ class _Reader(Reader):
             self._wrong("agent", "the name of an agent", settings.agent, names)
         return settings
 
-    def _wrong(self, path: str, noun: str, got: Any, known: Sequence[str] = ()) -> None:
-        self.flaw(path, expected(noun, got, known=known))
+    def _wrong(self, path: str, noun: str, value: Any, known: Sequence[str] = ()) -> None:
+        self.flaw(path, expected(noun, value, known=known))
 
     def _check_patterns(self, settings: Settings) -> None:
         """Report what is no regular expression. It stays where it is: in doubt it forbids."""

@@ -29,30 +29,30 @@ def agent_of(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> Agent:
     """Whom a chat talks to: the agent chosen, else the front matter's, else the default."""
-    wanted = read_front_matter(transcript.front_matter).keys
-    named = settings.named_agent(chosen or wanted.get("agent", ""))
+    keys = read_front_matter(transcript.front_matter).keys
+    named = settings.named_agent(chosen or keys.get("agent", ""))
     agent = named or settings.default_agent(environ)
     if chosen:
         return agent
-    provider = wanted.get("provider", agent.provider)
+    provider = keys.get("provider", agent.provider)
     known = provider if settings.provider(provider) else agent.provider
-    return replace(agent, provider=known, model=wanted.get("model", agent.model))
+    return replace(agent, provider=known, model=keys.get("model", agent.model))
 
 
 def chat_settings(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
 ) -> ChatSettings:
     """The settings of a turn of this chat with this agent; without `templates`, those built in."""
-    wanted = read_front_matter(transcript.front_matter)
+    front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or Provider(agent.provider)
     safety, loop = settings.safety, settings.loop
-    limits = _call_limits(settings.max_tool_calls, wanted)
+    limits = _call_limits(settings.max_tool_calls, front)
     return ChatSettings(
         agent=agent.name,
         request=_with_tools(
-            _ask(transcript, settings, agent, provider, wanted),
+            _ask(transcript, settings, agent, provider, front),
             settings,
-            tool_mode(settings, agent, wanted),
+            tool_mode(settings, agent, front),
             templates or builtin_templates(),
         ),
         limits=Limits(
@@ -64,7 +64,7 @@ def chat_settings(
             blocked=safety.blocked_tool_patterns,
         ),
         rules=Rules(settings.approval.auto, settings.approval.deny, settings.approval.auto_read_only),
-        tools=_narrowing(settings, agent, provider, wanted),
+        tools=_narrowing(settings, agent, provider, front),
         scope=settings.keys.scope,
         parallel=loop.parallel,
         timeout_s=loop.timeout_s,
@@ -72,9 +72,9 @@ def chat_settings(
 
 
 def _ask(
-    transcript: Transcript, settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter
+    transcript: Transcript, settings: Settings, agent: Agent, provider: Provider, front: FrontMatter
 ) -> Request:
-    keys = wanted.keys
+    keys = front.keys
     most = settings.safety.max_tokens_per_request
     max_tokens = keys.get("max_tokens", agent.max_tokens)
     system = keys.get(
@@ -94,11 +94,11 @@ def _ask(
     )
 
 
-def tool_mode(settings: Settings, agent: Agent, wanted: FrontMatter) -> ToolMode:
+def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
     """How tools are offered: as the file asks, else the agent, else the settings; off stays off."""
     configured = agent.tool_mode or settings.tool_mode
-    asked: ToolMode = wanted.keys.get("tool_mode", configured)
-    return "off" if configured == "off" else asked
+    mode: ToolMode = front.keys.get("tool_mode", configured)
+    return "off" if configured == "off" else mode
 
 
 def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates: Templates) -> Request:
@@ -117,9 +117,9 @@ def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates:
     return replace(request, text_tools=text_tools)
 
 
-def _call_limits(limits: CallLimits, wanted: FrontMatter) -> CallLimits:
+def _call_limits(limits: CallLimits, front: FrontMatter) -> CallLimits:
     """The lower of each limit: a file can only lower them."""
-    table = wanted.keys.get("max_tool_calls", {})
+    table = front.keys.get("max_tool_calls", {})
     return CallLimits(
         _lower(limits.per_message, table.get("per_message")),
         _lower(limits.per_session, table.get("per_session")),
@@ -135,19 +135,19 @@ def names(wire: str, tool: Tool) -> tuple[str, ...]:
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
-def _narrowing(settings: Settings, agent: Agent, provider: Provider, wanted: FrontMatter) -> Any:
+def _narrowing(settings: Settings, agent: Agent, provider: Provider, front: FrontMatter) -> Any:
     """What cuts the catalogue down to this chat's tools; None where there are to be none."""
-    if tool_mode(settings, agent, wanted) == "off":
+    if tool_mode(settings, agent, front) == "off":
         return None
-    globs = [g for g in (agent.tools, wanted.keys.get("tools")) if g is not None]
+    globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]
     mock = settings.mcp.mock or provider.builtin or not settings.mcp.servers
 
     def narrow(catalogue: Catalogue) -> Catalogue:
-        kept = (
+        tools = (
             (wire, tool)
             for wire, tool in catalogue.tools
-            if (mock or tool.server != MOCK_SERVER) and all(takes(each, names(wire, tool)) for each in globs)
+            if (mock or tool.server != MOCK_SERVER) and all(takes(glob, names(wire, tool)) for glob in globs)
         )
-        return Catalogue(tuple(kept))
+        return Catalogue(tuple(tools))
 
     return narrow
