@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from parley.chat.history import DECLINED, NO_REASON, NO_RESULT, NOT_APPROVED
+from parley.chat.history import DECLINED, NO_QUESTION, NO_REASON, NO_RESULT, NOT_APPROVED
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
@@ -195,7 +195,8 @@ def test_law_5_what_comes_later_changes_nothing_earlier(
         said(form, each_case, mode, keep_thinking=False)
         for each_case in (case, (longer, len(longer.exchanges) - 1))
     )
-    assert _letters(long).startswith(_letters(short))
+    if short != [("user", NO_QUESTION)]:  # which stands for a request, and for nothing in the file
+        assert _letters(long).startswith(_letters(short))
 
 
 def _letters(spoken: list[Said]) -> str:
