@@ -15,20 +15,20 @@ IDS = ["a.b", "a:b", "a_b", "a-b", "x" * 100, "x" * 101, "x" * 63 + ".", "x" * 6
 
 def ids_of(*call_ids: str, fits: str = "strict") -> list[str]:
     """The ids on the wire of calls in one chat."""
-    made = [
+    proposals = [
         Proposal(ToolCall(each, "f", "{}", n), "ya", Result("ok", "x")) for n, each in enumerate(call_ids)
     ]
-    exchange = Exchange(Question((Text("q"),)), (Answer(None, (*made, Text("done"))),))
+    exchange = Exchange(Question((Text("q"),)), (Answer(None, (*proposals, Text("done"))),))
     turns = history(parse(render(Transcript((exchange,)))), 0, max_full_exchanges=None)
     return list(wire_ids(turns, STRICT_ID if fits == "strict" else SHORT_ID).values())
 
 
 @pytest.mark.parametrize("fits", ["strict", "short"])
 def test_ids_that_do_not_fit_are_told_apart(fits: str) -> None:
-    given = ids_of(*IDS, fits=fits)
-    assert len(set(given)) == len(IDS)
+    ids = ids_of(*IDS, fits=fits)
+    assert len(set(ids)) == len(IDS)
     pattern = STRICT_ID if fits == "strict" else SHORT_ID
-    assert all(pattern.fullmatch(each) for each in given)
+    assert all(pattern.fullmatch(each) for each in ids)
 
 
 def test_an_id_that_is_really_called_like_a_stand_in_is_told_apart_from_it() -> None:

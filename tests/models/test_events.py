@@ -33,7 +33,7 @@ def _letters(events: list[Event]) -> list[Event]:
 def test_joined_events_say_the_same_in_the_same_order_up_to_a_failure(
     events: list[Event], fails: bool
 ) -> None:
-    def said() -> Iterator[Event]:
+    def text() -> Iterator[Event]:
         yield from events
         if fails:
             raise ModelError("it broke", reason="it broke")
@@ -41,9 +41,9 @@ def test_joined_events_say_the_same_in_the_same_order_up_to_a_failure(
     heard = list[Event]()
     if fails:
         with pytest.raises(ModelError):
-            heard.extend(joined(said()))
+            heard.extend(joined(text()))
     else:
-        heard.extend(joined(said()))
+        heard.extend(joined(text()))
     assert _letters(heard) == _letters(events)
     for one, other in pairwise(heard):
         assert not (type(one) is type(other) and isinstance(one, TextDelta | ThinkingDelta))

@@ -26,14 +26,14 @@ class Script(Decoder):
         return [Finished("complete")]
 
 
-def said(secret: str, *events: Event) -> list[Event]:
+def events_of(secret: str, *events: Event) -> list[Event]:
     decoder = Redacting(Script("p", "m"), secret)
-    found = [each for event in events for each in decoder.feed({"events": [event]})]
-    return [*found, *decoder.end()]
+    redacted = [event for event in events for event in decoder.feed({"events": [event]})]
+    return [*redacted, *decoder.end()]
 
 
 def text(events: list[Event], kind: type[TextDelta | ThinkingDelta]) -> str:
-    return "".join(each.text for each in events if isinstance(each, kind))
+    return "".join(event.text for event in events if isinstance(event, kind))
 
 
 PIECES = st.lists(st.sampled_from([*(SECRET[:n] for n in range(1, 14)), *"sk-abcd ", SECRET[5:], "x"]))
@@ -44,15 +44,17 @@ def test_a_key_never_comes_through_and_what_is_none_stays(
     pieces: list[str], kind: type[TextDelta | ThinkingDelta]
 ) -> None:
     events = [kind(piece) for piece in pieces]
-    found = said(SECRET, *events)
-    assert text(found, kind) == "".join(pieces).replace(SECRET, HIDDEN)
-    assert all(not isinstance(each, kind) or each.text for each in found)
-    assert said("", *events) == [*events, Finished("complete")]
+    redacted = events_of(SECRET, *events)
+    assert text(redacted, kind) == "".join(pieces).replace(SECRET, HIDDEN)
+    assert all(not isinstance(event, kind) or event.text for event in redacted)
+    assert events_of("", *events) == [*events, Finished("complete")]
 
 
 def test_what_is_held_comes_before_what_follows_it() -> None:
     call = ToolCall("a", "note", f'{{"text":"{SECRET}"}}')
-    events = said(SECRET, ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a sk"), TextDelta("-"), Call(call))
+    events = events_of(
+        SECRET, ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a sk"), TextDelta("-"), Call(call)
+    )
     assert events == [
         *(ThinkingDelta("sk-"), ThinkingEnd(), TextDelta("a "), TextDelta("sk-")),
         Call(ToolCall("a", "note", '{"text":"[key]"}')),
@@ -61,4 +63,4 @@ def test_what_is_held_comes_before_what_follows_it() -> None:
 
 
 def test_a_word_that_serves_as_a_key_may_be_said() -> None:
-    assert said("ollama", TextDelta("ollama")) == [TextDelta("ollama"), Finished("complete")]
+    assert events_of("ollama", TextDelta("ollama")) == [TextDelta("ollama"), Finished("complete")]

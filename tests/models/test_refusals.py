@@ -25,16 +25,16 @@ TOO_LONG = [
 ]
 
 
-@pytest.mark.parametrize("said", TOO_LONG)
-def test_providers_say_in_many_words_that_a_chat_is_too_long(said: str) -> None:
-    assert says_too_long(said)
+@pytest.mark.parametrize("words", TOO_LONG)
+def test_providers_say_in_many_words_that_a_chat_is_too_long(words: str) -> None:
+    assert says_too_long(words)
 
 
 @pytest.mark.parametrize(
-    "said", ["max_tokens: 5 is too long a wait", "this model has no context", "", "exceeded"]
+    "words", ["max_tokens: 5 is too long a wait", "this model has no context", "", "exceeded"]
 )
-def test_other_words_do_not_say_so(said: str) -> None:
-    assert not says_too_long(said)
+def test_other_words_do_not_say_so(words: str) -> None:
+    assert not says_too_long(words)
 
 
 LINE = "word " * 2_000
@@ -45,9 +45,11 @@ def chat(count: int, *, summaries: bool = True, calls: bool = False) -> Request:
     """The last question of a chat of long exchanges, asked of a model that takes 20,000 tokens."""
     summary = "\n\n📝: it was long" if summaries else ""
     call = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
-    made = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
-    told = "".join(f"💬: {number} {LINE}\n\n🤖:\n\nfine{made}{summary}\n\n" for number in range(count))
-    return Request(parse(f"{told}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000)
+    rounds = f"\n\n{call}\n\n🛠️: [f][c]\n\n`{LINE}`\n\nThat is it." if calls else ""
+    exchanges = "".join(f"💬: {number} {LINE}\n\n🤖:\n\nfine{rounds}{summary}\n\n" for number in range(count))
+    return Request(
+        parse(f"{exchanges}💬: and now?\n"), count, "openai", "gpt-4o", window=20_000, max_tokens=1_000
+    )
 
 
 def omitted(request: Request) -> int:
@@ -109,8 +111,8 @@ def test_a_request_that_was_refused_as_too_long_gets_smaller_until_nothing_can_s
     sizes = list[int]()
     while request is not None:
         sizes.append(omitted(request))
-        found = amended(request, "chat", 400, TOO_LONG[0])
-        request = found.request if found else None
+        amendment = amended(request, "chat", 400, TOO_LONG[0])
+        request = amendment.request if amendment else None
     assert sizes[0] == 0
     assert sizes[-1] == 10
     assert sizes == sorted(set(sizes))
@@ -124,7 +126,7 @@ EFFORT = (
 
 
 @pytest.mark.parametrize(
-    ("api", "status", "said", "other"),
+    ("api", "status", "words", "other"),
     [
         ("chat", 404, ONLY.format("v1/responses", "v1/chat/completions"), "responses"),
         ("chat", 400, EFFORT, "responses"),
@@ -146,15 +148,15 @@ EFFORT = (
         ("anthropic", 404, "model: claude-9", None),
     ],
 )
-def test_a_refusal_may_point_to_the_other_api(api: str, status: int, said: str, other: str | None) -> None:
+def test_a_refusal_may_point_to_the_other_api(api: str, status: int, words: str, other: str | None) -> None:
     request = chat(0)
-    found = amended(request, api, status, said)
-    assert (found.request.api if found else None) == other
-    assert found is None or amended(found.request, other or "", status, said) is None
+    amendment = amended(request, api, status, words)
+    assert (amendment.request.api if amendment else None) == other
+    assert amendment is None or amended(amendment.request, other or "", status, words) is None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "words",
     [
         "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to another one",
         "messages.3.content.1: Invalid `data` in `redacted_thinking` block",
@@ -163,11 +165,11 @@ def test_a_refusal_may_point_to_the_other_api(api: str, status: int, said: str, 
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
     ],
 )
-def test_thinking_that_is_refused_is_dropped_once(said: str) -> None:
+def test_thinking_that_is_refused_is_dropped_once(words: str) -> None:
     request = chat(0)
-    found = amended(request, "chat", 400, said)
-    assert found == Amendment(replace(request, keep_thinking=False))
-    assert amended(found.request, "chat", 400, said) is None
+    amendment = amended(request, "chat", 400, words)
+    assert amendment == Amendment(replace(request, keep_thinking=False))
+    assert amended(amendment.request, "chat", 400, words) is None
 
 
 @pytest.mark.parametrize("status", [400, 413])

@@ -24,13 +24,13 @@ TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
 
 GOOGLE = '{"query":"google stock price"}'
 MICROSOFT = '{"query":"microsoft stock price"}'
-FOUND = [
+RESULT = [
     '{"matches":[{"google stock GOOGL price is $911 as of today" ... ]}',
     '{"matches":[{"microsoft stock MSFT price is $544 as of today" ... ]}',
 ]
-ASKED = "can you find the latest stock price of google and microsoft?"
-SAID = "Should, I need to search the web."
-TOLD = "Ok, I found the price of GOOGL is $911 and MSFT is $544 as of today. Do you want something else?"
+QUESTION_TEXT = "can you find the latest stock price of google and microsoft?"
+REPLY = "Should, I need to search the web."
+ANSWER = "Ok, I found the price of GOOGL is $911 and MSFT is $544 as of today. Do you want something else?"
 
 
 def original(name: str, further: str = "") -> Transcript:
@@ -44,15 +44,15 @@ def call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 def test_the_finished_original_is_sent_to_openai() -> None:
     request = OPENAI.ask(original("original_finished", "and apple?\n"), 1, system="")
     assert openai_chat.request_body(request)["messages"] == [
-        {"role": "user", "content": ASKED},
+        {"role": "user", "content": QUESTION_TEXT},
         {
             "role": "assistant",
-            "content": SAID,
+            "content": REPLY,
             "tool_calls": [call("call_1", "repo_search", GOOGLE), call("call_2", "web_search", MICROSOFT)],
         },
-        {"role": "tool", "tool_call_id": "call_1", "content": FOUND[0]},
-        {"role": "tool", "tool_call_id": "call_2", "content": FOUND[1]},
-        {"role": "assistant", "content": TOLD},
+        {"role": "tool", "tool_call_id": "call_1", "content": RESULT[0]},
+        {"role": "tool", "tool_call_id": "call_2", "content": RESULT[1]},
+        {"role": "assistant", "content": ANSWER},
         {"role": "user", "content": "and apple?"},
     ]
 
@@ -67,11 +67,11 @@ def test_the_finished_original_is_sent_to_anthropic() -> None:
     body = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1, system=""))
     cached = {"cache_control": {"type": "ephemeral"}}
     assert body["messages"] == [
-        {"role": "user", "content": [{"type": "text", "text": ASKED}]},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION_TEXT}]},
         {
             "role": "assistant",
             "content": [
-                {"type": "text", "text": SAID},
+                {"type": "text", "text": REPLY},
                 {"type": "tool_use", "id": "call_1", "name": "repo_search", "input": json.loads(GOOGLE)},
                 {"type": "tool_use", "id": "call_2", "name": "web_search", "input": json.loads(MICROSOFT)},
             ],
@@ -79,11 +79,11 @@ def test_the_finished_original_is_sent_to_anthropic() -> None:
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "call_1", "content": FOUND[0]},
-                {"type": "tool_result", "tool_use_id": "call_2", "content": FOUND[1]} | cached,
+                {"type": "tool_result", "tool_use_id": "call_1", "content": RESULT[0]},
+                {"type": "tool_result", "tool_use_id": "call_2", "content": RESULT[1]} | cached,
             ],
         },
-        {"role": "assistant", "content": [{"type": "text", "text": TOLD}]},
+        {"role": "assistant", "content": [{"type": "text", "text": ANSWER}]},
         {"role": "user", "content": [{"type": "text", "text": "and apple?"} | cached]},
     ]
 
@@ -93,13 +93,13 @@ def test_the_finished_original_is_sent_to_responses() -> None:
     one = {"type": "function_call", "call_id": "call_1", "name": "repo_search", "arguments": GOOGLE}
     other = {"type": "function_call", "call_id": "call_2", "name": "web_search", "arguments": MICROSOFT}
     assert openai_responses.request_body(request)["input"] == [
-        {"role": "user", "content": ASKED},
-        {"role": "assistant", "content": SAID, "phase": "commentary"},
+        {"role": "user", "content": QUESTION_TEXT},
+        {"role": "assistant", "content": REPLY, "phase": "commentary"},
         one,
         other,
-        {"type": "function_call_output", "call_id": "call_1", "output": FOUND[0]},
-        {"type": "function_call_output", "call_id": "call_2", "output": FOUND[1]},
-        {"role": "assistant", "content": TOLD, "phase": "final_answer"},
+        {"type": "function_call_output", "call_id": "call_1", "output": RESULT[0]},
+        {"type": "function_call_output", "call_id": "call_2", "output": RESULT[1]},
+        {"role": "assistant", "content": ANSWER, "phase": "final_answer"},
         {"role": "user", "content": "and apple?"},
     ]
 
@@ -117,8 +117,8 @@ QUESTION = Transcript((Exchange(Question((Text("Hi"),))),))
 
 
 def body(adapter: ModuleType, provider: str, model: str, **further: Any) -> dict[str, Any]:
-    made: dict[str, Any] = adapter.request_body(Request(QUESTION, 0, provider, model, **further))
-    return made
+    body: dict[str, Any] = adapter.request_body(Request(QUESTION, 0, provider, model, **further))
+    return body
 
 
 def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
@@ -143,8 +143,8 @@ def test_the_first_request_of_a_chat_has_no_more_than_it_needs() -> None:
 def test_max_tokens_goes_by_the_name_that_the_host_knows(
     provider: str, model: str, quirks: tuple[Quirk, ...], field: str
 ) -> None:
-    made = body(openai_chat, provider, model, quirks=quirks, max_tokens=99)
-    assert {key: value for key, value in made.items() if "tokens" in key} == {field: 99}
+    fields = body(openai_chat, provider, model, quirks=quirks, max_tokens=99)
+    assert {key: value for key, value in fields.items() if "tokens" in key} == {field: 99}
 
 
 def test_temperature_goes_only_to_models_that_take_one() -> None:
@@ -156,29 +156,29 @@ def test_temperature_goes_only_to_models_that_take_one() -> None:
 
 
 def test_chat_tools_of_newer_models_go_without_effort_and_a_question_alone_with_it() -> None:
-    wanted = ThinkingSettings(effort="high")
-    assert body(openai_chat, "openai", "gpt-5.4", thinking=wanted)["reasoning_effort"] == "high"
-    with_tools = body(openai_chat, "openai", "gpt-5.4", thinking=wanted, catalogue=TOOLS)
+    settings = ThinkingSettings(effort="high")
+    assert body(openai_chat, "openai", "gpt-5.4", thinking=settings)["reasoning_effort"] == "high"
+    with_tools = body(openai_chat, "openai", "gpt-5.4", thinking=settings, catalogue=TOOLS)
     assert with_tools["reasoning_effort"] == "none"
-    older = body(openai_chat, "openai", "gpt-5.2", thinking=wanted, catalogue=TOOLS)
+    older = body(openai_chat, "openai", "gpt-5.2", thinking=settings, catalogue=TOOLS)
     assert older["reasoning_effort"] == "high"
 
 
 def test_responses_are_stateless() -> None:
-    made = body(openai_responses, "openai", "gpt-5.4", system="Be brief.", max_tokens=5, catalogue=TOOLS)
-    assert made["store"] is False
-    assert made["include"] == ["reasoning.encrypted_content"]
-    assert made["instructions"] == "Be brief."
-    assert made["max_output_tokens"] == 16
-    assert [tool["strict"] for tool in made["tools"]] == [False, False]
+    sent_body = body(openai_responses, "openai", "gpt-5.4", system="Be brief.", max_tokens=5, catalogue=TOOLS)
+    assert sent_body["store"] is False
+    assert sent_body["include"] == ["reasoning.encrypted_content"]
+    assert sent_body["instructions"] == "Be brief."
+    assert sent_body["max_output_tokens"] == 16
+    assert [tool["strict"] for tool in sent_body["tools"]] == [False, False]
     assert "include" not in body(openai_responses, "openai", "gpt-4.1")
 
 
 def test_at_most_four_parts_are_marked_for_the_cache() -> None:
-    made = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1))
-    assert json.dumps(made).count("ephemeral") == 4
-    assert "cache_control" in made["tools"][-1]
-    assert "cache_control" in made["system"][0]
+    sent_body = anthropic.request_body(CLAUDE.ask(original("original_finished", "and apple?\n"), 1))
+    assert json.dumps(sent_body).count("ephemeral") == 4
+    assert "cache_control" in sent_body["tools"][-1]
+    assert "cache_control" in sent_body["system"][0]
 
 
 GEMINI_LOOP = """💬: look
@@ -228,29 +228,29 @@ Text.
 
 def test_thinking_goes_back_in_the_order_of_the_file_before_its_calls() -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
-    made = anthropic.request_body(request)
-    assert made["messages"][1]["content"] == [
+    sent_body = anthropic.request_body(request)
+    assert sent_body["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "First.", "signature": "sig1"},
         {"type": "redacted_thinking", "data": "data"},
         {"type": "text", "text": "Text."},
         {"type": "tool_use", "id": "a", "name": "web_search", "input": {}},
     ]
-    assert made["thinking"]["type"] == "enabled"
+    assert sent_body["thinking"]["type"] == "enabled"
 
 
 @pytest.mark.parametrize("further", [{"keep_thinking": False}, {"model": "claude-sonnet-4-0"}])
 def test_an_open_loop_without_its_thinking_goes_on_without_in_manual_mode(further: dict[str, Any]) -> None:
     request = Request(parse(THOUGHT_TWICE), 0, "anthropic", "claude-sonnet-4-5", catalogue=TOOLS)
-    made = anthropic.request_body(replace(request, **further))
-    assert "thinking" not in made
-    assert [block["type"] for block in made["messages"][1]["content"]] == ["text", "tool_use"]
+    sent_body = anthropic.request_body(replace(request, **further))
+    assert "thinking" not in sent_body
+    assert [block["type"] for block in sent_body["messages"][1]["content"]] == ["text", "tool_use"]
 
 
 def test_calls_of_a_tool_list_that_has_become_empty_name_their_tools() -> None:
     request = replace(CLAUDE.ask(original("original_finished"), 0), catalogue=Catalogue())
-    made = anthropic.request_body(request)
-    assert [tool["name"] for tool in made["tools"]] == ["repo_search", "web_search"]
-    assert made["tool_choice"] == {"type": "none"}
+    sent_body = anthropic.request_body(request)
+    assert [tool["name"] for tool in sent_body["tools"]] == ["repo_search", "web_search"]
+    assert sent_body["tool_choice"] == {"type": "none"}
 
 
 def test_broken_characters_of_a_tool_list_are_replaced() -> None:
@@ -260,7 +260,7 @@ def test_broken_characters_of_a_tool_list_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sent"),
+    ("arguments", "value"),
     [
         ("", {}),
         (" \n", {}),
@@ -278,9 +278,9 @@ def test_broken_characters_of_a_tool_list_are_replaced() -> None:
         ("[" * 5000, {"_raw": "[" * 5000}),
     ],
 )
-def test_arguments_become_an_object(arguments: str, sent: dict[str, Any]) -> None:
-    assert arguments_object(arguments) == sent
-    assert json.loads(arguments_text(arguments, exact=False)) == sent
+def test_arguments_become_an_object(arguments: str, value: dict[str, Any]) -> None:
+    assert arguments_object(arguments) == value
+    assert json.loads(arguments_text(arguments, exact=False)) == value
 
 
 def test_arguments_of_an_object_are_sent_as_they_were_streamed() -> None:

@@ -16,7 +16,7 @@ def payloads(*chunks: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("raw", "found"),
+    ("raw", "expected"),
     [
         (b"", []),
         (b"data: a\n\n", ["a"]),
@@ -37,12 +37,12 @@ def payloads(*chunks: bytes) -> list[str]:
         (b"data: \xff\n\n", ["\ufffd"]),
     ],
 )
-def test_payloads_are_found_however_the_bytes_are_cut(raw: bytes, found: list[str]) -> None:
-    assert payloads(raw) == found
-    assert payloads(*(raw[n : n + 1] for n in range(len(raw)))) == found
+def test_payloads_are_found_however_the_bytes_are_cut(raw: bytes, expected: list[str]) -> None:
+    assert payloads(raw) == expected
+    assert payloads(*(raw[n : n + 1] for n in range(len(raw)))) == expected
     for cut in range(len(raw)):
-        assert payloads(raw[:cut], raw[cut:]) == found
-        assert payloads(raw[:cut], b"", raw[cut:]) == found
+        assert payloads(raw[:cut], raw[cut:]) == expected
+        assert payloads(raw[:cut], b"", raw[cut:]) == expected
 
 
 LINE_ENDS = [b"\n", b"\r", b"\r\n"]

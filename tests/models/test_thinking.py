@@ -82,7 +82,7 @@ SUMMARIZED = {"type": "adaptive", "display": "summarized"}
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "max_tokens", "config", "effort", "room"),
+    ("model", "settings", "max_tokens", "config", "effort", "room"),
     [
         ("claude-sonnet-4-5", {}, None, 59_904, None, 64_000),
         ("claude-opus-4-1", {}, None, 27_904, None, 32_000),
@@ -109,16 +109,16 @@ SUMMARIZED = {"type": "adaptive", "display": "summarized"}
     ],
 )
 def test_a_claude_is_told_to_think_in_the_mode_it_knows(
-    model: str, wanted: dict[str, Any], max_tokens: int | None, config: Any, effort: str | None, room: int
+    model: str, settings: dict[str, Any], max_tokens: int | None, config: Any, effort: str | None, room: int
 ) -> None:
     if isinstance(config, int):
         config = {"type": "enabled", "budget_tokens": config}
-    told = claude_thinking(model, ThinkingSettings(**wanted), max_tokens)
-    assert (told.config, told.effort, told.max_tokens) == (config, effort, room)
+    thinking = claude_thinking(model, ThinkingSettings(**settings), max_tokens)
+    assert (thinking.config, thinking.effort, thinking.max_tokens) == (config, effort, room)
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "effort"),
+    ("model", "settings", "effort"),
     [
         ("gpt-5.2", {}, None),
         ("gpt-5.2", {"effort": "minimal"}, "minimal"),
@@ -130,9 +130,9 @@ def test_a_claude_is_told_to_think_in_the_mode_it_knows(
     ],
 )
 def test_effort_goes_to_openai_models_that_reason(
-    model: str, wanted: dict[str, Any], effort: str | None
+    model: str, settings: dict[str, Any], effort: str | None
 ) -> None:
-    assert openai_effort(model, ThinkingSettings(**wanted)) == effort
+    assert openai_effort(model, ThinkingSettings(**settings)) == effort
 
 
 def test_the_reach_of_models_is_known_or_guessed() -> None:
@@ -144,7 +144,7 @@ def test_the_reach_of_models_is_known_or_guessed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "parts"),
     [
         ("plain", [("text", "plain")]),
         ("<think>a b</think>c", [("thinking", "a b"), ("end", ""), ("text", "c")]),
@@ -159,12 +159,12 @@ def test_the_reach_of_models_is_known_or_guessed() -> None:
     ],
 )
 def test_think_tags_are_taken_off_the_start_however_the_text_is_cut(
-    text: str, found: list[tuple[Kind, str]]
+    text: str, parts: list[tuple[Kind, str]]
 ) -> None:
-    assert _tagged([text]) == found
-    assert _tagged(list(text)) == found
+    assert _tagged([text]) == parts
+    assert _tagged(list(text)) == parts
     for cut in range(len(text)):
-        assert _tagged([text[:cut], text[cut:]]) == found
+        assert _tagged([text[:cut], text[cut:]]) == parts
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", " ", "\n", "a"]), max_size=9))
@@ -173,10 +173,10 @@ def test_any_text_is_taken_apart_alike_however_it_is_cut(pieces: list[str]) -> N
 
 
 def _tagged(pieces: list[str]) -> list[tuple[Kind, str]]:
-    tags, found = ThinkTags(), list[tuple[Kind, str]]()
-    for kind, piece in [pair for each in pieces for pair in tags.feed(each)] + tags.end():
-        if found and found[-1][0] == kind != "end":
-            found[-1] = (kind, found[-1][1] + piece)
+    tags, parts = ThinkTags(), list[tuple[Kind, str]]()
+    for kind, piece in [pair for text in pieces for pair in tags.feed(text)] + tags.end():
+        if parts and parts[-1][0] == kind != "end":
+            parts[-1] = (kind, parts[-1][1] + piece)
         else:
-            found.append((kind, piece))
-    return found
+            parts.append((kind, piece))
+    return parts

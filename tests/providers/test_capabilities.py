@@ -37,7 +37,7 @@ def fresh(faulty: FaultyProviders) -> ProviderClient:
     return ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
 
 
-async def said(client: ProviderClient, provider: Provider, request: Request) -> list[Event]:
+async def events_of(client: ProviderClient, provider: Provider, request: Request) -> list[Event]:
     events = [each async for each in client.stream(provider, request, print)]
     return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
 
@@ -56,10 +56,10 @@ async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_an
     words = f"This model is only supported in {second[1:]} and not in {first[1:]}."
     faulty.server.plan(refused(404, words), Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, provider.name, model)
-    told = Aside(f"{model} is asked through {name}, as faulty wants it")
-    assert await said(client, provider, request) == [told, TextDelta("Whole")]
+    notice = Aside(f"{model} is asked through {name}, as faulty wants it")
+    assert await events_of(client, provider, request) == [notice, TextDelta("Whole")]
     assert faulty.server.paths == [first, second]
-    assert await said(client, provider, request) == [TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
     assert faulty.server.paths == [first, second, second]
     assert client.settled(request).api == kind
     await client.close()
@@ -69,13 +69,13 @@ async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_to
     faulty: FaultyProviders,
 ) -> None:
     client, provider = fresh(faulty), faulty.provider("anthropic")
-    told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
-    request = Request(parse(f"{told}💬: and now?\n"), 4, "faulty", "some-model")
+    exchanges = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
+    request = Request(parse(f"{exchanges}💬: and now?\n"), 4, "faulty", "some-model")
     faulty.server.plan(
         refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
     )
     words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
-    assert await said(client, provider, request) == [Aside(words), TextDelta("A")]
+    assert await events_of(client, provider, request) == [Aside(words), TextDelta("A")]
     first, second = faulty.server.requests
     assert "[Previous messages omitted]" not in str(first)
     assert str(second).count("[Previous messages omitted]") == 2
@@ -93,8 +93,8 @@ def no_room(text: str) -> list[bytes]:
 async def test_after_a_reply_for_which_there_was_no_room_the_next_request_is_smaller(
     faulty: FaultyProviders,
 ) -> None:
-    told = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
-    turns = Turns(f"{told}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless")
+    exchanges = "".join(f"💬: {n} {'word ' * 500}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(4))
+    turns = Turns(f"{exchanges}💬: and now?\n", ScriptedModel(), LoggedTools(TOOLS), provider="roomless")
     turns.ports.model.stream = ProviderModel(faulty, faulty.provider("anthropic"), turns).stream  # type: ignore[method-assign]
     faulty.plan(Response(no_room("Half")))
     assert (await turns.run()).kind == "interrupted"
@@ -114,12 +114,12 @@ async def test_what_the_headers_say_of_limits_is_told(faulty: FaultyProviders) -
     }
     faulty.plan(Response(SAYS["chat"]("Whole"), headers={**STREAM, **headers}))
     limits = RateLimits((("requests-remaining", "9"), ("reset-tokens", "6ms")))
-    found = await said(faulty.client, faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
-    assert found == [limits, TextDelta("Whole")]
+    events = await events_of(faulty.client, faulty.provider("chat"), Request(QUESTION, 0, "faulty", "m"))
+    assert events == [limits, TextDelta("Whole")]
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "thinking", "told"),
+    ("kind", "model", "thinking", "has_notice"),
     [
         ("anthropic", "claude-3-5-haiku-latest", {"budget_tokens": 2000}, True),
         ("chat", "gemini-3-pro", {"effort": "high"}, True),
@@ -129,17 +129,17 @@ async def test_what_the_headers_say_of_limits_is_told(faulty: FaultyProviders) -
     ],
 )
 async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_once(
-    faulty: FaultyProviders, kind: str, model: str, thinking: dict[str, Any], told: bool
+    faulty: FaultyProviders, kind: str, model: str, thinking: dict[str, Any], has_notice: bool
 ) -> None:
     client = fresh(faulty)
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     request = Request(QUESTION, 0, "faulty", model, thinking=ThinkingSettings(**thinking))
     words = f"{model} cannot be told how much to think: the setting thinking is left out"
-    assert await said(client, faulty.provider(kind), request) == [
-        *([Aside(words)] if told else []),
+    assert await events_of(client, faulty.provider(kind), request) == [
+        *([Aside(words)] if has_notice else []),
         TextDelta("Whole"),
     ]
-    assert await said(client, faulty.provider(kind), request) == [TextDelta("Whole")]
+    assert await events_of(client, faulty.provider(kind), request) == [TextDelta("Whole")]
     assert ("thinking" in faulty.server.requests[0]) == (model == "claude-sonnet-5-5")
     assert "reasoning_effort" not in faulty.server.requests[0]
     await client.close()
@@ -148,7 +148,7 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
 async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(
     faulty: FaultyProviders,
 ) -> None:
-    told = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
+    exchanges = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
     lab = Provider("lab", base_url=f"{faulty.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
     app = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
@@ -158,7 +158,7 @@ async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_mode
         if isinstance(what, Aside):
             asides.append(what.text)
 
-    document = TextDocument(f"{told}💬: and now?\n", 10**6)
+    document = TextDocument(f"{exchanges}💬: and now?\n", 10**6)
     faulty.server.plan(Response(SAYS["chat"]("Fine.")))
     ports = app.ports(document, "", Callbacks(on_event=on_event))
     assert await run_turn(ports, app.resolve(None)) == End("complete")

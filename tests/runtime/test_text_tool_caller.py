@@ -44,7 +44,7 @@ class TextModel(ScriptedModel):
     def __init__(
         self,
         *texts: str | ModelError,
-        prompting: TextToolCaller | None = None,
+        caller: TextToolCaller | None = None,
         patience: int | None = None,
         **settings: Any,
     ) -> None:
@@ -52,7 +52,7 @@ class TextModel(ScriptedModel):
         self.texts = list(texts)
         self.delays = list[float]()
         self.notices = list[str]()
-        self.prompting = prompting or TextToolCaller(
+        self.caller = caller or TextToolCaller(
             attempts_with(**settings), patience=patience, sleep=self._sleep, luck=lambda: 0.5
         )
 
@@ -60,7 +60,7 @@ class TextModel(ScriptedModel):
         self.delays.append(seconds)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        async for event in self.prompting.stream(self.send, request, self.notices.append):
+        async for event in self.caller.stream(self.send, request, self.notices.append):
             yield event
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
@@ -222,7 +222,7 @@ async def test_a_wait_between_tries_can_be_cancelled() -> None:
         waiting.set()
         await forever.wait()
 
-    model = TextModel(NO_JSON, CALL, prompting=TextToolCaller(attempts_with(), sleep=sleep))
+    model = TextModel(NO_JSON, CALL, caller=TextToolCaller(attempts_with(), sleep=sleep))
     chat = turns(model)
     turn = asyncio.ensure_future(chat.run())
     await waiting.wait()
@@ -278,10 +278,10 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
     async def sleep(_: float) -> None:
         pass
 
-    prompting = TextToolCaller(attempts_with(), records=str(file), sleep=sleep)
-    await turns(TextModel("Hello.", prompting=prompting)).run()
+    caller = TextToolCaller(attempts_with(), records=str(file), sleep=sleep)
+    await turns(TextModel("Hello.", caller=caller)).run()
     assert not file.exists()
-    await turns(TextModel(NO_QUERY, f"Now: {CALL}", prompting=prompting)).run()
+    await turns(TextModel(NO_QUERY, f"Now: {CALL}", caller=caller)).run()
     assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == [
         {
             "provider": "ollama",

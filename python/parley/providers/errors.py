@@ -14,7 +14,7 @@ from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings.values import Provider
 from parley.text import one_line
 
-SHOWN = 300
+LONGEST_MESSAGE = 300
 LONGEST_WAIT_S = 60.0
 """A provider that wants us to wait longer is not waited for."""
 
@@ -198,4 +198,4 @@ def _message(error: Any) -> str:
 def bounded(text: str, secret: str = "") -> str:
     """One line of at most 300 characters, with the secret and anything like a key blotted out."""
     text = text[:_LOOKED_AT].replace(secret, "…") if secret else text[:_LOOKED_AT]
-    return one_line(_SECRETS.sub(r"\1…", text))[:SHOWN].rstrip(" .")
+    return one_line(_SECRETS.sub(r"\1…", text))[:LONGEST_MESSAGE].rstrip(" .")

@@ -73,8 +73,8 @@ def ask(text_tools: TextTools, **further: Any) -> Request:
 JSON, XML, AUTO = TextTools("json"), TextTools("xml"), TextTools("auto")
 
 
-def messages(wanted: Request) -> list[tuple[str, str]]:
-    body = openai_chat.request_body(text_request(wanted))
+def messages(request: Request) -> list[tuple[str, str]]:
+    body = openai_chat.request_body(text_request(request))
     assert not {"tools", "tool_choice"} & set(body)
     return [(message["role"], message["content"]) for message in body["messages"]]
 
@@ -100,14 +100,14 @@ Error: no
 
 
 def test_in_json_the_calls_of_the_history_are_objects_and_the_results_a_message() -> None:
-    (_, system), *said = messages(ask(JSON))
+    (_, system), *turns = messages(ask(JSON))
     assert system.startswith("Be brief.\n\n# Calling tools")
-    assert said == [("user", "the price of google?"), ("assistant", CALLS), ("user", RESULTS)]
+    assert turns == [("user", "the price of google?"), ("assistant", CALLS), ("user", RESULTS)]
 
 
 def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
-    _, *said = messages(ask(XML))
-    assert said == [
+    _, *turns = messages(ask(XML))
+    assert turns == [
         ("user", "the price of google?"),
         ("assistant", "I look.\n\n<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search>"),
         ("user", 'Tool results:\n\n1. web_search\n```\n{"price":911}\n```'),
@@ -118,9 +118,9 @@ def test_in_xml_each_call_of_the_history_has_a_reply_of_its_own() -> None:
 
 
 def test_auto_is_the_request_with_the_provider_s_own_tools() -> None:
-    wanted = ask(AUTO)
-    assert text_request(wanted) is wanted
-    assert len(openai_chat.request_body(wanted)["tools"]) == 3
+    request = ask(AUTO)
+    assert text_request(request) is request
+    assert len(openai_chat.request_body(request)["tools"]) == 3
 
 
 def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:
@@ -129,13 +129,13 @@ def test_with_tools_off_nothing_is_offered_and_the_history_explained() -> None:
 
 
 def test_without_tools_and_calls_nothing_is_said_of_them() -> None:
-    wanted = replace(ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
-    assert messages(wanted) == [("system", "Be brief."), ("user", "hi")]
+    request = replace(ask(JSON), transcript=Transcript((Exchange(Question((Text("hi"),))),)), tools_on=False)
+    assert messages(request) == [("system", "Be brief."), ("user", "hi")]
 
 
 def test_errors_of_former_tries_stand_at_the_end() -> None:
-    wanted = ask(replace(JSON, errors=("Invalid JSON", "Missing required parameter 'path'")))
-    assert messages(wanted)[-1][1].endswith(
+    request = ask(replace(JSON, errors=("Invalid JSON", "Missing required parameter 'path'")))
+    assert messages(request)[-1][1].endswith(
         "\n\nIMPORTANT: Previous attempts failed with these errors:\n"
         "Attempt 1: Invalid JSON\n"
         "Attempt 2: Missing required parameter 'path'\n"
@@ -148,9 +148,9 @@ def test_errors_of_former_tries_stand_at_the_end() -> None:
     assert "1. Tool calls use the XML format exactly\n" in corrections(replace(XML, errors=("x",)))
 
 
-@pytest.mark.parametrize(("asked", "sent"), [(None, MAX_TOKENS), (99, 99), (9000, MAX_TOKENS)])
-def test_tokens_are_bounded(asked: int | None, sent: int) -> None:
-    assert text_request(ask(JSON, max_tokens=asked)).max_tokens == sent
+@pytest.mark.parametrize(("limit", "bound"), [(None, MAX_TOKENS), (99, 99), (9000, MAX_TOKENS)])
+def test_tokens_are_bounded(limit: int | None, bound: int) -> None:
+    assert text_request(ask(JSON, max_tokens=limit)).max_tokens == bound
 
 
 # --- Replies ----------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def chunk(content: str = "", **further: Any) -> Mapping[str, Any]:
     return {"choices": [{"delta": {"content": content}} | further]}
 
 
-def heard(text_tools: TextTools, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
-    wanted = ask(text_tools, **further)
-    decoder = text_decoder(openai_chat.Decoder("ollama", "tiny"), wanted)
+def events_of(text_tools: TextTools, *pieces: str, finish: str = "stop", **further: Any) -> list[Event]:
+    request = ask(text_tools, **further)
+    decoder = text_decoder(openai_chat.Decoder("ollama", "tiny"), request)
     events = [event for piece in pieces for event in decoder.feed(chunk(piece))]
     events += decoder.feed({"usage": {"prompt_tokens": 3, "completion_tokens": 2}})
     return events + decoder.feed(chunk(finish_reason=finish)) + decoder.end()
@@ -173,7 +173,7 @@ def call(index: int, name: str, arguments: str) -> Call:
 
 
 def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
-    assert heard(
+    assert events_of(
         JSON, 'I look. {"tool": "web_search", "pa', 'rams": {"query": "x"}}\nand {"tool": "edit"}'
     ) == [
         TextDelta("I look. "),
@@ -186,7 +186,7 @@ def test_calls_in_json_come_after_the_text_as_a_provider_s_own_would() -> None:
 
 
 def test_a_plain_answer_is_no_failure() -> None:
-    assert heard(JSON, "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
+    assert events_of(JSON, "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
 
 
 INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
@@ -209,13 +209,13 @@ WRONG_TYPE = "Parameter 'path': expected string, got 1 (integer)"
 )
 def test_a_reply_that_tries_and_fails_is_a_failed_try(text: str, error: str) -> None:
     with pytest.raises(TryFailed) as failed:
-        heard(JSON, "So: ", text)
+        events_of(JSON, "So: ", text)
     assert str(failed.value) == error
     assert failed.value.text == f"So: {text}"
 
 
 def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
-    assert heard(JSON, 'So: {"tool": "web_search", "pa', finish="length") == [
+    assert events_of(JSON, 'So: {"tool": "web_search", "pa', finish="length") == [
         TextDelta("So: "),
         Usage(3, 2),
         Finished("length"),
@@ -223,17 +223,17 @@ def test_of_a_reply_that_was_cut_at_its_length_the_text_stays() -> None:
 
 
 def test_in_xml_a_call_that_does_not_fit_its_tool_is_answered_in_the_file() -> None:
-    events = heard(XML, "<tool:read_file></tool:read_file>")
+    events = events_of(XML, "<tool:read_file></tool:read_file>")
     assert events[-2:] == [call(0, "read_file", "{}"), Finished("tool_calls")]
 
 
 def test_in_xml_a_broken_block_is_a_failed_try() -> None:
     with pytest.raises(TryFailed, match="stands outside of a tool"):
-        heard(XML, "<param:path>x</param:path>")
+        events_of(XML, "<param:path>x</param:path>")
 
 
 def test_in_xml_thoughts_are_thinking() -> None:
-    events = heard(XML, "So. <thinking>hm</thinking> Yes.")
+    events = events_of(XML, "So. <thinking>hm</thinking> Yes.")
     assert events[:4] == [TextDelta("So. "), ThinkingDelta("hm"), ThinkingEnd(), TextDelta("Yes.")]
 
 
@@ -255,8 +255,8 @@ def test_in_xml_the_reply_is_over_and_successful_at_the_limit() -> None:
 
 
 def test_where_no_tools_are_offered_the_text_is_left_alone() -> None:
-    assert heard(JSON, '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
-    assert heard(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
+    assert events_of(JSON, '{"tool": "edit"}', tools_on=False)[0] == TextDelta('{"tool": "edit"}')
+    assert events_of(AUTO, '{"tool": "edit"}')[0] == TextDelta('{"tool": "edit"}')
 
 
 # --- Tries ------------------------------------------------------------------------------------------------
@@ -281,34 +281,34 @@ def test_a_temperature_that_nobody_set_is_left_to_the_model_at_first() -> None:
     assert attempts_with(errors=("a",)).temperature(None) == round(USUAL_TEMPERATURE - 0.1, 3)
 
 
-def shown(*said: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
+def preview_of(*turns: Event, patience: int | None = PATIENCE, fails: bool = False) -> list[Event]:
     """What is shown of a try that says so much."""
     showing = Preview(patience)
-    events = [shown for event in said for shown in showing.feed(event)]
+    events = [preview_of for event in turns for preview_of in showing.feed(event)]
     return [*events, *showing.failed()] if fails else events
 
 
 LONG = TextDelta("a" * (PATIENCE + 1))
 LOOK = call(0, "web_search", "{}")
-DONE = Finished("complete")
+END = Finished("complete")
 
 
 def test_of_a_short_try_that_fails_nothing_is_shown() -> None:
-    assert shown(TextDelta("bad"), fails=True) == []
-    assert shown(TextDelta("good"), LOOK, DONE) == [TextDelta("good"), LOOK, DONE]
+    assert preview_of(TextDelta("bad"), fails=True) == []
+    assert preview_of(TextDelta("good"), LOOK, END) == [TextDelta("good"), LOOK, END]
 
 
 def test_a_long_answer_is_seen_while_it_comes() -> None:
-    assert shown(TextDelta("a"), LONG) == [TextDelta("a"), LONG]
+    assert preview_of(TextDelta("a"), LONG) == [TextDelta("a"), LONG]
 
 
 def test_what_was_shown_of_a_long_try_that_failed_is_withdrawn() -> None:
-    assert shown(LONG, TextDelta("b"), fails=True) == [LONG, TextDelta("b"), Withdrawn()]
+    assert preview_of(LONG, TextDelta("b"), fails=True) == [LONG, TextDelta("b"), Withdrawn()]
 
 
 def test_without_patience_nothing_is_ever_withdrawn() -> None:
-    assert shown(LONG, LONG, fails=True, patience=None) == []
-    assert shown(LONG, DONE, patience=None) == [LONG, DONE]
+    assert preview_of(LONG, LONG, fails=True, patience=None) == []
+    assert preview_of(LONG, END, patience=None) == [LONG, END]
 
 
 # --- Templates --------------------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ def test_a_text_that_comes_letter_by_letter_says_the_same(path: Path) -> None:
 
 @texts
 def test_a_text_that_is_cut_anywhere_says_the_same(path: Path) -> None:
-    text, wanted = path.read_text(encoding="utf-8"), expected("json_tools", path)
+    text, lines = path.read_text(encoding="utf-8"), expected("json_tools", path)
     for cut in range(len(text)):
-        assert read("json_tools", [text[:cut], text[cut:]]) == wanted
+        assert read("json_tools", [text[:cut], text[cut:]]) == lines
 
 
 PROSE = st.lists(
@@ -81,11 +81,11 @@ def replies(draw: st.DrawFn) -> tuple[str, str, list[dict[str, Any]]]:
     """A text with calls in it, its prose, and the arguments of the calls."""
     text, prose, calls = "", "", list[dict[str, Any]]()
     for _ in range(draw(st.integers(0, 3))):
-        said, given_, (name, params) = draw(PROSE), draw(ARGUMENTS), draw(KEYS)
-        raw = json.dumps({name: "web_search", params: given_}, ensure_ascii=draw(st.booleans()))
-        text += said + draw(FRAMES).replace("{}", raw)
-        prose += said
-        calls.append(given_)
+        items, arguments, (name, params) = draw(PROSE), draw(ARGUMENTS), draw(KEYS)
+        raw = json.dumps({name: "web_search", params: arguments}, ensure_ascii=draw(st.booleans()))
+        text += items + draw(FRAMES).replace("{}", raw)
+        prose += items
+        calls.append(arguments)
     last = draw(PROSE)
     return text + last, prose + last, calls
 
@@ -96,10 +96,10 @@ def test_all_calls_are_found_and_all_prose_is_kept_wherever_a_reply_is_cut(
 ) -> None:
     text, prose, calls = reply
     marks = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    said = read("json_tools", [text[a:b] for a, b in pairwise(marks)])
-    assert [json.loads(each[2]) for each in said if each[0] == "call"] == calls
-    kept = "".join(each[1] for each in said if each[0] == "prose")
-    assert "".join(kept.split()) == "".join(prose.split())
+    items = read("json_tools", [text[a:b] for a, b in pairwise(marks)])
+    assert [json.loads(each[2]) for each in items if each[0] == "call"] == calls
+    text = "".join(each[1] for each in items if each[0] == "prose")
+    assert "".join(text.split()) == "".join(prose.split())
 
 
 @given(
@@ -143,15 +143,15 @@ def test_a_failed_call_keeps_what_was_written() -> None:
 
 @given(arguments=ARGUMENTS.map(json.dumps) | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}']))
 def test_past_calls_are_written_as_they_would_be_read(arguments: str) -> None:
-    said = read("json_tools", [text_call(TextTools("json"), "web_search", arguments)])
-    assert [each[:2] for each in said] == [["call", "web_search"]]
+    items = read("json_tools", [text_call(TextTools("json"), "web_search", arguments)])
+    assert [each[:2] for each in items] == [["call", "web_search"]]
 
 
 AVAILABLE = "Available tools: edit, read_file, web_search"
 
 
 @pytest.mark.parametrize(
-    ("found", "wrong"),
+    ("call", "wrong"),
     [
         (TextCall("read_file", '{"path": "x"}'), None),
         (TextCall("read_file", "{}"), "Missing required parameter 'path'"),
@@ -164,5 +164,5 @@ AVAILABLE = "Available tools: edit, read_file, web_search"
         (TextCall("zzz", "{}"), f"Unknown tool 'zzz'. {AVAILABLE}"),
     ],
 )
-def test_a_call_is_checked_in_words_for_the_model(found: TextCall, wrong: str | None) -> None:
-    assert problem_of(found, TOOLS) == wrong
+def test_a_call_is_checked_in_words_for_the_model(call: TextCall, wrong: str | None) -> None:
+    assert problem_of(call, TOOLS) == wrong

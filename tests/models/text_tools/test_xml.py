@@ -40,9 +40,9 @@ def test_a_text_that_comes_letter_by_letter_says_the_same(kind: str, path: Path)
 
 @texts
 def test_a_text_that_is_cut_anywhere_says_the_same(kind: str, path: Path) -> None:
-    text, wanted = path.read_text(encoding="utf-8"), expected(kind, path)
+    text, lines = path.read_text(encoding="utf-8"), expected(kind, path)
     for cut in range(len(text)):
-        assert read(kind, [text[:cut], text[cut:]]) == wanted
+        assert read(kind, [text[:cut], text[cut:]]) == lines
 
 
 TAGS = ["<tool:edit>", "</tool:edit>", "<param:diff>", "</param:diff>", "<think>", "</think>", "<thinking>"]
@@ -59,10 +59,10 @@ def test_any_text_says_the_same_in_pieces_and_whole(pieces: list[str], kind: str
 
 @given(arguments=st.dictionaries(st.sampled_from(["diff", "anything"]), st.text(max_size=20)))
 def test_past_calls_are_written_as_they_would_be_read(arguments: dict[str, str]) -> None:
-    said = read("xml_tools.single", [text_call(TextTools("xml"), "edit", json.dumps(arguments))])
-    assert [each[0] for each in said] == ["call"]
+    items = read("xml_tools.single", [text_call(TextTools("xml"), "edit", json.dumps(arguments))])
+    assert [each[0] for each in items] == ["call"]
     if "\0" not in "".join(arguments.values()):
-        assert json.loads(said[0][2]) == arguments
+        assert json.loads(items[0][2]) == arguments
 
 
 def test_arguments_that_cannot_be_tagged_are_written_as_json() -> None:
