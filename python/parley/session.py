@@ -33,7 +33,7 @@ Approve = Callable[[Proposal], Choice]
 
 
 class Chunk(TypedDict, total=False):
-    """What happened: `content` is thinking, text, a call's JSON, a result or a hint, `error` what failed."""
+    """One event: `content` is thinking, text, a call's JSON, a result or a hint, `error` what failed."""
 
     type: ChunkType
     content: str
@@ -130,9 +130,9 @@ class Session:
         """Let `approve` decide on the first call that is undecided. Raises ParleyError where it cannot."""
         call = (await engine.observe(ports, resolve)).undecided()[0]
         choice = self._approve(call) if isinstance(call, Proposal) else "yn"
-        made = await engine.choose(ports, resolve, call.span.start, choice, "command")
-        if not made.decided:
-            raise ParleyError(made.message)
+        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command")
+        if not outcome.decided:
+            raise ParleyError(outcome.message)
 
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""

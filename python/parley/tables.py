@@ -25,7 +25,7 @@ _WORD_SHOWN = 128  # a name may have any length; comparing costs by length
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the type of a field does not say.
+    """Facts of a field that its type does not say.
 
     `name`: its name in tables, where that is no name of Python's. `noun`: what it is, for messages. `least`:
     the least of a number. `is_short`: a value that is no table stands for a table of this field alone.
@@ -139,10 +139,10 @@ class Reader:
         if not isinstance(raw, Mapping):
             return self._short(known, hints, raw, path)
         values = dict[str, Any]()
-        for name, each in raw.items():
+        for name, entry in raw.items():
             where, field = _below(path, str(name)), known.get(name)
             if field is not None:
-                values[field.name] = self._value(hints[field.name], each, where, _rule(field))
+                values[field.name] = self._value(hints[field.name], entry, where, _rule(field))
             elif self._unknown is not None:
                 self.flaw(where, self._unknown + did_you_mean(str(name), known))
         return {name: value for name, value in values.items() if value is not UNFIT}
@@ -178,7 +178,7 @@ class Reader:
             raw = ()
         if not isinstance(raw, list | tuple):
             return self.flaw(path, expected(own.noun or f"a list{_of(item)}", raw, own.is_secret))
-        values = [self._item(item, each, f"{path}[{number}]", own) for number, each in enumerate(raw, 1)]
+        values = [self._item(item, entry, f"{path}[{number}]", own) for number, entry in enumerate(raw, 1)]
         return tuple(value for value in values if value is not UNFIT)
 
     def _item(self, item: Any, raw: Any, path: str, own: Rule) -> Any:
@@ -193,12 +193,12 @@ class Reader:
             return self.flaw(path, expected(own.noun or f"a table{_of(item)}", raw, own.is_secret))
         if is_dataclass(item):  # what is named by its key knows its name
             raw = {
-                key: {**each, "name": str(key)} if isinstance(each, Mapping) else each
-                for key, each in raw.items()
+                key: {**entry, "name": str(key)} if isinstance(entry, Mapping) else entry
+                for key, entry in raw.items()
             }
         inner = Rule(is_secret=own.is_secret)
         values = {
-            str(key): self._value(item, each, _below(path, str(key)), inner) for key, each in raw.items()
+            str(key): self._value(item, entry, _below(path, str(key)), inner) for key, entry in raw.items()
         }
         return {key: value for key, value in values.items() if value is not UNFIT}
 
@@ -212,7 +212,7 @@ class Reader:
 
     def _nouns(self, hint: Any, own: Rule) -> tuple[str, ...]:
         if choices := _choices(hint):
-            return tuple(f'"{each}"' for each in choices)
+            return tuple(f'"{entry}"' for entry in choices)
         return tuple(noun.format(least=own.least) for noun in self._kinds[hint].nouns)
 
 

@@ -24,7 +24,7 @@ _IMMODEST = "front matter is too large, too deep or has aliases (*name): it is n
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What a chat file may ask for."""
+    """The keys of a chat file."""
 
     topic: str
     agent: str = field(metadata=rule(noun="the name of an agent"))
@@ -154,12 +154,12 @@ def _problem(line: int, key: Any, flaw: Flaw) -> Problem:
 def trouble(transcript: Transcript) -> str:
     """Why nothing is to be asked before the front matter is mended; "" where it can be read."""
     problems = read_front_matter(transcript.front_matter).problems
-    found = next((p for p in problems if p.severity == "error"), None)
-    return f"line {found.line + 1}: {found.message}. Mend it, then ask again" if found else ""
+    error = next((p for p in problems if p.severity == "error"), None)
+    return f"line {error.line + 1}: {error.message}. Mend it, then ask again" if error else ""
 
 
 def topic(transcript: Transcript) -> str:
-    """What a chat is about, on one line: its topic, else its first question; "" where there is neither."""
+    """The subject of a chat, on one line: its topic, else its first question; "" where there is neither."""
     named = read_front_matter(transcript.front_matter).keys.get("topic", "")
-    asked = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
-    return " ".join((named or next(asked, "")).split())
+    questions = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
+    return " ".join((named or next(questions, "")).split())

@@ -24,11 +24,11 @@ def put_list(
     """
     edits = _put(lines, transcript.front_matter, key, values)
     before, after = (
-        dict(read_front_matter(each.front_matter).keys)
-        for each in (transcript, parse("\n".join([*apply_edits(lines, edits), ""])))
+        dict(read_front_matter(state.front_matter).keys)
+        for state in (transcript, parse("\n".join([*apply_edits(lines, edits), ""])))
     )
-    wanted = {name: value for name, value in before.items() if name != key}
-    if after != (wanted if values is None else wanted | {key: tuple(values)}):
+    others = {name: value for name, value in before.items() if name != key}
+    if after != (others if values is None else others | {key: tuple(values)}):
         raise ValueError(
             f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
         )
@@ -36,17 +36,17 @@ def put_list(
 
 
 def _put(lines: LineDecoder, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:
-    written = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
+    entry = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
     if raw is None:
-        return [Edit(0, 0, ("---", *written, "---", ""))] if written else []
+        return [Edit(0, 0, ("---", *entry, "---", ""))] if entry else []
     place = _place(raw, key)
     if place is None:
         end = 1 + _count(raw)
-        return [Edit(end if raw.strip() else 1, end, tuple(written))] if written else []
-    if not written and place == (0, _count(raw)):
+        return [Edit(end if raw.strip() else 1, end, tuple(entry))] if entry else []
+    if not entry and place == (0, _count(raw)):
         below = place[1] + 2
         return [Edit(0, below + (below < len(lines) and is_blank(lines[below])), ())]
-    return [Edit(1 + place[0], 1 + place[1], tuple(written))]
+    return [Edit(1 + place[0], 1 + place[1], tuple(entry))]
 
 
 def _place(raw: str, key: str) -> tuple[int, int] | None:

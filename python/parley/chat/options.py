@@ -16,7 +16,7 @@ ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """What the user set about thinking; None leaves it to the model's defaults.
+    """Settings of thinking; None leaves it to the model's defaults.
 
     Without `show` its text is not asked for, and nothing of it is written but what has to be sent back.
     """

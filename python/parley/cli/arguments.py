@@ -41,14 +41,14 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """All commands; `run` of what is parsed carries out the one that was named."""
-    made = Parser(
+    root = Parser(
         prog="parley",
         description="A Markdown file is the conversation with a language model.",
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action="version", version=f"parley {__version__}")
-    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    root.add_argument("--version", action="version", version=f"parley {__version__}")
+    commands = root.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         text = (run.__doc__ or "").strip()
@@ -76,7 +76,7 @@ def parser() -> Parser:
     served.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
     served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
     served.add_argument("--strict", action="store_true", help=_STRICT)
-    return made
+    return root
 
 
 def _respond(command: argparse.ArgumentParser) -> None:

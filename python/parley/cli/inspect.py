@@ -129,7 +129,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:
-    """What this machine knows of the calls that wait: those that may have run."""
+    """Problems of the calls that wait, as this machine knows them: those that may have run."""
     from parley.storage.ledger import LedgerFile, default_path
 
     where = default_path(os.environ)

@@ -46,14 +46,16 @@ def respond(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _ended_as_by_ctrl_c() -> Iterator[None]:
     """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C."""
-    ends = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
-    for each in ends:
-        signal.signal(each, lambda *_: signal.raise_signal(signal.SIGINT))
+    ends = [
+        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL
+    ]
+    for number in ends:
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
-        for each in ends:
-            signal.signal(each, signal.SIG_DFL)
+        for number in ends:
+            signal.signal(number, signal.SIG_DFL)
 
 
 async def _respond(arguments: argparse.Namespace) -> int:
@@ -114,11 +116,11 @@ async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any
     """
     while (end := await engine.run_turn(ports, resolve)).kind == "waiting" and choices:
         line = (await engine.observe(ports, resolve)).undecided()[0].span.start
-        made = await engine.choose(ports, resolve, line, choices.pop(0), "command")
-        if made.doubts:
-            return engine.End("waiting", made.message)
-        if made.message:
-            complain(made.message)
+        outcome = await engine.choose(ports, resolve, line, choices.pop(0), "command")
+        if outcome.doubts:
+            return engine.End("waiting", outcome.message)
+        if outcome.message:
+            complain(outcome.message)
     return end
 
 

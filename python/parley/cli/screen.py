@@ -127,7 +127,7 @@ def _write(stream: TextIO, text: str) -> str | None:
 
 
 def _discard(stream: TextIO) -> None:
-    """What waits in the stream's buffer goes nowhere, or the interpreter would fail on it at its end."""
+    """Have what waits in the stream's buffer go nowhere, or the interpreter would fail on it at its end."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -74,8 +74,8 @@ def trust(arguments: argparse.Namespace) -> int:
             say_line(visible(f"  is given your variables {', '.join(server.variables)}"))
     folder = Path(arguments.file).parent
     for program in programs(file, folder):
-        held = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
-        say_line(visible(f"  runs {program} of the project; {held}"))
+        binding = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
+        say_line(visible(f"  runs {program} of the project; {binding}"))
     return COMPLETE
 
 

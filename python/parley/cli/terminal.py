@@ -60,8 +60,8 @@ def say_line(text: str) -> None:
 
 def say_json(value: Any) -> None:
     """Write a value as JSON that can be read again: bytes that are no UTF-8 are escapes in it."""
-    written = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
 
 
 def complain(text: str) -> None:
@@ -100,19 +100,19 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ParleyError("cannot read standard input: it is closed")
     try:
-        written = sys.stdin.buffer.read(MOST_BYTES + 1)
+        content = sys.stdin.buffer.read(MOST_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read standard input: {error.strerror}") from error
-    if len(written) > MOST_BYTES:
+    if len(content) > MOST_BYTES:
         raise too_large("standard input")
-    return written
+    return content
 
 
 def plain(value: Any) -> Any:
     """A value of Parley's as plain JSON: its fields by name, without positions and spellings."""
     if is_dataclass(value):
-        kept = [f.name for f in fields(value) if f.compare]
-        return {name: plain(getattr(value, name)) for name in kept}
+        shared = [f.name for f in fields(value) if f.compare]
+        return {name: plain(getattr(value, name)) for name in shared}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return dict(value) if hasattr(value, "items") else value

@@ -22,8 +22,10 @@ from parley.tools.mcp_files import ServersFile, read_servers
 def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
     table, problems = _read(config_path(environ))
-    wanted = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
-    settings, wrong = read_settings(merged(table, wanted) if isinstance(wanted, Mapping) else wanted)
+    setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
+    settings, wrong = read_settings(
+        merged(table, setup_table) if isinstance(setup_table, Mapping) else setup_table
+    )
     settings = _placed(settings, config_path(environ).parent)
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)

@@ -64,8 +64,8 @@ class _Reader(Reader):
 
     def _check_addresses(self, settings: Settings) -> None:
         """Report addresses that are none; they stay, for what stands in for them would be another's."""
-        addresses = {f"providers.{n}.base_url": each.base_url for n, each in settings.providers.items()}
-        addresses |= {f"mcp.servers.{n}.url": each.url for n, each in settings.mcp.servers.items()}
+        addresses = {f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()}
+        addresses |= {f"mcp.servers.{n}.url": owner.url for n, owner in settings.mcp.servers.items()}
         for path, url in addresses.items():
             if url is not None and "${" not in url and (why := flaw(url)):
                 self.flaw(path, why)

@@ -136,7 +136,7 @@ def names(wire: str, tool: Tool) -> tuple[str, ...]:
 
 
 def _narrowing(settings: Settings, agent: Agent, provider: Provider, front: FrontMatter) -> Any:
-    """What cuts the catalogue down to this chat's tools; None where there are to be none."""
+    """The function that cuts the catalogue down to this chat's tools; None where there are to be none."""
     if tool_mode(settings, agent, front) == "off":
         return None
     globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]

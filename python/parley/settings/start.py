@@ -15,6 +15,7 @@ from parley.chat.transcript import Transcript, is_blank
 from parley.engine import NOTHING_ASKED
 from parley.settings.resolve import agent_of
 from parley.settings.values import DEMO, Settings
+from parley.tables import any_of
 
 Reason: TypeAlias = Literal[
     "no such agent", "broken front matter", "unknown agent", "unconfirmed agent", "no question"
@@ -102,11 +103,10 @@ def _no_key(
 ) -> str:
     """A hint for who talks to the demo model for want of a key; "" for whoever chose it or another."""
     agent = agent_of(transcript, settings, environ, chosen)
-    wanted = read_front_matter(transcript.front_matter).keys
-    is_chosen = chosen or settings.agent or "agent" in wanted or "provider" in wanted
+    keys = read_front_matter(transcript.front_matter).keys
+    is_chosen = chosen or settings.agent or "agent" in keys or "provider" in keys
     if is_chosen or agent.name != DEMO:
         return ""
-    providers = (settings.provider(each.provider) for each in settings.all_agents())
-    *others, last = dict.fromkeys(each.api_key_env for each in providers if each and each.api_key_env)
-    variables = f"{', '.join(others)} or {last}" if others else last
-    return f"no key is set: this is the demo model. To talk to another, set {variables}"
+    providers = (settings.provider(a.provider) for a in settings.all_agents())
+    variables = dict.fromkeys(p.api_key_env for p in providers if p and p.api_key_env)
+    return f"no key is set: this is the demo model. To talk to another, set {any_of(*variables)}"

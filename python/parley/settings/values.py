@@ -82,7 +82,7 @@ class Safety:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What is decided without asking; deny beats remembered beats auto.
+    """Rules for deciding without asking; deny beats remembered beats auto.
 
     With a slip in it, a rule of `auto` might allow more than was meant: it is left out.
     """

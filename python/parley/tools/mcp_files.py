@@ -31,7 +31,7 @@ class ServersFile:
 
 
 def digest(content: bytes) -> str:
-    """What trust in a file's exact content is bound to: its SHA-256, in hex."""
+    """The SHA-256 of a file's exact content, in hex: trust is bound to it."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -51,13 +51,13 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
 
 def below(file: ServersFile, own: Mapping[str, ServerSettings], where: str) -> ServersFile:
     """The servers of a file that are none of the user's `own`; the others are told as a problem."""
-    taken = [name for name in file.servers if name in own]
-    told = [
+    doubles = [name for name in file.servers if name in own]
+    problems = [
         one_line(f"parley: {where}: mcpServers.{name}: your settings have a server of this name")
-        for name in taken
+        for name in doubles
     ]
-    kept = {name: server for name, server in file.servers.items() if name not in own}
-    return ServersFile(kept, (*file.problems, *told))
+    servers = {name: server for name, server in file.servers.items() if name not in own}
+    return ServersFile(servers, (*file.problems, *problems))
 
 
 class _WrongError(ValueError):
@@ -69,7 +69,7 @@ class _WrongError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is read of a server's entry."""
+    """The keys of a server's entry that are read."""
 
     type: Literal["stdio", "http", "streamable-http", "streamableHttp"] = "http"
     command: str | None = None
@@ -111,7 +111,7 @@ def _server(name: str, table: Any, folder: str | None) -> ServerSettings:
 
 
 def _entry(table: Any, path: str) -> _Entry:
-    """What an entry says, without what only a server of the other kind has a use for."""
+    """The keys of an entry, without those for servers of the other kind."""
     reader = Reader(unknown=None)
     if isinstance(table, Mapping):
         table = {"type": "stdio" if table.get("command") else "http"} | {
