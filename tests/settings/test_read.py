@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.options import CallLimits, ThinkingSettings
+from parley.models.quirks import COMPATIBLE
 from parley.models.text_tools.template import builtin_templates, load_templates
 from parley.paths import config_path
 from parley.policy.rules import Pattern
@@ -412,3 +413,21 @@ def test_a_file_of_settings_without_end_is_not_read(tmp_path: Path, place: str) 
         file.truncate(MOST_SETTINGS + 1)
     _, problems = load_settings(environ)
     assert [problem.endswith(f"it has more than {MOST_SETTINGS} bytes") for problem in problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "quirks"),
+    [
+        ("gemini", {"base_url": "https://proxy.example/v1"}, (*COMPATIBLE, "thought_signatures")),
+        ("gemini", {"quirks": ["max_tokens"]}, ("max_tokens",)),
+        ("openai", {"api_key_command": ["pass", "key"]}, ()),
+        ("openai", {"base_url": "https://gateway.example/v1"}, COMPATIBLE),
+        ("lab", {}, COMPATIBLE),
+    ],
+)
+def test_a_provider_in_place_of_a_built_in_one_has_its_quirks(
+    name: str, entry: dict[str, object], quirks: tuple[str, ...]
+) -> None:
+    settings, problems = read_settings({"providers": {name: entry}})
+    assert problems == ()
+    assert settings.providers[name].quirks == quirks

@@ -29,6 +29,20 @@ def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
     return settings, tuple(one_line(f"parley: {flaw}") for flaw in reader.flaws)
 
 
+def _with_quirks(settings: Settings, table: Any) -> Settings:
+    """The same settings: a provider in place of a built-in one has its quirks, unless it names its own.
+
+    Not those of an official host where another address is set.
+    """
+    providers = dict(settings.providers)
+    for name, provider in settings.providers.items():
+        builtin = PROVIDERS.get(name)
+        is_elsewhere = provider.base_url is not None or provider.base_url_env is not None
+        if builtin and "quirks" not in table["providers"][name] and not (builtin.official and is_elsewhere):
+            providers[name] = replace(provider, quirks=builtin.quirks)
+    return replace(settings, providers=providers)
+
+
 class _Reader(Reader):
     """Reads settings, and then looks whether they go together."""
 
@@ -38,7 +52,7 @@ class _Reader(Reader):
         if values is UNFIT:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
             return Settings()
-        settings = Settings(**values)
+        settings = _with_quirks(Settings(**values), table)
         numbered = list(enumerate(settings.agents, 1))
         sound = tuple(a for n, a in numbered if self._is_sound(settings, a, f"agents[{n}]"))
         settings = self._without_reserved(replace(settings, agents=sound))
