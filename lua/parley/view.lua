@@ -85,7 +85,7 @@ function M.drawn(buf)
   return vim.tbl_map(function(mark)
     local sighting, before = drawn.found.sightings[mark[1]], 0
     for _, chunk in ipairs(mark[4].virt_text or {}) do
-      before = before + vim.fn.strdisplaywidth(chunk[1])
+      before = before + api.nvim_strwidth(chunk[1])
     end
     return { row = mark[2], below = #(mark[4].virt_lines or {}), before = before, sighting = sighting }
   end, api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true }))
@@ -270,7 +270,7 @@ function H.before(lines, width)
   for _, line in ipairs(lines) do
     local used = 0
     for _, chunk in ipairs(line) do
-      chunks[#chunks + 1], used = chunk, used + vim.fn.strdisplaywidth(chunk[1])
+      chunks[#chunks + 1], used = chunk, used + api.nvim_strwidth(chunk[1])
     end
     chunks[#chunks + 1] = { (" "):rep(width - used) }
   end
@@ -281,10 +281,11 @@ local least = 6
 
 --- Chunks cut to a width, with an ellipsis wherever something is missing. Those that may be cut, by their
 --- third part, share what room there is, so that a long one hides no other.
+--- Cells are counted without a window: in one, a wide character at its last column would count as three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
   for i, chunk in ipairs(chunks) do
-    local length = vim.fn.strdisplaywidth(chunk[1])
+    local length = api.nvim_strwidth(chunk[1])
     if chunk[3] then
       lengths[i] = length
     else
@@ -295,10 +296,10 @@ function M.fit(chunks, width)
   local fitting, used = {}, 0
   for i, chunk in ipairs(chunks) do
     local text = lengths[i] and H.cut(chunk[1], math.max(share, least), chunk[3]) or chunk[1]
-    local length = vim.fn.strdisplaywidth(text)
+    local length = api.nvim_strwidth(text)
     if used + length > width then
       local before = used == width and table.remove(fitting) or { "" }
-      local room = width - used + vim.fn.strdisplaywidth(before[1])
+      local room = width - used + api.nvim_strwidth(before[1])
       fitting[#fitting + 1] = { H.cut(before[1] .. text .. "…", room), before[2] or chunk[2] }
       break
     end
@@ -322,7 +323,7 @@ end
 
 --- Text within a width, an ellipsis at its end if something is missing, and behind that what ends it.
 function H.cut(text, width, ending)
-  if vim.fn.strdisplaywidth(text) <= width then
+  if api.nvim_strwidth(text) <= width then
     return text
   end
   ending = ending or ""
@@ -330,7 +331,7 @@ function H.cut(text, width, ending)
   local low, high = 0, vim.fn.strchars(text)
   while low < high do
     local middle = math.ceil((low + high) / 2)
-    if vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, middle)) < width then
+    if api.nvim_strwidth(vim.fn.strcharpart(text, 0, middle)) < width then
       low = middle
     else
       high = middle - 1
