@@ -44,10 +44,10 @@ function H.make_room(messages)
   local needed = 0
   for _, message in ipairs(messages) do
     local room = math.max(1, math.floor(H.most / #messages)) * columns - used - 1
-    if vim.fn.strdisplaywidth(message[1]) > room then
+    if vim.api.nvim_strwidth(message[1]) > room then
       message[1] = vim.fn.strcharpart(message[1], 0, room - 2) .. "…"
     end
-    needed = needed + math.ceil((vim.fn.strdisplaywidth(message[1]) + used) / columns)
+    needed = needed + math.ceil((vim.api.nvim_strwidth(message[1]) + used) / columns)
   end
   if needed > vim.o.cmdheight then
     H.restore = H.restore or H.restorer(vim.o.cmdheight)
