@@ -30,8 +30,11 @@ demo:
 	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.nvim.demo "$$nvim"
 
 test: environment
+	@rm -f .coverage .coverage.*
 	@PATH="$$PWD/$(BIN):$$PATH" $(if $(SHUFFLE),PARLEY_FUZZ=1) $(BIN)/python -m pytest -n logical --dist worksteal \
-	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
+	  -p tests.branches $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report
 
 MINUTES ?= 5
 fuzz: environment
@@ -88,7 +91,7 @@ lock:
 	  --no-annotate --custom-compile-command "make lock" --constraints - -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist doc/tags python/*.egg-info
+	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: environment stylua demo test fuzz guests lint check format bench screens lock clean
