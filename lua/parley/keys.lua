@@ -6,6 +6,8 @@ local H = { waiting = {}, mapped = {}, typed = nil }
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
+-- The keys that every chat has, and their commands: `respond` is `:ParleyRespond`. The default of a key is in
+-- `known.lua`, and in `Keys` of `settings/values.py`.
 local described = {
   respond = "Parley: move this exchange on",
   stop = "Parley: stop",

@@ -32,7 +32,10 @@ _STYLED = re.compile("((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵�
 
 
 def is_hidden(character: str) -> bool:
-    """Whether a character does not show for what it is: a control, invisible, or turning what is around."""
+    """Whether a character does not show for what it is: a control, invisible, or turning what is around.
+
+    A further one goes into `_IGNORABLE` where Unicode calls it ignorable, else into `_BLANK`.
+    """
     if _IGNORABLE.match(character) or character in _BLANK:
         return True
     category = unicodedata.category(character)

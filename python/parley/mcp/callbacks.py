@@ -70,7 +70,10 @@ class ServerRequests:
     max_bytes: int
 
     def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
-        """The callbacks for the SDK's client; what is left out is not offered to the server."""
+        """The callbacks for the SDK's client; what is left out is not offered to the server.
+
+        A further capability is an entry here, under the name that the parameter of `mcp.Client` has.
+        """
         callbacks: dict[str, Any] = {}
         if self.elicitor is not None:
             callbacks["elicitation_callback"] = _through(

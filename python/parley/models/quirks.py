@@ -1,6 +1,8 @@
 """Oddities of servers, by which one format is spoken in several ways: each a name in a provider's entry.
 
 Knows what each means and where that is from; the adapters know what to do. Nobody guesses one from a name.
+What is found out from a refusal while Parley runs is no quirk: `models/refusals.py` reads it and
+`providers/capabilities.py` remembers it.
 """
 
 from __future__ import annotations

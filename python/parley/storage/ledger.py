@@ -66,6 +66,13 @@ CREATE TABLE IF NOT EXISTS log (
 );
 CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
 """
+"""The tables as a new ledger gets them; one that is there stays as it is, without the columns added here.
+
+So what is to be kept beside it goes into a table of its own, which old ledgers get when they are opened.
+A column of an old table takes an `ALTER TABLE` with a default behind this in `Database._open`, in one
+transaction with the look whether it is there, since two processes may open at once. And an older Parley that
+shares the file cannot write any more to a table whose `INSERT` names no columns.
+"""
 UNWRITE = """
 DELETE FROM written WHERE number = (
     SELECT number FROM written WHERE chat = ? AND call_id = ? AND arguments = ? LIMIT 1)
