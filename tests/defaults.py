@@ -10,9 +10,11 @@ from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
+from parley.models.request import TextTools
+from parley.models.text_tools.template import Template, builtin_templates
 from parley.policy.limits import Limits
 from parley.settings.resolve import agent_of, chat_settings
-from parley.settings.values import Settings
+from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Settings
 from parley.tools.servers import ServerSettings
 
 SETTINGS = Settings()
@@ -36,6 +38,12 @@ def attempts_with(**more: Any) -> Attempts:
     """How a failed request is tried again, but for this."""
     tools = SETTINGS.prompt_tools
     return replace(Attempts(tools.max_retries, tools.retry_delay_ms, tools.temperature_reduction), **more)
+
+
+def text_tools(mode: Any, template: Template | None = None, **more: Any) -> TextTools:
+    """Tools in the text, in this mode."""
+    most, template = TEXT_TOOLS_MAX_TOKENS, template or builtin_templates()[-1]
+    return TextTools(mode, template, **{"filter": SETTINGS.xml.filter, "most_tokens": most, **more})
 
 
 def new_servers(servers: Mapping[str, ServerSettings], **more: Any) -> Servers:

@@ -16,9 +16,9 @@ from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, YES, Answer, Proposal, Text, Transcript
 from parley.chat.writer import render
 from parley.models.encode import wire_name
-from parley.models.request import TextTools
 from parley.models.text_tools.adapter import text_request
 from parley.models.text_tools.prompt import RESULTS
+from tests.defaults import text_tools
 from tests.examples import examples
 from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
 from tests.text_calls_corpus import read
@@ -47,7 +47,7 @@ def for_every_wire(**drawn: Any) -> Callable[[Callable[..., None]], Callable[[],
 
 
 def body(form: WireFormat, case: Case, mode: Any, **further: Any) -> Body:
-    request = form.ask(*case, text_tools=TextTools(mode), **further)
+    request = form.ask(*case, text_tools=text_tools(mode), **further)
     return form.body(text_request(request))
 
 

@@ -16,9 +16,10 @@ from parley.engine import End
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models.events import Call, Finished, TextDelta
-from parley.models.request import Request, TextTools
+from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from tests.chats import TOOLS
+from tests.defaults import text_tools
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 from tests.faulty_providers import (
     FORMATS,
@@ -362,7 +363,7 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     block = "Look.\n<tool:web_search><param:query>x</param:query></tool:web_search>\n"
     said = SAYS[kind](block, after)[: BEGUN[kind] + 1]
     faulty.server.plan(Response([*said, "silence"]))
-    request = Request(QUESTION, 0, "faulty", "m", catalogue=TOOLS, text_tools=TextTools("xml"))
+    request = Request(QUESTION, 0, "faulty", "m", catalogue=TOOLS, text_tools=text_tools("xml"))
     heard = [each async for each in faulty.client.stream(faulty.provider(kind), request, print)]
     assert [each.call.arguments for each in heard if isinstance(each, Call)] == ['{"query": "x"}']
     assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."

@@ -17,13 +17,13 @@ from parley.errors import ModelError
 from parley.models import openai_chat
 from parley.models.attempts import PATIENCE
 from parley.models.events import Aside, Event, Finished, TextDelta, Usage
-from parley.models.request import Request, TextTools
+from parley.models.request import Request
 from parley.models.text_tools.adapter import text_decoder, text_request
 from parley.models.text_tools.template import Template
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.session import Session
 from tests.chats import TOOLS
-from tests.defaults import attempts_with
+from tests.defaults import attempts_with, text_tools
 from tests.fakes import LoggedTools, ScriptedModel, Turns
 
 PRICE_QUESTION = "💬: the price of google?\n"
@@ -89,7 +89,7 @@ def turns(model: TextModel, mode: Any = "json", **further: Any) -> Turns:
 
     def resolve(transcript: Transcript) -> ChatSettings:
         settings = plain(transcript)
-        return replace(settings, request=replace(settings.request, text_tools=TextTools(mode, **further)))
+        return replace(settings, request=replace(settings.request, text_tools=text_tools(mode, **further)))
 
     chat.resolve = resolve
     return chat
@@ -126,7 +126,7 @@ async def test_after_two_failures_the_third_try_is_all_that_the_file_knows() -> 
 async def test_each_try_is_cooler() -> None:
     model = TextModel(NO_JSON, NO_QUERY, CALL)
     request = Request(
-        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, text_tools=TextTools("json")
+        Transcript(), 0, "ollama", "tiny", temperature=0.5, catalogue=TOOLS, text_tools=text_tools("json")
     )
     assert [event async for event in model.stream(request)]
     assert [each.temperature for each in model.asks] == [0.5, 0.4, 0.3]

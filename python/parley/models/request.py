@@ -17,11 +17,8 @@ from parley.chat.transcript import Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
 from parley.models.encode import wire_name
 from parley.models.quirks import Quirk
-from parley.models.text_tools.template import Template, builtin_templates
+from parley.models.text_tools.template import Template
 from parley.tools.catalogue import Catalogue, Tool
-
-MAX_TOKENS = 4096
-"""Upper bound of `max_tokens` with tools in the text, where the settings name none."""
 
 GONE = "This tool was called earlier; it cannot be called now."
 
@@ -30,13 +27,14 @@ GONE = "This tool was called earlier; it cannot be called now."
 class TextTools:
     """How tools are described in the text of a request; in mode `auto` only if the provider has none.
 
-    `filter` says how many calls a reply in XML may have; `errors` are those of the tries before.
+    `filter` says how many calls a reply in XML may have, `most_tokens` bounds the request's `max_tokens`;
+    `errors` are those of the tries before.
     """
 
-    mode: Literal["auto", "json", "xml"] = "auto"
-    template: Template = field(default_factory=lambda: builtin_templates()[-1])
-    filter: Literal["single", "unlimited"] = "single"
-    most_tokens: int = MAX_TOKENS
+    mode: Literal["auto", "json", "xml"]
+    template: Template
+    filter: Literal["single", "unlimited"]
+    most_tokens: int
     errors: tuple[str, ...] = ()
 
     @property

@@ -7,18 +7,18 @@ goes, and Lua how things are drawn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from parley import engine
-from parley.chat.transcript import Choice, Proposal, Transcript
+from parley.chat.transcript import Choice, Proposal, Result, Transcript
 from parley.errors import GoneError
-from parley.models.events import RateLimits, Usage
+from parley.models.events import Event, RateLimits, Usage
+from parley.models.request import Request
 from parley.nvim.document import UNSEEN, BufferDocument, Seen, checked
 from parley.nvim.editor import Editor
-from parley.nvim.observed import CountedModel, RememberedTools
 from parley.nvim.pages import write_page
 from parley.nvim.reread import reread
 from parley.nvim.sightings import SeenCalls
@@ -33,7 +33,7 @@ from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.start import Ready, Refusal, has_question, wanted_agent
 from parley.settings.values import Agent
-from parley.tools.catalogue import Catalogue
+from parley.tools.catalogue import Catalogue, Tool
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
 
@@ -306,3 +306,34 @@ class Chat:
         ledger = self.app.ledger(self.path)
         if undone := unclaimed(transcript, ledger.view()):
             ledger.revoke(undone)
+
+
+class CountedModel:
+    """The model, each request of which is counted as one."""
+
+    def __init__(self, model: engine.Model, tokens: Tokens) -> None:
+        self._model = model
+        self._tokens = tokens
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """The events of the model's reply."""
+        self._tokens.next_request()
+        return self._model.stream(request)
+
+
+class RememberedTools:
+    """The tools, of which the chat remembers what was last on offer, to draw it without starting servers."""
+
+    def __init__(self, tools: engine.Tools, remember: Callable[[Catalogue], None]) -> None:
+        self._tools = tools
+        self._remember = remember
+
+    async def catalogue(self) -> Catalogue:
+        """The tools on offer."""
+        catalogue = await self._tools.catalogue()
+        self._remember(catalogue)
+        return catalogue
+
+    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
+        """Run one call."""
+        return await self._tools.call(tool, arguments, request)

@@ -13,11 +13,11 @@ from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.options import CallLimits, ToolMode
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
-from parley.models.request import MAX_TOKENS, Request, TextTools
+from parley.models.request import Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings.values import Agent, Provider, Settings
+from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Agent, Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import takes
 from parley.tools.servers import RESERVED
@@ -112,7 +112,7 @@ def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates:
         mode="auto" if mode == "off" else mode,
         template=template_for(request.model, templates),
         filter=settings.xml.filter,
-        most_tokens=settings.safety.max_tokens_per_request or MAX_TOKENS,
+        most_tokens=settings.safety.max_tokens_per_request or TEXT_TOOLS_MAX_TOKENS,
     )
     return replace(request, text_tools=text_tools)
 

@@ -25,6 +25,10 @@ You are a helpful assistant. Answer in Markdown, as briefly as the question allo
 End each answer with a line that starts with 📝: and sums up question and answer in one sentence."""
 
 
+TEXT_TOOLS_MAX_TOKENS = 4096
+"""Upper bound of `max_tokens` with tools in the text, where `safety.max_tokens_per_request` names none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it.

@@ -70,8 +70,13 @@ CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
 
 So what is to be kept beside it goes into a table of its own, which old ledgers get when they are opened.
 A column of an old table takes an `ALTER TABLE` with a default behind this in `Database._open`, in one
-transaction with the look whether it is there, since two processes may open at once. And an older Parley that
-shares the file cannot write any more to a table whose `INSERT` names no columns.
+transaction with the look whether it is there, since two processes may open at once.
+"""
+PROPOSE = """
+INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) VALUES (?, ?, ?, ?, ?, ?)
+"""
+WARN = """
+INSERT OR IGNORE INTO warnings (chat, viewer, call_id, arguments, what) VALUES (?, ?, ?, ?, ?)
 """
 UNWRITE = """
 DELETE FROM written WHERE number = (
@@ -270,14 +275,14 @@ class LedgerFile(Database):
     def trust(self, path: str, digest: str) -> None:
         """The user trusts this content of the file, and no other."""
         with self.transaction() as db:
-            db.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?)", (_stored(path), digest))
+            db.execute("INSERT OR REPLACE INTO trusted (path, digest) VALUES (?, ?)", (_stored(path), digest))
 
 
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
     """Keep what the digest of a tool is of, to show later what has changed."""
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
-        db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?)", row)
+        db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)
 
 
 class ChatLedger:
@@ -415,14 +420,14 @@ class ChatLedger:
             db.executemany("INSERT INTO written (chat, call_id, name, arguments) VALUES (?, ?, ?, ?)", rows)
             for key in keys:
                 _keep_definition(db, key)
-                db.execute("INSERT OR IGNORE INTO proposed VALUES (?, ?, ?, ?, ?, ?)", self._bound(key))
+                db.execute(PROPOSE, self._bound(key))
 
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
         """The viewer of this ledger was told this of calls (id, arguments, what)."""
         with self._file.transaction() as db:
             for call_id, arguments, what in warnings:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
-                db.execute("INSERT OR IGNORE INTO warnings VALUES (?, ?, ?, ?, ?)", row)
+                db.execute(WARN, row)
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent so: that was confirmed, or typed in a chat made here."""
@@ -437,7 +442,7 @@ class ChatLedger:
         """The user says that this chat may choose its agent so."""
         with self._file.transaction() as db:
             row = (_stored(self.chat), _stored(agent))
-            db.execute("INSERT OR IGNORE INTO confirmed VALUES (?, ?)", row)
+            db.execute("INSERT OR IGNORE INTO confirmed (chat, wanted) VALUES (?, ?)", row)
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Keep a record of something that happened now, or began `at` some time, for looking back."""

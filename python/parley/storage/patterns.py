@@ -47,7 +47,7 @@ def is_pattern(name: str) -> bool:
     return any(sign in name for sign in _SIGNS)
 
 
-def is_hidden(name: str) -> bool:
+def is_dotted(name: str) -> bool:
     """Whether any part of a path is hidden."""
     return any(part.startswith(".") and part != "." for part in name.split("/"))
 
@@ -84,7 +84,7 @@ def _entries(place: Path, looks: SearchBudget) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(place) as names:
             while looks.another() and (entry := next(names, None)):
-                if not is_hidden(entry.name):
+                if not is_dotted(entry.name):
                     entries.append(entry)
     except FileNotFoundError:
         return

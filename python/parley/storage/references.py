@@ -19,7 +19,7 @@ from pathlib import Path
 from parley.chat.grammar import fit
 from parley.chat.references import Reference, ReferenceText, Resource
 from parley.errors import ParleyError, ServerError
-from parley.storage.patterns import SearchBudget, files, is_hidden, is_pattern
+from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
 from parley.text import one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
@@ -175,7 +175,7 @@ def _inside(folder: Path, name: str, room: _Room) -> ReferenceText:
         return _missing(name, "no such file")
     if not path.is_relative_to(folder):
         return _missing(name, OUTSIDE)
-    if is_hidden(path.relative_to(folder).as_posix()):
+    if is_dotted(path.relative_to(folder).as_posix()):
         return _missing(name, _HIDDEN)
     return _one(path, name, room)
 
@@ -190,12 +190,12 @@ def _one(path: Path, name: str, room: _Room) -> ReferenceText:
 def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
     """The texts that a pattern means, and a line on what it means beside them."""
     texts, left = list[ReferenceText](), Counter[str]()
-    if is_hidden("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
+    if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
     try:
         for name in files(folder, pattern, room.looks):
             path = (folder / name).resolve()
-            if not path.is_relative_to(folder) or is_hidden(path.relative_to(folder).as_posix()):
+            if not path.is_relative_to(folder) or is_dotted(path.relative_to(folder).as_posix()):
                 left["outside the working directory or hidden"] += 1
             elif not room.open():
                 left[_MORE] += 1

@@ -32,11 +32,12 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
-from parley.models.request import MAX_TOKENS, Request, TextTools
+from parley.models.request import Request, TextTools
 from parley.models.text_tools.adapter import TryFailed, text_decoder, text_request
 from parley.models.text_tools.prompt import corrections, tool_prompt
 from parley.models.text_tools.template import builtin_templates, load_templates, template_for
-from tests.defaults import attempts_with
+from parley.settings.values import TEXT_TOOLS_MAX_TOKENS
+from tests.defaults import attempts_with, text_tools
 from tests.text_calls_corpus import TOOLS
 
 CHAT = Transcript(
@@ -70,7 +71,7 @@ def ask(text_tools: TextTools, **further: Any) -> Request:
     return Request(CHAT, 0, "ollama", "tiny", "Be brief.", catalogue=TOOLS, text_tools=text_tools, **further)
 
 
-JSON, XML, AUTO = TextTools("json"), TextTools("xml"), TextTools("auto")
+JSON, XML, AUTO = text_tools("json"), text_tools("xml"), text_tools("auto")
 
 
 def messages(request: Request) -> list[tuple[str, str]]:
@@ -148,7 +149,9 @@ def test_errors_of_former_tries_stand_at_the_end() -> None:
     assert "1. Tool calls use the XML format exactly\n" in corrections(replace(XML, errors=("x",)))
 
 
-@pytest.mark.parametrize(("limit", "bound"), [(None, MAX_TOKENS), (99, 99), (9000, MAX_TOKENS)])
+@pytest.mark.parametrize(
+    ("limit", "bound"), [(None, TEXT_TOOLS_MAX_TOKENS), (99, 99), (9000, TEXT_TOOLS_MAX_TOKENS)]
+)
 def test_tokens_are_bounded(limit: int | None, bound: int) -> None:
     assert text_request(ask(JSON, max_tokens=limit)).max_tokens == bound
 
@@ -331,21 +334,21 @@ def test_a_model_has_the_template_of_its_family(model: str, name: str) -> None:
 
 @pytest.mark.parametrize("template", builtin_templates(), ids=lambda template: template.name)
 def test_every_template_shows_tools_form_and_example(template: Any) -> None:
-    prompt = tool_prompt(TextTools("json", template), TOOLS)
+    prompt = tool_prompt(text_tools("json", template), TOOLS)
     assert '{"tool": "name", "params": {...}}' in prompt
     assert all(name in prompt for name in TOOLS.names())
     assert "$" not in prompt
-    assert "<tool:name>" in tool_prompt(TextTools("xml", template), TOOLS)
+    assert "<tool:name>" in tool_prompt(text_tools("xml", template), TOOLS)
 
 
 def test_code_templates_show_tools_as_functions() -> None:
-    prompt = tool_prompt(TextTools("json", template_for("qwen2.5-coder", builtin_templates())), TOOLS)
+    prompt = tool_prompt(text_tools("json", template_for("qwen2.5-coder", builtin_templates())), TOOLS)
     assert "def web_search(query: str, limit: int = ...):\n    # To web_search." in prompt
 
 
 def test_the_prompt_is_the_same_for_the_same_tools() -> None:
     template = builtin_templates()[-1]
-    lines = tool_prompt(TextTools("json", template), TOOLS).split("\n")
+    lines = tool_prompt(text_tools("json", template), TOOLS).split("\n")
     assert json.loads(lines[6]) == {
         "name": "web_search",
         "description": "To web_search.",

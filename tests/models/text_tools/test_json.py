@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.request import TextTools
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.prompt import text_call
 from parley.models.text_tools.text_calls import Failed, Prose, TextCall, problem_of
+from tests.defaults import text_tools
 from tests.text_calls_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_failed_call_keeps_what_was_written() -> None:
 
 @given(arguments=ARGUMENTS.map(json.dumps) | st.sampled_from(["", "nope", "[1]", '{"a": 1.0, "b": 1e400}']))
 def test_past_calls_are_written_as_they_would_be_read(arguments: str) -> None:
-    items = read("json_tools", [text_call(TextTools("json"), "web_search", arguments)])
+    items = read("json_tools", [text_call(text_tools("json"), "web_search", arguments)])
     assert [each[:2] for each in items] == [["call", "web_search"]]
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.models.request import TextTools
 from parley.models.text_tools.prompt import text_call
 from parley.models.text_tools.text_calls import Failed, Prose, TextCall, ToolLimitReached
 from parley.models.text_tools.xml import XmlParser
+from tests.defaults import text_tools
 from tests.text_calls_corpus import TOOLS, cases, expected, read
 
 texts = pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_any_text_says_the_same_in_pieces_and_whole(pieces: list[str], kind: str
 
 @given(arguments=st.dictionaries(st.sampled_from(["diff", "anything"]), st.text(max_size=20)))
 def test_past_calls_are_written_as_they_would_be_read(arguments: dict[str, str]) -> None:
-    items = read("xml_tools.single", [text_call(TextTools("xml"), "edit", json.dumps(arguments))])
+    items = read("xml_tools.single", [text_call(text_tools("xml"), "edit", json.dumps(arguments))])
     assert [each[0] for each in items] == ["call"]
     if "\0" not in "".join(arguments.values()):
         assert json.loads(items[0][2]) == arguments
 
 
 def test_arguments_that_cannot_be_tagged_are_written_as_json() -> None:
-    text = text_call(TextTools("xml"), "edit", '{"a b": "</param:_raw>"}')
+    text = text_call(text_tools("xml"), "edit", '{"a b": "</param:_raw>"}')
     assert text == '<tool:edit>\n<param:_raw>{"a b": "<\\/param:_raw>"}</param:_raw>\n</tool:edit>'
 
 

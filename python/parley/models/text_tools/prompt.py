@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,12 +49,7 @@ def tool_prompt(text_tools: TextTools, catalogue: Catalogue) -> str:
     definitions = "\n".join(_definition(name, tool, template) for name, tool in catalogue.tools)
     name, tool = catalogue.tools[0]
     example = text_call(text_tools, name, json.dumps(_sample(tool), ensure_ascii=False))
-    before, marker, after = prompt.partition("$tools")
-    return (
-        before.replace("$example", example)
-        + (definitions if marker else "")
-        + after.replace("$example", example)
-    )
+    return string.Template(prompt).safe_substitute(tools=definitions, example=example)
 
 
 def text_call(text_tools: TextTools, name: str, arguments: str) -> str:
