@@ -13,6 +13,8 @@ class LocalServer(ABC):
     def __init__(self) -> None:
         self._server: asyncio.Server | None = None
         self._serving = set[asyncio.Task[Any]]()
+        self.connections = 0
+        """How many there were."""
 
     @property
     def url(self) -> str:
@@ -27,15 +29,20 @@ class LocalServer(ABC):
     async def __aexit__(self, *failure: object) -> None:
         assert self._server
         self._server.close()
+        await self.hang_up()
+        await self._server.wait_closed()
+
+    async def hang_up(self) -> None:
+        """End all connections; new ones can be made."""
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task
         self._serving.add(task)
+        self.connections += 1
         try:
             await self._converse(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):

@@ -18,12 +18,18 @@ _KINDS = ("http", "https", "all")
 """The variables that count: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, in capitals or not."""
 
 
+MOST_CONNECTIONS = 1000
+MOST_IDLE = 100
+IDLE_S = 300.0
+"""How long a connection is kept for the next request; a server that closes it earlier costs nothing."""
+
+
 class ProxyError(ParleyError):
     """A proxy that the environment names cannot be used; the text says which variable, and what to do."""
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """Options of a client for this address, {} where its own reading of the environment will do.
+    """Options of a client for this address; its own reading of the environment stays where that will do.
 
     With a transport of its own, a client looks for no proxies. `trust_env=False` is not enough: the
     client of anthropic 2.12 reads them nevertheless ("if 'transport' not in kwargs: ... proxy_map = ...
@@ -33,7 +39,7 @@ def client_options(url: str) -> dict[str, Any]:
         return _through(None)
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
-        return {}
+        return {"limits": _limits()}
     # A client makes all proxies of the environment, and fails with any: this one gets what it needs.
     parts = import_module("httpx2").URL(url)
     kind = parts.scheme or "https"  # an SDK's own address is one
@@ -60,7 +66,15 @@ def is_here(url: str) -> bool:
 
 def _through(proxy: str | None) -> dict[str, Any]:
     proxy = f"http://{proxy}" if proxy and "://" not in proxy else proxy
-    return {"trust_env": False, "transport": import_module("httpx2").AsyncHTTPTransport(proxy=proxy)}
+    transport = import_module("httpx2").AsyncHTTPTransport(proxy=proxy, limits=_limits())
+    return {"trust_env": False, "transport": transport}
+
+
+def _limits() -> Any:
+    """Limits of a pool: `httpx2` closes an idle connection after 5 seconds, and people think longer."""
+    return import_module("httpx2").Limits(
+        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE, keepalive_expiry=IDLE_S
+    )
 
 
 def _flaw(proxy: str) -> str:

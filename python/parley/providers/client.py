@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -47,6 +48,9 @@ MOST_BYTES = 128 * 1024 * 1024
 """Of one reply: three times what the longest one takes, of 128,000 tokens with an event of 300 bytes each."""
 HEAD_WAITS = 10
 """Silences of `idle_s` that pass at most till a response has begun: it may be announced for ever."""
+REST_S = 0.2
+MOST_OF_THE_REST = 65_536
+"""How long, and how much of it, is waited for behind the end of a stream: a connection is worth no more."""
 _RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
@@ -147,15 +151,17 @@ class ProviderClient:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
-                async with closing(_payloads(response) if streamed else _whole(response, form)) as arriving:
+                pieces = response.aiter_bytes()
+                async with closing(_payloads(pieces) if streamed else _whole(pieces, form)) as arriving:
                     async for payloads in arriving:
                         is_empty = False
                         for event in joined(_events_of(payloads, decoder)):
                             yield event
                         if decoder.wants_no_more:
                             break
-            for event in decoder.end():
-                yield event
+                for event in decoder.end():
+                    yield event
+                await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
         except library.APIError as error:
             raise failure(provider, request.model, error, secret) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
@@ -166,8 +172,11 @@ class ProviderClient:
             raise in_stream(error, secret) from error
 
     async def _client(self, provider: Provider) -> tuple[Any, str, ModuleType]:
+        name = sdk(provider.kind).package
+        if provider in self._clients:  # then it has been imported, and no thread need look
+            return *self._clients[provider], sys.modules[name]
         try:
-            library = await asyncio.to_thread(import_module, sdk(provider.kind).package)
+            library = await asyncio.to_thread(import_module, name)
         except ImportError as error:
             raise no_sdk(provider, error) from error
         if provider not in self._clients:
@@ -229,10 +238,25 @@ async def _response(
         await stream.close()
 
 
-async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
+async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
+    """Read what is left of a response, if it is little and there within so many seconds.
+
+    The pool keeps only connections whose response was read to its end, and what ends a stream says so before
+    that end: after `[DONE]` the last, empty chunk of HTTP/1.1 is still to come.
+    """
+    size = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            async for piece in pieces:
+                size += len(piece)
+                if size > MOST_OF_THE_REST:
+                    return
+
+
+async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
     """The data of the server-sent events of a response, of those together that came together."""
     sse = SSE()
-    async for chunk in response.aiter_bytes():
+    async for chunk in pieces:
         if payloads := sse.feed(chunk):
             yield map(decode_payload, payloads)
         if sse.is_over:
@@ -241,10 +265,10 @@ async def _payloads(response: Any) -> AsyncIterator[Iterable[Mapping[str, Any]]]
         yield map(decode_payload, payloads)
 
 
-async def _whole(response: Any, form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
+async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
     """The payloads of the stream that a reply in one piece would have been."""
     content = bytearray()
-    async for chunk in response.aiter_bytes():
+    async for chunk in pieces:
         content += chunk
         check_size(len(content))
     reply = decode_payload(content.decode("utf-8", "replace"))

@@ -1,0 +1,80 @@
+"""Connections to providers are kept: the next request of a chat takes the one that is there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from parley.models.events import Finished, TextDelta
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
+from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
+from tests.faulty_server import SAYS, FaultyServer, Response
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def no_demo() -> str:
+    raise AssertionError("the demo is not asked")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_ten_questions_take_one_connection(faulty: FaultyProviders, kind: str) -> None:
+    provider = faulty.provider(kind)
+    client = ProviderClient({"FAULTY_KEY": KEY}, no_demo)
+    before = faulty.server.connections
+    faulty.server.plan(Response(SAYS[kind]("Whole")))
+    for _ in range(10):
+        request = Request(QUESTION, 0, "faulty", "m")
+        events = [event async for event in client.stream(provider, request, print)]
+        assert [e for e in events if isinstance(e, TextDelta | Finished)] == [
+            TextDelta("Whole"),
+            Finished("complete"),
+        ]
+    await client.close()
+    assert len(faulty.server.requests) == 10
+    assert faulty.server.connections - before == 1
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_refused_request_leaves_its_connection(faulty: FaultyProviders, kind: str) -> None:
+    provider = faulty.provider(kind)
+    client = ProviderClient({"FAULTY_KEY": KEY}, no_demo, sleep=lambda _: asyncio.sleep(0))
+    before = faulty.server.connections
+    overloaded = Response([b'{"error":{"message":"no"}}'], 529, {"content-type": "application/json"})
+    faulty.server.plan(overloaded, Response(SAYS[kind]("Whole")))
+    request = Request(QUESTION, 0, "faulty", "m")
+    assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
+    await client.close()
+    assert len(faulty.server.requests) == 2
+    assert faulty.server.connections - before == 1
+
+
+@pytest.mark.parametrize("rest", [["silence"], [b": more\n\n" * 20_000, "silence"]])
+async def test_what_does_not_end_behind_the_end_is_not_waited_for(
+    faulty: FaultyProviders, rest: list[bytes]
+) -> None:
+    provider = faulty.provider("chat")
+    client = ProviderClient({"FAULTY_KEY": KEY}, no_demo)
+    before = faulty.server.connections
+    faulty.server.plan(Response([*SAYS["chat"]("Whole"), *rest]), Response(SAYS["chat"]("Whole")))
+    for _ in range(2):
+        async with asyncio.timeout(5):
+            request = Request(QUESTION, 0, "faulty", "m")
+            assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
+    await client.close()
+    assert faulty.server.connections - before == 2
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_made_anew() -> None:
+    async with FaultyServer() as server:
+        provider = FaultyProviders(server, {}, []).provider("chat")
+        client = ProviderClient({"FAULTY_KEY": KEY}, no_demo)
+        server.plan(Response([*SAYS["chat"]("Whole")]))
+        for count in (1, 2):
+            request = Request(QUESTION, 0, "faulty", "m")
+            assert TextDelta("Whole") in [event async for event in client.stream(provider, request, print)]
+            assert server.connections == count
+            await server.hang_up()
+        await client.close()
