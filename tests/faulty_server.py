@@ -86,6 +86,8 @@ class FaultyServer(LocalServer):
                     await reader.read(1)  # until the client goes away
                     self.hung_up.set()
                     return False
+                case b"":
+                    pass  # as a chunk it would be the end
                 case bytes():
                     writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
         writer.write(b"0\r\n\r\n")
