@@ -84,13 +84,15 @@ any_text = st.lists(st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", "
 
 @examples(25)
 @example(" | call writefile([],'vim_ran_this')")
+@example(" ")
 @given(any_text.map("".join))
 def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(plain: Child, text: str) -> None:
     plain.command("enew!")  # whose agent nobody has named
     buf = plain.nvim.current.buffer.number
     remote(plain, "status", buf, text, 0)
     shown = plain.nvim.api.eval_statusline("%{%v:lua.require'parley'.status()%}", {"maxwidth": 10_000})
-    assert shown["str"] == visible(text).removeprefix(" ")  # one at its start Neovim leaves out itself
+    whole = visible(text)
+    assert shown["str"] in (whole, whole.removeprefix(" "))  # Neovim may leave out one at its start itself
     assert not ran(plain)
     remote(plain, "status", buf, "", 0)
 

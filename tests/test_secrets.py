@@ -1,0 +1,20 @@
+"""Commands that print secrets, and what becomes of those that print for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from parley.secrets import MOST_BYTES, SecretError, command_secret
+
+FLOOD = "import os\nwhile True: os.write(1, b'x' * 1_000_000)"
+
+
+async def test_a_command_that_prints_for_ever_ends_however_much_lies_in_its_pipe() -> None:
+    for _ in range(10):
+        async with asyncio.timeout(10):
+            with pytest.raises(SecretError, match=f"printed more than {MOST_BYTES} bytes"):
+                await command_secret((sys.executable, "-c", FLOOD), os.environ)
