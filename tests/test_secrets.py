@@ -10,7 +10,8 @@ import pytest
 
 from parley.secrets import MOST_BYTES, SecretError, command_secret
 
-FLOOD = "import os\nwhile True: os.write(1, b'x' * 1_000_000)"
+FLOOD = "import os, time\nif os.fork(): time.sleep(60)\nwhile True: os.write(1, b'x' * 1_000_000)"
+"""A child that goes on when the command is killed: its pipe is full, and has no end."""
 
 
 async def test_a_command_that_prints_for_ever_ends_however_much_lies_in_its_pipe() -> None:
