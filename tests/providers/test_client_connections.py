@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -49,6 +50,20 @@ async def test_a_refused_request_leaves_its_connection(faulty: FaultyProviders, 
     await client.close()
     assert len(faulty.server.requests) == 2
     assert faulty.server.connections - before == 1
+
+
+@pytest.mark.parametrize("fault", ["cut", "reset"])
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_a_reply_that_is_complete_is_one_however_its_connection_ends(
+    faulty: FaultyProviders, kind: str, fault: Literal["cut", "reset"]
+) -> None:
+    faulty.plan(Response([*SAYS[kind]("Whole"), fault]))
+    events = await faulty.say(faulty.provider(kind))
+    assert [e for e in events if isinstance(e, TextDelta | Finished)] == [
+        TextDelta("Whole"),
+        Finished("complete"),
+    ]
+    assert len(faulty.server.requests) == 1
 
 
 @pytest.mark.parametrize("rest", [["silence"], [b": more\n\n" * 20_000, "silence"]])

@@ -38,7 +38,8 @@ class Decoder(ABC):
         self.wants_no_more = False
         """Whether the reply is complete though the provider would go on: then its stream is to be closed."""
         self._failure: ModelError | None = None
-        self._is_over = False
+        self.is_over = False
+        """Whether the reply is complete, and nothing that may follow says any more."""
         self._is_thinking = False
         self._prose = Pieces()
         self._thoughts = Pieces()
@@ -55,7 +56,7 @@ class Decoder(ABC):
         if self._failure is not None:
             raise self._failure
         try:
-            return [] if self._is_over else list(step())
+            return [] if self.is_over else list(step())
         except ModelError as error:
             self._failure = error
             raise
@@ -94,7 +95,7 @@ class Decoder(ABC):
 
     def _conclude(self, calls: Sequence[PartialCall], reason: Reason, detail: str) -> Iterator[Event]:
         """The calls, then the end; whether there are calls is seen from them, not from what was said."""
-        self._is_over = True
+        self.is_over = True
         yield from self._end_thinking()
         if rest := self._prose.end():
             yield TextDelta(rest)

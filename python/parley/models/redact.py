@@ -28,7 +28,7 @@ class Redacting(Decoder):
 
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
         events = self._decoder.feed(raw)
-        self.wants_no_more = self._decoder.wants_no_more
+        self.wants_no_more, self.is_over = self._decoder.wants_no_more, self._decoder.is_over
         return self._redacted(events)
 
     def _finish(self) -> Iterable[Event]:

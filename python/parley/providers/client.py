@@ -157,7 +157,7 @@ class ProviderClient:
                         is_empty = False
                         for event in joined(_events_of(payloads, decoder)):
                             yield event
-                        if decoder.wants_no_more:
+                        if decoder.is_over:
                             break
                 for event in decoder.end():
                     yield event
@@ -242,10 +242,11 @@ async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
     """Read what is left of a response, if it is little and there within so many seconds.
 
     The pool keeps only connections whose response was read to its end, and what ends a stream says so before
-    that end: after `[DONE]` the last, empty chunk of HTTP/1.1 is still to come.
+    that end: after `[DONE]` the last, empty chunk of HTTP/1.1 is still to come. The reply is complete, so
+    whatever goes wrong here only costs the connection.
     """
-    size = 0
-    with suppress(TimeoutError):
+    size, httpx2 = 0, import_module("httpx2")
+    with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         async with asyncio.timeout(seconds):
             async for piece in pieces:
                 size += len(piece)
@@ -281,7 +282,7 @@ async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[It
 def _events_of(payloads: Iterable[Mapping[str, Any]], decoder: Decoder) -> Iterator[Event]:
     for payload in payloads:
         yield from decoder.feed(payload)
-        if decoder.wants_no_more:
+        if decoder.is_over:
             return
 
 

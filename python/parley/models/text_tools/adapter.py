@@ -134,7 +134,7 @@ class TextToolDecoder(decoder.Decoder):
                     yield from self._conclude(self._calls, reason, detail)
                 case _:
                     yield event
-            if self._is_over:
+            if self.is_over:
                 return
 
     def _read(self, text: str) -> Iterator[Event]:
