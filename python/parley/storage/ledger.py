@@ -177,6 +177,18 @@ class Database:
                 return
 
     @contextmanager
+    def record(self) -> Iterator[sqlite3.Connection]:
+        """One transaction that outlives this process, but perhaps no loss of power: it waits for no disk."""
+        with self._translated():
+            self._db.execute("PRAGMA synchronous=NORMAL")
+        try:
+            with self.transaction() as db:
+                yield db
+        finally:
+            with self._translated():
+                self._db.execute("PRAGMA synchronous=FULL")
+
+    @contextmanager
     def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
         """One durable transaction; another process waits for it.
 
@@ -375,7 +387,7 @@ class ChatLedger:
         """Record why calls (id, tool, reason) wait or do not run; none is repeated."""
         last = {facts.get("call"): (kind, facts) for _, kind, facts in self.history()}
         reasons = [{"call": call_id, "tool": tool, "because": why} for call_id, tool, why in calls]
-        with self._file.transaction() as db:
+        with self._file.record() as db:
             for facts in reasons:
                 if last.get(facts["call"]) != (what, facts):
                     self._note(db, what, facts)
@@ -446,7 +458,7 @@ class ChatLedger:
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Keep a record of something that happened now, or began `at` some time, for looking back."""
-        with self._file.transaction() as db:
+        with self._file.record() as db:
             self._note(db, kind, facts, at)
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
