@@ -61,6 +61,7 @@ function M.attach(buf)
   require("parley.view").highlight(buf)
   H.scroll_by_rows(buf)
   H.watch(buf)
+  require("parley.changes").follow(buf)
   local host = require("parley.host")
   if host.start({ quiet = true }) then
     host.mention("attach", H.introduction(buf))
@@ -119,7 +120,8 @@ function M.ask(method, arguments, opts)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if vim.list_contains({ "respond", "choose", "details", "request", "prompt" }, method) then
     local handles = require("parley.handle")
-    arguments.handle = handles.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+    arguments.row = vim.api.nvim_win_get_cursor(0)[1] - 1
+    arguments.handle = handles.open(buf, arguments.row)
     handles.watch(arguments.handle)
     arguments.cwd = vim.fn.getcwd()
   end
@@ -169,6 +171,7 @@ function M.host_ended()
     require("parley.view").clear(buf)
   end
   require("parley.ask").withdraw()
+  require("parley.changes").host_ended()
   require("parley.handle").close_all()
 end
 
@@ -262,6 +265,7 @@ function H.detach(buf)
   H.attached[buf], H.on_disk[buf] = nil, nil
   pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
   require("parley.status").show(buf, "")
+  require("parley.changes").forget(buf)
   require("parley.view").forget(buf)
   require("parley.keys").forget(buf)
   require("parley.handle").close_buffer(buf)

@@ -1,35 +1,31 @@
 --- The one way in which the host reads a buffer and changes it.
 ---
---- What it asks for is done at once or, when the text has changed meanwhile, not at all: then it is told the
---- new text. All that one handle writes is one step of undo.
+--- What it asks for is done at once or, when the text has changed meanwhile, not at all: then it is told what
+--- has changed. All that one handle writes is one step of undo.
 local M = {}
 
 local api = vim.api
+local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
 local H = {}
 
---- The text as it is; if the host has that of `tick`, and it is still the same, only that.
+--- What has changed since the text of `tick`, and where the exchange in hand is.
 function M.read(id, tick)
   local handle, gone = handles.get(id)
   if not handle then
     return gone
   end
-  guard.check(handle.buf)
-  local now = api.nvim_buf_get_changedtick(handle.buf)
-  local anchor = handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
-  local text = now ~= tick and H.text(handle.buf) or nil
-  return { tick = now, anchor = anchor, text = text, pinned = handle.answer ~= nil }
+  local change = changes.take(handle.buf, tick)
+  return { change = change, anchor = H.anchor(handle), pinned = handle.answer ~= nil }
 end
 
---- The text of a buffer that nobody works in; like `read`.
+--- The same for a buffer that nobody works in.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = handles.closed }
   end
-  guard.check(buf)
-  local now = api.nvim_buf_get_changedtick(buf)
-  return { tick = now, anchor = 0, text = now ~= tick and H.text(buf) or nil }
+  return { change = changes.take(buf, tick) }
 end
 
 --- Apply edits to the text of `tick`, all or none.
@@ -43,7 +39,7 @@ function M.apply(id, tick, edits, answer, markers)
   end
   guard.check(handle.buf)
   if api.nvim_buf_get_changedtick(handle.buf) ~= tick then
-    return M.read(id)
+    return M.read(id, tick)
   end
   M.write(handle, function()
     for _, each in ipairs(edits) do
@@ -53,8 +49,8 @@ function M.apply(id, tick, edits, answer, markers)
   end)
   H.tip_below(handle, edits)
   handles.pin(id, handle.tick, answer)
-  local at = handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
-  return { applied = true, tick = handle.tick or tick, anchor = at }
+  changes.agree(handle.buf)
+  return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
 end
 
 --- Write into the buffer of a handle: one step of undo with what this handle wrote just before, and with
@@ -97,11 +93,9 @@ function H.tip_below(handle, edits)
   end
 end
 
---- The text of a buffer, each line ended; what is no text is in it as it is.
-function H.text(buf)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, true)
-  lines[#lines + 1] = ""
-  return table.concat(lines, "\n")
+--- The row of the exchange in hand.
+function H.anchor(handle)
+  return handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
 end
 
 --- Replace lines; within a single line only what differs, so that marks and cursors beside it stay.

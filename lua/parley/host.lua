@@ -159,6 +159,9 @@ function H.act()
 end
 
 function H.tell(method, arguments)
+  if arguments.buf then
+    arguments.change = require("parley.changes").take(arguments.buf)
+  end
   -- An empty table would cross the border as a list.
   arguments = next(arguments) == nil and vim.empty_dict() or arguments
   if not pcall(vim.rpcnotify, H.channel, "parley", method, arguments) then
@@ -205,6 +208,7 @@ end
 --- Greet a new host, and tell it what it has to know of before anything else.
 function H.begin(channel)
   H.channel = channel
+  require("parley.changes").host_ended()
   H.tell("setup", H.greeting())
   for _, chat in ipairs(require("parley.chat").all()) do
     H.tell("attach", chat)

@@ -100,7 +100,7 @@ class Session:
 
     def _begin(self, text: str) -> str:
         """A hint for who asks, "" for none. Raises ParleyError where no turn may begin."""
-        transcript = engine.Snapshot(self.transcript, 0).transcript
+        transcript = engine.Snapshot.of(self.transcript, 0).transcript
         match self.app.start(transcript, "", self._agent, question=text):
             case Ready(hint):
                 return hint
@@ -138,7 +138,7 @@ class Session:
         """The question below all there is; an empty one that waits is filled."""
         lines = self._document.lines
         question = join_blocks(question_blocks(Question((Text(fit(_without_blank_edges(text))),))))
-        exchanges = engine.Snapshot(self.transcript, 0).transcript.exchanges
+        exchanges = engine.Snapshot.of(self.transcript, 0).transcript.exchanges
         if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
             del lines[exchanges[-1].span.start :]
         self._document.anchor = len(lines) + (1 if lines and lines[-1] else 0)

@@ -917,7 +917,7 @@ async def test_a_reply_of_nothing_but_thinking_that_is_not_shown_is_empty() -> N
 async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> None:
     turns = Turns(QUESTION, ScriptedModel(calls(call())), LoggedTools(TOOLS))
     assert await turns.run() == End("waiting")
-    (proposal,) = Snapshot(turns.text, 0).answer.proposals
+    (proposal,) = Snapshot.of(turns.text, 0).answer.proposals
     drawn = Sighting(written_key(proposal), tool().digest)
     other = replace(drawn, digest=tool(title="Post to the web").digest)
     made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={other})

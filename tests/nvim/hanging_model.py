@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ class HangingModel:
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    """Seconds on the clock that all processes share, for each."""
     given_up: int = 0
 
 
@@ -35,6 +38,7 @@ def hanging_model() -> Iterator[HangingModel]:
         if body["model"] != "hanging":
             await app(scope, _once(first, receive), send)
             return
+        model.times.append(time.monotonic())
         model.asked.append(body)
         while (await receive())["type"] != "http.disconnect":
             pass

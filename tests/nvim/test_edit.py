@@ -23,6 +23,7 @@ def chat(nvim: Child, lines: list[str] | None = None) -> int:
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")
     nvim.command(f"edit! {path}")
     nvim.lua("_G.told = {} require('parley.host').mention = function(...) table.insert(_G.told, {...}) end")
+    nvim.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
     handle: int = nvim.lua("return require('parley.handle').open(0 + vim.api.nvim_get_current_buf(), 0)")
     nvim.lua("require('parley.handle').watch(...)", handle)
     return handle
@@ -59,22 +60,22 @@ def test_edits_are_applied_all_at_once_or_not_at_all(plain: Child) -> None:
     assert plain.lines() == ["\U0001f4ac: asked", "", "\U0001f916:[Demo]", "x", "y"]
     stale = remote(plain, "apply", handle, before, edits, None)
     assert "applied" not in stale
-    assert stale["text"] == "\n".join([*plain.lines(), ""])
+    assert stale["change"]["lines"] == plain.lines()
 
 
 def test_text_that_the_host_has_is_not_sent_again(plain: Child) -> None:
     handle = chat(plain)
-    first = remote(plain, "read", handle, -1)
-    assert first["text"] == "\n".join([*TEXT, ""])
-    assert "text" not in remote(plain, "read", handle, first["tick"])
+    first = remote(plain, "read", handle, -1)["change"]
+    assert (first["tick"], first["lines"]) == (tick(plain), TEXT)
+    assert "lines" not in remote(plain, "read", handle, first["tick"])["change"]
 
 
 def test_nul_goes_both_ways(plain: Child) -> None:
     handle = chat(plain)
     plain.nvim.api.buf_set_lines(0, 0, 1, True, ["a\0b"])
-    shot = remote(plain, "read", handle, -1)
-    assert shot["text"].startswith("a\0b\n")
-    remote(plain, "apply", handle, shot["tick"], [[1, 2, ["c\0d"]]], None)
+    change = remote(plain, "read", handle, -1)["change"]
+    assert change["lines"][0] == "a\0b"
+    remote(plain, "apply", handle, change["tick"], [[1, 2, ["c\0d"]]], None)
     assert plain.lines()[:2] == ["a\0b", "c\0d"]
     plain.command("silent write")
     assert (plain.home / "edit.md").read_bytes().startswith(b"a\0b\nc\0d\n")

@@ -5,7 +5,7 @@ What it cannot make sense of stays in the file and is reported as a `Problem`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from parley.chat.page import Block, Page
 from parley.chat.parts import AnswerParts, Parts
@@ -15,7 +15,12 @@ from parley.chat.transcript import SPACING, Answer, Exchange, Note, Question, Sp
 
 def parse(text: str) -> Transcript:
     """The transcript that `text` is. A BOM, CRLF line ends and a missing final newline are accepted."""
-    page = Page(split_lines(text))
+    return parse_lines(split_lines(text))
+
+
+def parse_lines(lines: Sequence[str]) -> Transcript:
+    """The transcript of a file's lines, as `split_lines` gives them."""
+    page = Page(list(lines))
     page.replace_unfit()
     front_matter, start = page.front_matter()
     blocks = list(page.blocks(start))

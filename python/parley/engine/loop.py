@@ -88,7 +88,8 @@ async def _start_answer(ports: Ports, observation: Observation) -> None:
     question, agent = observation.snapshot.exchange.question, observation.settings.agent
     contents = await ports.references.bring(references(question or Question()))
     texts = [expansion(content) for content in contents]
-    await ports.document.change(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
+    # The model is asked while it is written: nothing that could run comes of it.
+    await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 
 
 def _in_time(ports: Ports, settings: ChatSettings, started: float) -> plan.Stop | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from parley.chat.edits import Edit
-from parley.chat.reader import parse, split_lines
+from parley.chat.reader import parse_lines, split_lines
 from parley.chat.references import Reference, ReferenceText
 from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
 from parley.errors import GoneError
@@ -40,19 +40,23 @@ async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 class Snapshot:
     """The document at one moment; `anchor` is a line (counted from 0) of the exchange in hand."""
 
-    def __init__(self, text: str, anchor: int) -> None:
-        self.text = text
+    def __init__(
+        self, lines: list[str], anchor: int, read: Callable[[list[str]], Transcript] = parse_lines
+    ) -> None:
+        """`read` makes the transcript of the lines, once it is needed."""
+        self.lines = lines
         self.anchor = anchor
+        self._read = read
 
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines, as edits count them."""
-        return split_lines(self.text)
+    @classmethod
+    def of(cls, text: str, anchor: int) -> Snapshot:
+        """A snapshot of a text."""
+        return cls(split_lines(text), anchor)
 
     @cached_property
     def transcript(self) -> Transcript:
         """The text as values."""
-        return parse(self.text)
+        return self._read(self.lines)
 
     @cached_property
     def at(self) -> int:
@@ -89,8 +93,12 @@ class Document(Protocol):
         """Apply the edits that `change` finds for the lines as they are, at once; retried when they moved."""
         ...
 
+    async def begin(self, change: Change) -> None:
+        """Begin such a change: `read` has it at once, and what is written after it waits for it."""
+        ...
+
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply an edit and let `append` write at the line it names, wherever that line moves to."""
+        """Begin an edit, and let `append` write at the line it names, wherever that line moves to."""
         ...
 
     async def append(self, text: str) -> None:

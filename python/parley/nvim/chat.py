@@ -17,10 +17,10 @@ from parley.chat.transcript import Choice, Proposal, Result, Transcript
 from parley.errors import GoneError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
-from parley.nvim.document import UNSEEN, BufferDocument, Seen, checked
+from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
+from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.nvim.pages import write_page
-from parley.nvim.reread import reread
 from parley.nvim.sightings import SeenCalls
 from parley.nvim.summary import UNREADABLE
 from parley.nvim.tokens import Tokens
@@ -52,8 +52,8 @@ class Chat:
         self.catalogue: Catalogue | None = None
         self._seen_calls = SeenCalls()
         self.usage = Tokens()
-        self.seen: Seen = UNSEEN
-        """The text as it was last looked at."""
+        self.mirror = Mirror(editor.loop.time)
+        """The text as it was last told."""
         self._turn: Turn | None = None
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
@@ -70,8 +70,8 @@ class Chat:
 
     @property
     def agent(self) -> Agent:
-        """Whom this chat talks to, by its text as it was last looked at."""
-        return self.app.agent(self.seen[1].transcript, self.chosen)
+        """Whom this chat talks to, by its text as it was last told."""
+        return self.app.agent(self.mirror.text.transcript, self.chosen)
 
     @property
     def resolve(self) -> engine.Resolve:
@@ -84,8 +84,8 @@ class Chat:
 
     # --- What the user asks for ---
 
-    def respond(self, handle: int, regenerate: bool) -> None:
-        """Move the exchange at a handle on."""
+    def respond(self, handle: int, row: int, regenerate: bool) -> None:
+        """Move the exchange at a handle on, which is in this row."""
 
         async def work(turn: Turn) -> engine.End:
             if not has_question((await turn.document.read()).transcript):
@@ -97,7 +97,7 @@ class Chat:
                 await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
             return await engine.run_turn(turn.ports, self._resolve_for(shot))
 
-        self._start(handle, work)
+        self._start(handle, row, work)
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
         """The reason that no turn begins, None where one does; "" where the user is asked about the agent."""
@@ -119,7 +119,9 @@ class Chat:
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
         self.is_loaded_anew = False
 
-    def choose(self, handle: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]) -> None:
+    def choose(
+        self, handle: int, row: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]
+    ) -> None:
         """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
         sightings = self._seen_calls.of(seen)
 
@@ -138,7 +140,7 @@ class Chat:
                 return engine.End("waiting")
             return await engine.run_turn(turn.ports, resolve)
 
-        self._start(handle, work)
+        self._start(handle, row, work)
 
     def stop(self) -> None:
         """End the turn that runs."""
@@ -152,8 +154,8 @@ class Chat:
         if self._turn is not None and self._turn.handle == handle:
             self._turn.lose(why)
 
-    def show_details(self, handle: int) -> None:
-        """Show all of the proposal at a handle."""
+    def show_details(self, handle: int, row: int) -> None:
+        """Show all of the proposal at a handle, which is in this row."""
 
         async def work(document: BufferDocument) -> None:
             shot = await document.read()
@@ -167,50 +169,57 @@ class Chat:
             before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
             self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
 
-        self._beside(handle, work)
+        self.editor.spawn(self._at(handle, row, work))
 
-    def with_look(self, handle: int, use: Callable[[engine.Observation], None]) -> None:
+    def with_look(self, handle: int, row: int, use: Callable[[engine.Observation], None]) -> None:
         """Look at the exchange at a handle and use what is seen."""
 
         async def work(document: BufferDocument) -> None:
             use(await engine.observe(self.ports(document, Callbacks()), self.resolve))
 
-        self._beside(handle, work)
+        self.editor.spawn(self._at(handle, row, work))
 
     async def export(self, path: Path, force: bool) -> None:
         """Write the chat as a page; over a file that is there only with `force`."""
         await self.refresh()
-        await self.editor.loop.run_in_executor(None, write_page, self.seen[1].transcript, path, force)
+        transcript = self.mirror.text.transcript
+        await self.editor.loop.run_in_executor(None, write_page, transcript, path, force)
         self.editor.message(f"written to {path}")
 
     # --- What is shown ---
 
-    async def look(self) -> Seen:
+    async def look(self) -> Transcript:
         """The buffer's text as it is now."""
-        tick, shot = self.seen
-        reply = checked(await self.editor.ask("look", self.buf, tick))
-        return (reply["tick"], reread(shot, reply["text"], 0)) if "text" in reply else (tick, shot)
+
+        def heed(reply: dict[str, Any]) -> None:
+            if "gone" not in reply:
+                self.mirror.take(reply["change"])
+
+        for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN):
+            checked(await self.editor.ask("look", self.buf, tick, heed=heed))
+            if self.mirror.is_known:
+                break
+        return self.mirror.text.transcript
 
     async def refresh(self) -> None:
         """Look at the buffer and draw what is found; what a turn changes is drawn when it ends."""
         try:
-            seen = await self.look()
+            transcript = await self.look()
         except GoneError:
             return  # closed meanwhile: whoever closed it knows
         if self._turn is not None:
             return
-        self.seen = seen
-        self._note_loaded(self.seen[1].transcript)
-        self._revoke_undone(self.seen[1].transcript)
+        self._note_loaded(transcript)
+        self._revoke_undone(transcript)
         await self.draw()
 
     async def draw(self) -> ChatView:
-        """Draw what is found in the text that was last looked at."""
-        tick, shot = self.seen
-        self.editor.tell("agent", self.buf, self.app.agent_name(shot.transcript, self.chosen))
+        """Draw what is found in the text that was last told."""
+        tick, transcript = self.mirror.tick, self.mirror.text.transcript
+        self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
         ledger = self.app.ledger(self.path)
-        view = ChatView(shot.transcript, known, ledger.view(open_keys(shot.transcript)))
+        view = ChatView(transcript, known, ledger.view(open_keys(transcript)))
         for news in ledger.news():
             self.editor.message(news, "warn")
         drawn = {**drawing(view), "sightings": self._seen_calls.draw(view)}
@@ -243,14 +252,14 @@ class Chat:
 
     # --- How ---
 
-    def _start(self, handle: int, work: Work) -> None:
+    def _start(self, handle: int, row: int | None, work: Work) -> None:
         if self._turn is not None and self._turn.ending and self._next is None:
             self._next = handle, work  # what it left is drawn already, and the user is quick
         elif self._turn is not None:
             self.editor.message("a turn is running in this chat; :ParleyStop ends it", "warn")
             self.editor.tell("close", handle)
         else:
-            self._turn = Turn(self, handle)
+            self._turn = Turn(self, handle, row)
             self.editor.spawn(self._running(self._turn, work))
 
     async def _running(self, turn: Turn, work: Work) -> None:
@@ -260,7 +269,7 @@ class Chat:
             self._turn = None
             following, self._next = self._next, None
             if following is not None:
-                self._start(*following)
+                self._start(following[0], None, following[1])
         if not turn.is_drawn:
             await self.refresh()
         agent, self._to_confirm = self._to_confirm, ""
@@ -269,14 +278,13 @@ class Chat:
 
     async def change(self, handle: int, change: engine.Change) -> None:
         """Change the text beside whatever runs, as one step of undo."""
-        await self._at(handle, lambda document: document.change(change))
+        await self._at(handle, None, lambda document: document.change(change))
         await self.refresh()
 
-    def _beside(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
-        self.editor.spawn(self._at(handle, work))
-
-    async def _at(self, handle: int, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]) -> None:
-        document = BufferDocument(self.editor, handle, self.seen)
+    async def _at(
+        self, handle: int, row: int | None, work: Callable[[BufferDocument], Coroutine[Any, Any, None]]
+    ) -> None:
+        document = BufferDocument(self.editor, self.mirror, handle, row)
         try:
             await work(document)
         finally:
@@ -293,12 +301,12 @@ class Chat:
 
     async def _line_of_choice(self, turn: Turn, rule: Rule) -> int:
         """The cursor's line; but a command may mean the last answer that waits, wherever the cursor is."""
-        shot = await turn.document.read()  # the first: the next one is told of the answer's line
+        shot = await turn.document.look()
         waiting = [calls for e in shot.transcript.exchanges if (calls := open_calls(e))]
         if rule != "command" or open_calls(shot.exchange) or not waiting:
             return shot.anchor
         line = waiting[-1][0].span.start
-        await turn.document.move(line)
+        turn.document.move(line)
         return line
 
     def _revoke_undone(self, transcript: Transcript) -> None:

@@ -1,114 +1,201 @@
 """A chat in a buffer, as the engine's document.
 
-Edits are found for a text here and applied by Lua only if the buffer still holds that text; else they are
-found anew. Knows the buffer by a handle of Lua's, whose marks move with the text.
+Edits are found for the text that is known here and applied by Lua only if the buffer still holds that text;
+else they are found anew. Knows the buffer by a handle of Lua's, whose marks move with the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
-from parley.chat.edits import Edit, apply_edits
+from parley.chat.edits import Edit
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.nvim.editor import Editor
-from parley.nvim.reread import reread
+from parley.nvim.mirror import UNKNOWN, BufferText, Mirror
 from parley.nvim.stream import STARTS, BufferStream
 from parley.policy.choice import exchange_at
-
-Seen: TypeAlias = tuple[int, Snapshot]
-"""A text of a buffer with its changedtick."""
-UNSEEN: Seen = (-1, Snapshot("", 0))
 
 
 class BufferDocument:
     """The chat at one handle; `close` it when the turn is over."""
 
-    def __init__(self, editor: Editor, handle: int, seen: Seen) -> None:
+    def __init__(
+        self,
+        editor: Editor,
+        mirror: Mirror,
+        handle: int,
+        row: int | None = None,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """`row` is the row of the handle in the text of the mirror; None where it is not known.
+
+        `on_failure` is told why what was begun has failed, where nobody waits for it.
+        """
         self._editor = editor
+        self._on_failure = on_failure
+        self._mirror = mirror
         self._handle = handle
-        self._tick, self._shot = seen
-        self._pinned = False
-        self._stream = BufferStream(editor, handle)
+        self._anchor = row or 0
+        self._tick = UNKNOWN if row is None else mirror.tick
+        """The changedtick of the text in which the anchor is a row of the exchange in hand."""
+        self._is_pinned = False
+        self._stream = BufferStream(editor, handle, mirror)
+        self._ahead: Snapshot | None = None
+        """The document as it will be once the work is done."""
+        self._work: asyncio.Task[None] | None = None
+        self._waiting = 0
 
     async def read(self) -> Snapshot:
-        """The document as it is now; its text crosses the border only when it has changed.
+        """The document as it is now, with all that was begun; only what has changed crosses the border.
 
-        Between two reads what was last seen is taken to be there: an edit found for anything else is refused.
+        From the first reading on, the answer in hand is held, wherever it moves to.
         """
-        reply = checked(await self._editor.ask("read", self._handle, self._tick))
-        shot = self._accept(reply)
-        if not self._pinned and (row := answer_row(shot)) is not None:
-            self._editor.tell("pin", self._handle, self._tick, row)
+        shot = await self.look()
+        if not self._ahead and not self._is_pinned and (row := answer_row(shot)) is not None:
+            self._editor.tell("pin", self._handle, self._mirror.tick, row)
         return shot
+
+    async def look(self) -> Snapshot:
+        """The same, but no answer is held."""
+        if self._work and self._work.done():
+            await self._finish()
+        return self._ahead or await self._look()
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
-        await self._stream.settle()  # a turn that was stopped had no time for it
-        shot: Snapshot | None = await self.read() if self._stream.wrote() else self._shot
-        while shot is not None:
-            edits = trimmed(shot.lines, change(shot))
-            if edits:
-                shot = await self._applied("apply", shot, edits, STARTS)
-            elif (now := await self.read()) is shot:
-                return
-            else:
-                shot = now
+        await self.settle()  # a turn that was stopped had no time for it
+        await self._change(change)
+
+    async def begin(self, change: Change) -> None:
+        """Begin a change: what is read has it from now on, and all that is written comes after it."""
+        shot = await self.look()
+        text = self._mirror.text
+        after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
+        self._begin(after.shot(anchor), lambda: self._change(change))
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Apply an edit and let `append` write at the line it names."""
-        await self._stream.settle()
-        shot: Snapshot | None = await self.read() if self._stream.wrote() else self._shot
-        while shot is not None:
-            edit, row = tip(shot)
-            self._stream.reset("\r\n" if is_crlf(shot.text) else "\n")
-            shot = await self._applied("open_stream", shot, trimmed(shot.lines, [edit]), row, STARTS)
+        """Begin an edit, and let `append` write at the line it names."""
+        if not self._work:
+            await self._stream.settle()
+        self._stream.wait_for(self._begin(await self.look(), lambda: self._open(tip)))
 
     async def append(self, text: str) -> None:
         """Write at the tip, soon."""
         self._stream.append(text)
 
     async def settle(self) -> None:
-        """Return when all that was appended is in the buffer."""
+        """Return when all that was begun or appended is in the buffer."""
+        await self._finish()
         await self._stream.settle()
 
-    @property
-    def seen(self) -> Seen:
-        """The text as it was last read or written."""
-        return self._tick, self._shot
-
-    async def move(self, row: int) -> None:
+    def move(self, row: int) -> None:
         """Take another line's exchange in hand."""
-        await self._editor.ask("move", self._handle, row)
+        self._anchor = row
+        self._editor.tell("move", self._handle, row)
 
     def close(self) -> None:
         """Nothing more is written."""
         self._stream.close()
+        if self._work:
+            self._work.cancel()
         self._editor.tell("close", self._handle)
 
-    async def _applied(self, how: str, shot: Snapshot, edits: list[Edit], *more: Any) -> Snapshot | None:
-        """None when the edits are in the buffer, else the text that it holds instead."""
-        after = edited(shot, edits)
-        changes = as_tuples(edits, "\r" if is_crlf(shot.text) else "")
-        answer = None if self._pinned else answer_row(after)
-        reply = await self._editor.ask(how, self._handle, self._tick, changes, answer, *more)
-        if not checked(reply).get("applied"):
-            return self._accept(reply)
-        self._tick, self._shot = reply["tick"], moved(after, reply["anchor"])
-        self._pinned = self._pinned or answer is not None
-        return None
+    def _begin(self, ahead: Snapshot, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        before = self._work
 
-    def _accept(self, reply: dict[str, Any]) -> Snapshot:
-        self._tick, self._pinned = reply["tick"], reply["pinned"]
-        text = reply.get("text")
-        shot = (
-            moved(self._shot, reply["anchor"]) if text is None else reread(self._shot, text, reply["anchor"])
-        )
-        if self._pinned and answer_row(shot) != reply["anchor"]:
-            raise GoneError(REMOVED)
-        self._shot = shot
-        return shot
+        async def begun() -> None:
+            if before:
+                await before
+            await work()
+
+        self._ahead, self._work = ahead, self._editor.loop.create_task(begun())
+        self._work.add_done_callback(self._ended)
+        return self._work
+
+    async def _finish(self) -> None:
+        """Wait for all that was begun."""
+        while self._work:
+            work = self._work
+            self._waiting += 1
+            try:
+                await asyncio.shield(work)  # who waits may be cancelled; the text stays valid
+            finally:
+                self._waiting -= 1
+            if work is self._work:
+                self._ahead = self._work = None
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        failure = None if work.cancelled() else work.exception()
+        if isinstance(failure, Exception) and work is self._work and not self._waiting:
+            self._on_failure(failure)
+
+    async def _look(self, *, may_be_old: bool = False) -> Snapshot:
+        mirror = self._mirror
+        is_known = mirror.is_known if may_be_old else mirror.is_current
+        if not is_known or mirror.tick != self._tick:
+            await self._ask(self._heed, "read", self._handle, mirror.tick)
+            if mirror.tick == UNKNOWN:
+                await self._ask(self._heed, "read", self._handle, UNKNOWN)
+            shot = mirror.text.shot(self._anchor)
+            if self._is_pinned and answer_row(shot) != self._anchor:
+                raise GoneError(REMOVED)
+            return shot
+        return mirror.text.shot(self._anchor)
+
+    async def _change(self, change: Change) -> None:
+        while True:
+            shot = await self._look(may_be_old=True)
+            text = self._mirror.text
+            edits = trimmed(shot.lines, change(shot))
+            if edits:
+                if await self._is_applied("apply", text, edits, STARTS):
+                    return
+            elif (await self._look()).lines is shot.lines:
+                return
+
+    async def _open(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
+        while True:
+            shot = await self._look(may_be_old=True)
+            text = self._mirror.text
+            edit, row = tip(shot)
+            self._stream.reset(f"{text.line_end}\n")
+            if await self._is_applied("open_stream", text, trimmed(shot.lines, [edit]), row, STARTS):
+                return
+
+    async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
+        """Whether the edits are in the buffer; else the text that it holds instead is known now."""
+        after, anchor = _edited(text, self._anchor, edits)
+        answer = None if self._is_pinned else answer_row(after.shot(anchor))
+
+        def heed(reply: dict[str, Any]) -> None:
+            if reply.get("applied"):
+                self._mirror.put(reply["tick"], after)
+                self._anchor, self._tick = reply["anchor"], reply["tick"]
+                self._is_pinned = self._is_pinned or answer is not None
+            else:
+                self._heed(reply)
+
+        changes = as_tuples(edits, text.line_end)
+        reply = await self._ask(heed, how, self._handle, self._tick, changes, answer, *more)
+        return bool(reply.get("applied"))
+
+    def _heed(self, reply: dict[str, Any]) -> None:
+        if "gone" not in reply:
+            self._mirror.take(reply["change"])
+            self._anchor, self._tick = reply["anchor"], self._mirror.tick
+            self._is_pinned = reply["pinned"]
+
+    async def _ask(self, heed: Callable[[Any], None], *question: Any) -> dict[str, Any]:
+        return checked(await self._editor.ask(*question, heed=heed))
+
+
+def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferText, int]:
+    """The text as it will be, and where the line in hand will be."""
+    shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= anchor)
+    return text.edited(edits), anchor + shift
 
 
 def checked(reply: dict[str, Any]) -> dict[str, Any]:
@@ -123,29 +210,6 @@ def answer_row(shot: Snapshot) -> int | None:
     at = exchange_at(shot.transcript, shot.anchor)
     answers = shot.transcript.exchanges[at].answers if at is not None else ()
     return answers[-1].span.start if answers else None
-
-
-def moved(shot: Snapshot, anchor: int) -> Snapshot:
-    """The same text, with what was read from it, for another anchor."""
-    if anchor == shot.anchor:
-        return shot
-    other = Snapshot(shot.text, anchor)
-    known = {name: value for name, value in vars(shot).items() if name in ("lines", "transcript")}
-    vars(other).update(known)
-    return other
-
-
-def edited(shot: Snapshot, edits: list[Edit]) -> Snapshot:
-    """The text as it will be."""
-    end = "\r\n" if is_crlf(shot.text) else "\n"
-    lines = apply_edits(shot.lines, edits)
-    shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= shot.anchor)
-    return reread(shot, end.join([*lines, ""]), shot.anchor + shift)
-
-
-def is_crlf(text: str) -> bool:
-    """Whether every line of a buffer's text ends in CR."""
-    return text.endswith("\r\n") and text.count("\r\n") == text.count("\n")
 
 
 def trimmed(lines: list[str], edits: Iterable[Edit]) -> list[Edit]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeAlias
 
 import greenlet
@@ -45,9 +45,10 @@ class Editor:
         self.loop: asyncio.AbstractEventLoop = nvim.loop
         self._tasks = set[asyncio.Task[None]]()
 
-    async def ask(self, name: str, *arguments: Any) -> Any:
-        """The value that a function of Lua's `remote` returns.
+    async def ask(self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None) -> Any:
+        """The value that a function of Lua's `remote` returns; `heed` is given it first.
 
+        That is done before anything else that Neovim says is heard, even if nobody waits any more.
         It may take as long as the user keeps Neovim in the middle of a command, so never put a limit on it.
         """
         answer = self.loop.create_future()
@@ -55,6 +56,7 @@ class Editor:
         def body() -> None:
             try:
                 returned = self._nvim.exec_lua(_ASK, name, *shown_arguments(name, arguments))
+                heed(returned)
             except Exception as error:  # noqa: BLE001 - it is raised again where it is awaited
                 if not answer.done():
                     answer.set_exception(error)

@@ -56,7 +56,10 @@ class Plugin:
 
     def receive(self, method: str, arguments: dict[str, Any]) -> None:
         """Begin what a message asks for. Never raises."""
+        change = arguments.pop("change", None)
         try:
+            if change is not None:
+                self._chat(arguments["buf"], arguments["name"]).mirror.take(change)
             self._handlers[method](**arguments)
         except ParleyError as error:
             self.editor.message(str(error), "warn")
@@ -133,8 +136,8 @@ class Plugin:
         self.editor.spawn(self._attached(self._chat(buf, name)))
 
     async def _attached(self, chat: Chat) -> None:
-        await chat.refresh()
         self.app.warm(self.editor.loop, chat.agent)
+        await chat.refresh()
         if self.app.settings.mcp.start == "chat":
             await self.app.servers.catalogue()
 
@@ -142,16 +145,18 @@ class Plugin:
         self.chats.pop(buf, None)
 
     def _on_changed(self, buf: int, name: str) -> None:
-        self.editor.spawn(self._chat(buf, name).refresh())
+        chat = self._chat(buf, name)
+        self.app.warm(self.editor.loop, chat.agent)
+        self.editor.spawn(chat.refresh())
 
     def _on_gone(self, handle: int, why: str) -> None:
         for chat in self.chats.values():
             chat.gone(handle, why)
 
-    def _on_respond(self, buf: int, name: str, handle: int, cwd: str, regenerate: bool) -> None:
+    def _on_respond(self, buf: int, name: str, row: int, handle: int, cwd: str, regenerate: bool) -> None:
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
-        chat.respond(handle, regenerate)
+        chat.respond(handle, row, regenerate)
 
     def _on_made(self, buf: int, name: str) -> None:
         from parley.storage.ledger import MADE_HERE
@@ -167,14 +172,23 @@ class Plugin:
         self.app.ledger(self._chat(buf, name).path).confirm(agent)
 
     def _on_choose(
-        self, buf: int, name: str, handle: int, cwd: str, key: Any, rule: Any, reason: str, seen: list[int]
+        self,
+        buf: int,
+        name: str,
+        row: int,
+        handle: int,
+        cwd: str,
+        key: Any,
+        rule: Any,
+        reason: str,
+        seen: list[int],
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
-        chat.choose(handle, key, rule, reason, seen)
+        chat.choose(handle, row, key, rule, reason, seen)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)
@@ -195,10 +209,10 @@ class Plugin:
             self.editor.tell("agent", buf, agent)
             self.editor.message(f"this chat talks to {agent} now")
 
-    def _on_details(self, buf: int, name: str, handle: int, cwd: str) -> None:
-        self._chat(buf, name).show_details(handle)
+    def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
+        self._chat(buf, name).show_details(handle, row)
 
-    def _on_request(self, buf: int, name: str, handle: int, cwd: str) -> None:
+    def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         def show(seen: engine.Observation) -> None:
             request = seen.next_request()
             body = wire_format(self.app.provider(request.provider), request).body(request)
@@ -206,7 +220,7 @@ class Plugin:
 
         from parley.providers.client import wire_format
 
-        self._chat(buf, name).with_look(handle, show)
+        self._chat(buf, name).with_look(handle, row, show)
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).path
@@ -221,7 +235,7 @@ class Plugin:
         self._in(cwd)
         self.editor.spawn(self.servers.open(None if buf is None else self._chat(buf, name)))
 
-    def _on_prompt(self, buf: int, name: str, handle: int, cwd: str, words: list[str]) -> None:
+    def _on_prompt(self, buf: int, name: str, row: int, handle: int, cwd: str, words: list[str]) -> None:
         self._in(cwd)
         chat = self._chat(buf, name)
 

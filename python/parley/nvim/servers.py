@@ -51,7 +51,7 @@ class ServersPage:
         if chat is None:
             raise ParleyError("this page belongs to no chat: type :ParleyTools in one")
         async with self._switching:  # a second key counts from what the first one did
-            offer = self._offer((await chat.look())[1].transcript)
+            offer = self._offer(await chat.look())
             status = next(status for status in offer.servers if status.name == server)
             boxes = {"": offer.box(status), **{t.name: offer.tool_box(t) for t in status.tools}}
             if boxes.get(tool, NEVER) == NEVER:
@@ -79,7 +79,7 @@ class ServersPage:
             await self._draw()
 
     async def _draw(self, *, opening: bool = False) -> None:
-        transcript = (await self._chat.look())[1].transcript if self._chat else Transcript()
+        transcript = await self._chat.look() if self._chat else Transcript()
         page = tools_page(self._offer(transcript))
         self._editor.tell("tools_page", page.table(), self._chat.buf if self._chat else None, opening)
 

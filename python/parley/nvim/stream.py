@@ -11,6 +11,7 @@ import asyncio
 from parley.chat.grammar import MARKERS, PROMPT
 from parley.errors import GoneError
 from parley.nvim.editor import Editor
+from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
 SLOWEST_S = 0.25
@@ -27,9 +28,10 @@ STARTS = sorted({PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in M
 class BufferStream:
     """The text of one turn on its way to the tip of its answer."""
 
-    def __init__(self, editor: Editor, handle: int) -> None:
+    def __init__(self, editor: Editor, handle: int, mirror: Mirror) -> None:
         self._editor = editor
         self._handle = handle
+        self._mirror = mirror
         self._pending = list[str]()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -37,7 +39,7 @@ class BufferStream:
         self._next = 0.0
         self._newline = "\n"
         self._fresh = True
-        self._wrote = True
+        self._place: asyncio.Task[None] | None = None
 
     def reset(self, newline: str) -> None:
         """A new reply begins, on an empty line."""
@@ -58,10 +60,9 @@ class BufferStream:
         if self._failure:
             raise self._failure
 
-    def wrote(self) -> bool:
-        """Whether anything was written since this was last asked; at first it is unknown what is there."""
-        wrote, self._wrote = self._wrote, False
-        return wrote
+    def wait_for(self, place: asyncio.Task[None]) -> None:
+        """Write nothing before this work is done, which makes the place for it."""
+        self._place = place
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -80,14 +81,18 @@ class BufferStream:
             self._failure = error
 
     async def _flush(self) -> None:
+        if self._place:
+            await asyncio.shield(self._place)
+            self._place = None
         text = "".join(self._pending)
         self._pending.clear()
         if not text:
             return
-        self._wrote = True
         start = self._editor.loop.time()
         piece = text.replace("\n", self._newline)
-        reply = await self._editor.ask("append", self._handle, piece, self._fresh, STARTS)
+        reply = await self._editor.ask(
+            "append", self._handle, piece, self._fresh, STARTS, heed=lambda _: self._mirror.expire()
+        )
         if "gone" in reply:
             raise GoneError(reply["gone"])
         self._fresh = text.endswith("\n")

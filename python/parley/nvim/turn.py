@@ -13,8 +13,9 @@ from parley import engine
 from parley.chat.transcript import Proposal
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
-from parley.nvim.document import BufferDocument, Seen
+from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
+from parley.nvim.mirror import Mirror
 from parley.nvim.view import ChatView
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
@@ -27,7 +28,7 @@ class Chat(Protocol):
 
     editor: Editor
     buf: int
-    seen: Seen
+    mirror: Mirror
 
     def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
         """The ports of a turn of this chat."""
@@ -48,13 +49,13 @@ class Chat(Protocol):
 class Turn:
     """A turn that runs at a handle; also the engine's observer in it."""
 
-    def __init__(self, chat: Chat, handle: int) -> None:
+    def __init__(self, chat: Chat, handle: int, row: int | None) -> None:
         self.chat = chat
         self.handle = handle
-        self.document = BufferDocument(chat.editor, handle, chat.seen)
+        self.document = BufferDocument(chat.editor, chat.mirror, handle, row, self._cancel)
         self.ports = chat.ports(self.document, self)
         self._task: asyncio.Task[Any] | None = None
-        self._why: UserCancelled | GoneError | None = None
+        self._why: Exception | None = None
         self.ending = False
         self.doubts: tuple[Doubt, ...] = ()
         """Reasons for which a yes was not taken."""
@@ -75,6 +76,8 @@ class Turn:
 
     async def _end(self, work: Work) -> engine.End:
         try:
+            if self._why is not None:  # it came before this had begun
+                raise self._why
             return await self._run(work)
         except UserCancelled as cancelled:
             await engine.stopped(self.ports)
@@ -97,10 +100,8 @@ class Turn:
         """There is nothing to write to any more."""
         self._cancel(GoneError(why))
 
-    def _cancel(self, why: UserCancelled | GoneError) -> None:
-        if self._task is None:
-            return
-        if self._why is None:
+    def _cancel(self, why: Exception) -> None:
+        if self._why is None and self._task is not None:
             self._task.cancel()
         self._why = why
 
@@ -110,7 +111,6 @@ class Turn:
         if end.kind != "waiting":
             chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
         shot = await self.document.read()
-        chat.seen = self.document.seen
         view = await chat.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
         await chat.editor.ask("finish", self.handle, goes_on)

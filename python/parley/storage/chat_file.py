@@ -54,12 +54,16 @@ class TextDocument:
 
     async def read(self) -> Snapshot:
         """The document as it is now."""
-        return Snapshot(self.text, self.anchor)
+        return Snapshot.of(self.text, self.anchor)
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds."""
         self._apply(list(change(self._snapshot())))
         self._changed()
+
+    async def begin(self, change: Change) -> None:
+        """Apply the edits that `change` finds."""
+        await self.change(change)
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Apply an edit and write at the line it names from now on."""
@@ -83,7 +87,7 @@ class TextDocument:
 
     def _snapshot(self) -> Snapshot:
         """The document before a change, which may take lines away: the exchange is held by its first one."""
-        shot = Snapshot(self.text, self.anchor)
+        shot = Snapshot.of(self.text, self.anchor)
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
         return shot

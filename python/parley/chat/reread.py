@@ -1,0 +1,114 @@
+"""Reads lines that differ in one place from lines that were read before. Pure.
+
+An exchange means what it means wherever it stands: only those that a change touches are read anew, and what
+stands below them is moved. Equal, in values, spans and problems, to reading all of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from parley.chat.reader import parse_lines
+from parley.chat.transcript import (
+    NOWHERE,
+    Answer,
+    Broken,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Span,
+    Text,
+    Thinking,
+    Transcript,
+)
+
+_Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | Note)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The lines from `start` up to `end` (counted from 0, `end` excluded) became `count` lines."""
+
+    start: int
+    end: int
+    count: int
+
+    @property
+    def shift(self) -> int:
+        """The number of lines by which those below have moved down."""
+        return self.count - (self.end - self.start)
+
+    def then(self, later: Change) -> Change:
+        """This change and a later one as one; what stands between them counts as changed."""
+        start = min(self.start, later.start)
+        between = max(self.start + self.count, later.end)
+        return Change(start, between - self.shift, between + later.shift - start)
+
+
+def reread(before: Transcript, change: Change, lines: Sequence[str]) -> Transcript:
+    """The transcript of `lines`, where `before` is that of the lines before a change."""
+    exchanges = before.exchanges
+    first = bisect_left(exchanges, change.start, key=_start) - 1
+    if first < 0 or exchanges[first].question is None:
+        return parse_lines(lines)
+    last = max(bisect_left(exchanges, change.end, key=_start), first + 1)
+    top = exchanges[first].span.start
+    end = exchanges[last].span.start if last < len(exchanges) else len(lines) - change.shift
+    part = parse_lines(lines[top : end + change.shift])
+    return Transcript(
+        (
+            *exchanges[:first],
+            *(_moved(exchange, top) for exchange in part.exchanges),
+            *(_moved(exchange, change.shift) for exchange in exchanges[last:]),
+        ),
+        before.preamble,
+        before.front_matter,
+        (
+            *(problem for problem in before.problems if problem.line < top),
+            *(replace(problem, line=problem.line + top) for problem in part.problems),
+            *(replace(p, line=p.line + change.shift) for p in before.problems if p.line >= end),
+        ),
+    )
+
+
+def _start(exchange: Exchange) -> int:
+    return exchange.span.start
+
+
+def _moved(exchange: Exchange, by: int) -> Exchange:
+    """The same exchange so many lines further down."""
+    if not by:
+        return exchange
+    question = exchange.question and replace(
+        _at(exchange.question, by), parts=tuple(_at(part, by) for part in exchange.question.parts)
+    )
+    answers = tuple(
+        Answer(answer.agent, tuple(_moved_segment(s, by) for s in answer.segments), _span(answer.span, by))
+        for answer in exchange.answers
+    )
+    return Exchange(question, answers, _span(exchange.span, by))
+
+
+def _moved_segment(segment: Segment, by: int) -> Segment:
+    match segment:
+        case Proposal(result=result):
+            return replace(segment, result=result and _at(result, by), span=_span(segment.span, by))
+        case Orphan(result=result):
+            return replace(segment, result=_at(result, by))
+        case _:
+            return _at(segment, by)
+
+
+def _at(part: _Part, by: int) -> _Part:
+    return replace(part, span=_span(part.span, by))
+
+
+def _span(span: Span, by: int) -> Span:
+    return span if span == NOWHERE else Span(span.start + by, span.end + by)

@@ -1,0 +1,122 @@
+"""The text of a buffer as Neovim last told it, kept here by the changes that come with every message.
+
+Knows lines and changedticks; nothing of Neovim's functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from parley.chat.edits import Edit, apply_edits
+from parley.chat.reader import parse_lines
+from parley.chat.reread import Change, reread
+from parley.chat.transcript import Transcript
+from parley.engine import Snapshot
+
+NONE = Change(0, 0, 0)
+CURRENT_S = 0.05
+"""Seconds for which a text that was just told is taken to be what the buffer holds."""
+UNKNOWN = -1
+"""The changedtick of a buffer of which nothing is known."""
+
+
+class BufferText:
+    """The lines of a buffer at one moment; where all end in CR, without it.
+
+    The transcript is read when it is first needed, from what was read of an earlier text where there is one.
+    """
+
+    def __init__(
+        self, lines: list[str], line_end: str = "", before: BufferText | None = None, change: Change = NONE
+    ) -> None:
+        """`change` is what became of the text `before`."""
+        self.lines = lines
+        self.line_end = line_end
+        self._earlier = before.source(change) if before and before.line_end == line_end else None
+
+    @classmethod
+    def of(cls, raw: list[str], before: BufferText | None = None, change: Change = NONE) -> BufferText:
+        """The text of lines as Neovim has them."""
+        is_crlf = all(line.endswith("\r") for line in raw)
+        lines = [line[:-1] for line in raw] if is_crlf else raw
+        return cls([lines[0].removeprefix("\ufeff"), *lines[1:]], "\r" if is_crlf else "", before, change)
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        """The lines as values."""
+        earlier, self._earlier = self._earlier, None
+        return reread(earlier[0].transcript, earlier[1], self.lines) if earlier else parse_lines(self.lines)
+
+    def source(self, change: Change) -> tuple[BufferText, Change] | None:
+        """The text to read one from that came of this one by `change`, and all that has changed since."""
+        if "transcript" in vars(self):
+            return self, change
+        return self._earlier and (self._earlier[0], self._earlier[1].then(change))
+
+    def replaced(self, start: int, end: int, raw: list[str]) -> BufferText:
+        """The text in which these lines were replaced by others, as Neovim has them."""
+        before = [line + self.line_end for line in self.lines] if self.line_end else self.lines
+        lines = [*before[:start], *raw, *before[end:]] or [""]
+        change = Change(start, end, end - start + len(lines) - len(before))
+        is_plain = start > 0 and not lines[0].endswith("\r")
+        return BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
+
+    def edited(self, edits: Iterable[Edit]) -> BufferText:
+        """The text after some edits."""
+        edits = list(edits)
+        if not edits:
+            return self
+        start, end = min(edit.start for edit in edits), max(edit.end for edit in edits)
+        lines = apply_edits(self.lines, edits)
+        change = Change(start, end, end - start + len(lines) - len(self.lines))
+        return BufferText(lines, self.line_end, self, change)
+
+    def shot(self, anchor: int) -> Snapshot:
+        """The text with a line of the exchange in hand."""
+        return Snapshot(self.lines, anchor, lambda _: self.transcript)
+
+
+class Mirror:
+    """The text of one buffer; `now` is a clock in seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._time = 0.0
+        self._is_old = True
+        self.tick = UNKNOWN
+        self.text = BufferText.of([""])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the text is the one that the buffer had when it was last told, or written to."""
+        return self.tick != UNKNOWN and not self._is_old
+
+    @property
+    def is_current(self) -> bool:
+        """Whether that was just now."""
+        return self.is_known and self._now() - self._time < CURRENT_S
+
+    def expire(self) -> None:
+        """Something was written that is not known here."""
+        self._is_old = True
+
+    def take(self, change: Mapping[str, Any]) -> None:
+        """Take a change: `{tick, count, since, start, end, lines}`, where all is new without `since`.
+
+        One of a text that is not the one here makes this one unknown: who reads next is given all.
+        """
+        text, lines = self.text, change.get("lines")
+        if "since" not in change:
+            text = BufferText.of(change["lines"])
+        elif lines is not None:
+            text = text.replaced(change["start"], change["end"], lines)
+        if change.get("since", self.tick) == self.tick and len(text.lines) == change["count"]:
+            self.put(change["tick"], text)
+        else:
+            self.tick = UNKNOWN
+
+    def put(self, tick: int, text: BufferText) -> None:
+        """The text that the buffer has now."""
+        self.tick, self.text, self._time, self._is_old = tick, text, self._now(), False

@@ -1,0 +1,87 @@
+"""Reading what differs in one place from what was read is reading all of it."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from parley.chat.reader import parse_lines
+from parley.chat.reread import Change, reread
+
+LINES = st.sampled_from(
+    [
+        *(
+            "\U0001f4ac: ask",
+            "\U0001f4ac:",
+            "\U0001f916:[Demo]",
+            "\U0001f916:",
+            "text",
+            "",
+            "---",
+            "\U0001f512: note",
+        ),
+        *(
+            '❓: `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`',
+            "❓: broken",
+            "\\\U0001f4ac: x",
+        ),
+        *(
+            "\U0001f6e0\ufe0f: [f][c]",
+            "`body`",
+            "```",
+            "\U0001f9e0:[a:b]",
+            "> thought",
+            ">> Please choose (",
+            "x\0y",
+        ),
+    ]
+)
+TEXTS = st.lists(LINES, max_size=30)
+
+
+@example(["\U0001f4ac: ask", ">> Please choose ("], [], [], ["", "text"])
+@example(["\U0001f4ac: ask"], ["text"], [], ["\U0001f4ac: ask", "\U0001f916:", "text"])
+@given(TEXTS, TEXTS, TEXTS, TEXTS)
+def test_rereading_is_reading(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
+    change = Change(len(head), len(head) + len(old), len(new))
+    lines = [*head, *new, *tail]
+    after, fresh = reread(parse_lines([*head, *old, *tail]), change, lines), parse_lines(lines)
+    assert after == fresh
+    assert after.problems == fresh.problems
+    assert repr(_spans(after)) == repr(_spans(fresh))
+
+
+@given(st.data(), TEXTS)
+def test_changes_one_after_another_are_one(data: st.DataObject, lines: list[str]) -> None:
+    def change_of(lines: list[str]) -> tuple[Change, list[str]]:
+        start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(lines))] * 2)))
+        new = data.draw(st.lists(LINES, max_size=4))
+        return Change(start, end, len(new)), [*lines[:start], *new, *lines[end:]]
+
+    first, between = change_of(lines)
+    second, after = change_of(between)
+    both = first.then(second)
+    assert len(after) == len(lines) + both.shift
+    assert after[: both.start] == lines[: both.start]
+    assert after[both.start + both.count :] == lines[both.end :]
+
+
+def test_only_the_exchanges_that_a_change_touches_are_read_anew() -> None:
+    lines = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", "", "text", ""] * 5
+    before = parse_lines(lines)
+    after = reread(before, Change(16, 17, 1), [*lines[:16], "other text", *lines[17:]])
+    assert [one is other for one, other in zip(before.exchanges, after.exchanges, strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def _spans(transcript: object) -> object:
+    from dataclasses import fields, is_dataclass
+
+    if is_dataclass(transcript):
+        return [(f.name, _spans(getattr(transcript, f.name))) for f in fields(transcript)]
+    return [_spans(each) for each in transcript] if isinstance(transcript, tuple) else transcript

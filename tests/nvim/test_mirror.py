@@ -1,0 +1,91 @@
+"""The text that the host knows is the buffer's, whatever was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from parley.chat.reader import parse
+from parley.nvim.mirror import CURRENT_S, UNKNOWN, BufferText, Mirror
+from tests.nvim.harness import Child
+
+LINES = st.lists(
+    st.sampled_from(["", "text", "💬: ask", "🤖:[A]", "a\0b", "ends\r", "\ufeffmark", "ü", "---"]), max_size=4
+)
+KEYS = ["ggdd", "Gp", "u", "<C-r>", "ggOabove<Esc>", "Gobelow<CR>more<Esc>", "ggJ", ":%d<CR>", ":g/e/m0<CR>"]
+KEYS += ["ggVGyP", ":e!<CR>", ":%s/e/x/ge<CR>", "gUU", ":3,$sort!<CR>", ":silent! undo 0<CR>"]
+NUMBERS = count()
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Callable[[Child], None]:
+    """A change of the current buffer: by keys, or of some of its lines by a plugin."""
+    if draw(st.booleans()):
+        keys = draw(st.sampled_from(KEYS))
+        return lambda nvim: nvim.keys(keys)
+    first, last, lines = draw(st.integers(0, 9)), draw(st.integers(0, 9)), draw(LINES)
+    return lambda nvim: nvim.nvim.api.buf_set_lines(0, min(first, last), max(first, last), False, lines)
+
+
+TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rounds=st.lists(st.lists(steps(), max_size=4), max_size=5), lines=LINES)
+def test_it_holds_what_the_buffer_holds(
+    plain: Child, rounds: list[list[Callable[[Child], None]]], lines: list[str]
+) -> None:
+    plain.keys("<C-\\><C-n>")
+    plain.edit(f"mirror{next(NUMBERS)}.txt", "".join(line + "\n" for line in lines if "\0" not in line))
+    plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
+    mirror = Mirror(lambda: 0.0)
+    for edits in [[], *rounds]:
+        for edit in edits:
+            edit(plain)
+        plain.nvim.api.get_mode()
+        mirror.take(plain.lua(TAKE))
+        text = mirror.text
+        assert mirror.tick == plain.nvim.api.buf_get_changedtick(0)
+        assert [line + text.line_end for line in text.lines] == [
+            line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(plain.lines())
+        ]
+        assert text.transcript == parse("\n".join([*plain.lines(), ""]))
+    plain.command("bwipeout!")
+
+
+def test_only_what_has_changed_crosses(plain: Child) -> None:
+    plain.edit("crossing.txt", "line\n" * 1000)
+    plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
+    code = "return #(require('parley.changes').take(vim.api.nvim_get_current_buf(), ...).lines or {})"
+    assert plain.lua(code) == 1000
+    assert plain.lua(code) == 0
+    plain.keys("500Gomore<Esc>Ax<Esc>502GAy<Esc>")
+    assert plain.lua(code) == 2
+    assert plain.lua(code, UNKNOWN) == 1001
+
+
+def test_a_change_of_another_text_is_not_taken() -> None:
+    mirror = Mirror(lambda: 0.0)
+    mirror.take({"tick": 3, "count": 2, "lines": ["one", "two"]})
+    mirror.take({"tick": 5, "count": 2, "since": 4, "start": 0, "end": 1, "lines": ["other"]})
+    assert (mirror.tick, mirror.is_known) == (UNKNOWN, False)
+    mirror.take({"tick": 5, "count": 1, "lines": ["all"]})
+    assert (mirror.tick, mirror.text.lines, mirror.is_known) == (5, ["all"], True)
+    mirror.take({"tick": 6, "count": 9, "since": 5, "start": 0, "end": 1, "lines": ["too few"]})
+    assert not mirror.is_known
+
+
+def test_a_text_is_current_for_a_moment_and_until_something_is_written() -> None:
+    time = 100.0
+    mirror = Mirror(lambda: time)
+    assert (mirror.is_current, mirror.is_known) == (False, False)
+    mirror.put(1, BufferText.of(["text"]))
+    assert (mirror.is_current, mirror.is_known) == (True, True)
+    mirror.expire()
+    assert (mirror.is_current, mirror.is_known) == (False, False)
+    mirror.put(2, BufferText.of(["text"]))
+    time += 2 * CURRENT_S
+    assert (mirror.is_current, mirror.is_known) == (False, True)
