@@ -45,6 +45,7 @@ from parley.chat.transcript import (
 )
 from parley.chat.writer import render
 from parley.models import anthropic, openai_chat
+from parley.models.encode import encoded
 from parley.tools.catalogue import Catalogue
 from tests.examples import examples
 from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
@@ -283,6 +284,19 @@ def test_law_7_a_reopened_file_makes_the_same_request(form: WireFormat, case: Ca
     reopened = parse(render(transcript))
     one, other = (form.adapter.request_body(form.ask(each, at)) for each in (transcript, reopened))
     assert json.dumps(one, ensure_ascii=False).encode() == json.dumps(other, ensure_ascii=False).encode()
+
+
+@for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
+def test_what_is_kept_from_other_requests_changes_none(
+    form: WireFormat, case: Case, keep: bool, on: bool, full: int | None
+) -> None:
+    transcript, at = case
+    for number in range(at + 1):
+        encoded(form.body(form.ask(transcript, number, keep_thinking=not keep, tools_on=not on)))
+    how = {"keep_thinking": keep, "tools_on": on, "max_full_exchanges": full}
+    fresh = form.body(form.ask(parse(render(transcript)), at, **how))
+    sent = json.dumps(fresh, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    assert encoded(form.body(form.ask(transcript, at, **how))) == sent
 
 
 def _without_ids(turns: tuple[Turn, ...]) -> list[object]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from parley.chat.history import history
-from parley.chat.reader import parse
+from parley.chat.reader import parse, parse_lines
+from parley.chat.reread import Change, reread
 from parley.chat.transcript import Answer, Exchange, Proposal, Question, Result, Text, ToolCall, Transcript
 from parley.chat.writer import render
 from parley.models.encode import SHORT_ID, STRICT_ID, wire_ids
+from parley.models.formats import FORMATS
+from tests.defaults import CHAT_SETTINGS
+
+REQUEST = CHAT_SETTINGS.request
 
 IDS = ["a.b", "a:b", "a_b", "a-b", "x" * 100, "x" * 101, "x" * 63 + ".", "x" * 63 + ":"]
 
@@ -39,3 +47,28 @@ def test_an_id_that_is_really_called_like_a_stand_in_is_told_apart_from_it() -> 
 
 def test_an_id_that_fits_stays_whatever_stands_before_it() -> None:
     assert ids_of("a.b", "a:b", "a_b")[2] == "a_b"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_only_what_was_not_sent_before_is_rendered(name: str) -> None:
+    lines = [
+        line for n in range(3) for line in (f"\U0001f4ac: ask {n}", "", "\U0001f916:", "", f"say {n}", "")
+    ]
+    lines += ["\U0001f4ac: ask 3"]
+    longer = [*lines, "", "\U0001f916:", "", "say 3", "", "\U0001f4ac: ask 4"]
+    before = parse_lines(lines)
+    after = reread(before, Change(len(lines), len(lines), 6), longer)
+    one, other = (
+        [id(piece) for piece in _pieces(FORMATS[name].body(replace(REQUEST, transcript=each, at=at)))]
+        for each, at in ((before, 3), (after, 4))
+    )
+    assert (len(one), len(other)) == (7, 9)
+    assert other[:4] == one[:4]  # Anthropic's last two of the user are marked, and so new
+
+
+def _pieces(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts that are made of turns: messages, or the first block of each."""
+    messages = body.get("messages") or body["input"]
+    return [
+        m["content"][0] if isinstance(m["content"], list) else m for m in messages if m["role"] != "system"
+    ]

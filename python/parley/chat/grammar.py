@@ -84,6 +84,8 @@ def may_need_escape(start: str) -> bool:
 
 def fit(text: str) -> str:
     """Any text without what no text of a transcript holds: NUL shows as ␀, a lone surrogate as U+FFFD."""
+    if "\0" not in text and text.isascii():
+        return text
     return UNFIT.sub(lambda match: "␀" if match[0] == "\0" else "\ufffd", text)
 
 

@@ -7,9 +7,9 @@ Knows nothing of roles, JSON or models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from parley.chat.grammar import SUMMARY
 from parley.chat.rounds import Round, rounds, summary
@@ -53,6 +53,8 @@ class UserTurn:
     """The user's words; never blank."""
 
     text: str
+    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Values worked out from this turn, which are kept for as long as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class ModelTurn:
     parts: tuple[Text | Thinking, ...]
     calls: tuple[CallOutcome, ...] = ()
     open: bool = False
+    derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Values worked out from this turn, which are kept for as long as it is."""
 
     @property
     def text(self) -> str:
@@ -86,9 +90,29 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
     turns, exchanges = list[Turn](), transcript.exchanges[: at + 1]
     for number, exchange in enumerate(exchanges):
         is_old = max_full_exchanges is not None and number <= at - max(max_full_exchanges, 1)
-        short = _shortened(exchange) if is_old else ()
-        turns += short or _whole(exchange, ids, is_answered=number == at)
+        short = shortened(exchange) if is_old else ()
+        turns += short or map(ids.applied, whole(exchange, is_answered=number == at))
     return _with_the_user_last(tuple(turns), exchanges)
+
+
+def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
+    """The turns of an exchange that is sent whole, with the ids of its calls as they are in the file."""
+    if is_answered:
+        return tuple(_whole(exchange, is_answered=True))
+    if "whole" not in exchange.derived:
+        exchange.derived["whole"] = tuple(_whole(exchange, is_answered=False))
+    turns: tuple[Turn, ...] = exchange.derived["whole"]
+    return turns
+
+
+def shortened(exchange: Exchange) -> tuple[Turn, ...]:
+    """The turns of an exchange of which only the summary is sent; none where it has none."""
+    if "short" not in exchange.derived:
+        text = next(filter(None, map(summary, reversed(exchange.answers))), None)
+        short = (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {text}"),))) if text else ()
+        exchange.derived["short"] = short
+    turns: tuple[Turn, ...] = exchange.derived["short"]
+    return turns
 
 
 def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]) -> tuple[Turn, ...]:
@@ -102,16 +126,10 @@ def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]
     return (*turns, UserTurn(GO_ON if turns else NO_QUESTION))
 
 
-def _shortened(exchange: Exchange) -> tuple[Turn, ...]:
-    text = next(filter(None, map(summary, reversed(exchange.answers))), None)
-    return (UserTurn(OMITTED), ModelTurn((Text(f"{SUMMARY} {text}"),))) if text else ()
-
-
-def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn]:
+def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
     replies = list[ModelTurn]()
     for answer in exchange.answers:
-        is_last = is_answered and answer is exchange.answers[-1]
-        replies += _replies(answer, ids, is_last=is_last)
+        replies += _replies(answer, is_last=is_answered and answer is exchange.answers[-1])
     question = exchange.question.text if exchange.question else ""
     if question.strip():
         yield UserTurn(question)
@@ -120,12 +138,10 @@ def _whole(exchange: Exchange, ids: _Ids, *, is_answered: bool) -> Iterator[Turn
     yield from replies
 
 
-def _replies(answer: Answer, ids: _Ids, *, is_last: bool) -> list[ModelTurn]:
+def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
     contents = _contents(answer)
     goes_on = is_last and bool(contents) and bool(contents[-1][1])
-    return [
-        ModelTurn(parts, tuple(_answered(call, ids) for call in calls), goes_on) for parts, calls in contents
-    ]
+    return [ModelTurn(parts, tuple(map(_answered, calls)), goes_on) for parts, calls in contents]
 
 
 def _contents(answer: Answer) -> list[tuple[tuple[Text | Thinking, ...], tuple[Proposal, ...]]]:
@@ -143,13 +159,13 @@ def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
     )
 
 
-def _answered(proposal: Proposal, ids: _Ids) -> CallOutcome:
-    call_id = ids.unique(proposal.call.id)
+def _answered(proposal: Proposal) -> CallOutcome:
+    call = proposal.call
     if result := proposal.result:
         is_mute = result.status != "ok" and not result.body.strip()
-        return CallOutcome(proposal.call, call_id, result.status, NO_REASON if is_mute else result.body)
+        return CallOutcome(call, call.id, result.status, NO_REASON if is_mute else result.body)
     status, content = _stand_in(proposal.choice)
-    return CallOutcome(proposal.call, call_id, status, content)
+    return CallOutcome(call, call.id, status, content)
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:
@@ -165,6 +181,16 @@ class _Ids:
     def __init__(self) -> None:
         self._used_ids = set[str]()
         self._uses = dict[str, int]()
+
+    def applied(self, turn: Turn) -> Turn:
+        """The turn with ids that no turn before it has; itself where it has such."""
+        if isinstance(turn, UserTurn) or not turn.calls:
+            return turn
+        ids = [self.unique(outcome.id) for outcome in turn.calls]
+        if all(outcome.id == call_id for outcome, call_id in zip(turn.calls, ids, strict=True)):
+            return turn
+        calls = (replace(o, id=call_id) for o, call_id in zip(turn.calls, ids, strict=True))
+        return replace(turn, calls=tuple(calls))
 
     def unique(self, call_id: str) -> str:
         """The id itself, or with a number behind it if it was given before."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 Severity: TypeAlias = Literal["error", "warning", "hint"]
 Choice: TypeAlias = Literal["yA", "ya", "yo", "yO", "yn", "yN"]
@@ -278,6 +278,8 @@ class Exchange:
     question: Question | None
     answers: tuple[Answer, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Values worked out from this exchange, which are kept for as long as it is: most stay as they are."""
 
     def __post_init__(self) -> None:
         _require(self.question is not None or bool(self.answers), "an exchange of nothing")

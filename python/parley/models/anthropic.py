@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from parley.chat.history import ModelTurn, Turn, UserTurn
@@ -15,7 +16,15 @@ from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
-from parley.models.encode import STRICT_ID, arguments_object, fit_body, wire_ids, wire_name
+from parley.models.encode import (
+    STRICT_ID,
+    arguments_object,
+    call_ids,
+    fit_body,
+    pieces,
+    wire_ids,
+    wire_name,
+)
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, sequence, text
 from parley.models.quirks import Quirk
@@ -71,12 +80,22 @@ def _sides(
     turns: Sequence[Turn], ids: Mapping[str, str], request: Request
 ) -> Iterator[tuple[str, list[Block]]]:
     for turn in turns:
+        key = ("anthropic", call_ids(turn, ids))
         match turn:
             case UserTurn(text):
-                yield "user", [{"type": "text", "text": text}]
+                yield "user", list(pieces(turn, key, partial(_text, text)))
             case ModelTurn():
-                yield "assistant", [*_prose_and_thinking(turn, request), *_calls(turn, ids)]
-                yield "user", _results(turn, ids)
+                yield "assistant", list(pieces(turn, key, partial(_said, turn, ids, request)))
+                yield "user", list(pieces(turn, ("results", *key), partial(_results, turn, ids)))
+
+
+def _text(text: str) -> list[Block]:
+    return [{"type": "text", "text": text}]
+
+
+def _said(reply: ModelTurn, ids: Mapping[str, str], request: Request) -> Iterator[Block]:
+    yield from _prose_and_thinking(reply, request)
+    yield from _calls(reply, ids)
 
 
 def _prose_and_thinking(reply: ModelTurn, request: Request) -> Iterator[Block]:
@@ -250,7 +269,7 @@ def _mark_cached(body: Body) -> None:
     turns = [message["content"] for message in body["messages"] if message["role"] == "user"]
     for blocks in [body.get("tools"), body.get("system"), *turns[-_CACHED_TURNS:]]:
         if blocks:
-            blocks[-1] |= _CACHED
+            blocks[-1] = {**blocks[-1], **_CACHED}
 
 
 def unstreamed(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -6,7 +6,6 @@ A model that is not known here gets a cautious guess. Knows no requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
@@ -61,11 +60,10 @@ def max_output(model: str) -> int:
     return next(output for least, _, output in _CLAUDE_REACH if version >= least)
 
 
-_BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 """Of English, more or less; of other languages a letter is more bytes, and more tokens."""
 
 
-def estimated_tokens(texts: Iterable[str]) -> int:
-    """The tokens of these texts by a model's count, more or less."""
-    lengths = (len(t) if t.isascii() else len(t.encode("utf-8", "surrogatepass")) for t in texts)
-    return sum(lengths) // _BYTES_PER_TOKEN
+def size(text: str) -> int:
+    """The bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from parley.chat.grammar import fit
@@ -91,6 +92,56 @@ def result_text(outcome: CallOutcome) -> str:
     return outcome.content if outcome.status == "ok" else f"Error: {outcome.content}"
 
 
+class Piece(dict[str, Any]):
+    """A part of a request's body that is never changed; its JSON is made once."""
+
+    @cached_property
+    def json(self) -> bytes:
+        """The JSON of it."""
+        return _json(self)
+
+
+def pieces(
+    turn: Turn, key: Hashable, make: Callable[[], Iterable[Mapping[str, Any]]]
+) -> tuple[dict[str, Any], ...]:
+    """The parts of a request's body that `make` makes of a turn, kept with it under a key.
+
+    The key says all that they depend on beside the turn. An open one may end otherwise: it keeps nothing.
+    """
+    if isinstance(turn, ModelTurn) and turn.open:
+        return tuple(map(fit_body, make()))
+    if key not in turn.derived:
+        turn.derived[key] = tuple(Piece(fit_body(part)) for part in make())
+    kept: tuple[dict[str, Any], ...] = turn.derived[key]
+    return kept
+
+
+def call_ids(turn: Turn, ids: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of a turn's calls as they are sent."""
+    return tuple(ids[outcome.id] for outcome in turn.calls) if isinstance(turn, ModelTurn) else ()
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """The JSON of a request's body, as the SDKs write it."""
+    return b"{%s}" % b",".join(b"%s:%s" % (_json(key), _encoded(value)) for key, value in body.items())
+
+
+def _encoded(value: object) -> bytes:
+    match value:
+        case Piece():
+            return value.json
+        case dict() if "role" in value and isinstance(value.get("content"), list):
+            return encoded(value)
+        case [dict(), *_]:
+            return b"[%s]" % b",".join(map(_encoded, value))
+        case _:
+            return _json(value)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
 def fit_body(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request body with every text as UTF-8 can carry it; schemas and extra keys may hold anything."""
     return {fit(key): _fit_value(value) for key, value in body.items()}
@@ -100,6 +151,8 @@ def _fit_value(value: object) -> object:
     match value:
         case str():
             return fit(value)
+        case Piece():
+            return value
         case dict():
             return fit_body(value)
         case list() | tuple():

@@ -10,12 +10,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.models import decoder
 from parley.models.accumulate import CallAccumulator
-from parley.models.encode import SHORT_ID, arguments_text, fit_body, result_text, wire_ids, wire_name
+from parley.models.encode import (
+    SHORT_ID,
+    arguments_text,
+    call_ids,
+    fit_body,
+    pieces,
+    result_text,
+    wire_ids,
+    wire_name,
+)
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
 from parley.models.quirks import Quirk
@@ -93,22 +104,27 @@ def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
     current = max((n for n, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=0)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for number_, turn in enumerate(turns):
-        match turn:
-            case UserTurn(text):
-                _add(messages, {"role": "user", "content": text})
-            case ModelTurn():
-                is_signed = "thought_signatures" in request.quirks and number_ > current
-                _add(messages, _message(turn, ids, request, is_signed=is_signed))
-                messages += [_result(outcome, ids, request) for outcome in turn.calls]
+        is_signed = "thought_signatures" in request.quirks and number_ > current
+        key = ("chat", request.quirks, request.keep_thinking, is_signed, call_ids(turn, ids))
+        first, *more = pieces(turn, key, partial(_messages_of, turn, ids, request, is_signed=is_signed))
+        _add(messages, first)
+        messages += more
     return messages
 
 
 def _add(messages: list[Body], message: Body) -> None:
     if messages and messages[-1]["role"] == message["role"]:
         texts = [messages[-1]["content"], message["content"]]
-        messages[-1] |= message | {"content": "\n\n".join(filter(None, texts))}
+        messages[-1] = {**messages[-1], **message, "content": "\n\n".join(filter(None, texts))}
     else:
         messages.append(message)
+
+
+def _messages_of(turn: Turn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> list[Body]:
+    if isinstance(turn, UserTurn):
+        return [{"role": "user", "content": turn.text}]
+    results = (_result(outcome, ids, request) for outcome in turn.calls)
+    return [_message(turn, ids, request, is_signed=is_signed), *results]
 
 
 def _message(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:
@@ -155,6 +171,7 @@ _REASONS: Mapping[str, Reason] = {
     "recitation": "content_filter",
     "prohibited_content": "content_filter",
 }
+_PROSE = frozenset({"role", "content"})
 _FAILURES = frozenset({"error", "malformed_function_call"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put thinking: DeepSeek and vLLM the one, Ollama and OpenRouter the other."""
@@ -177,12 +194,17 @@ class Decoder(decoder.Decoder):
         for choice in sequence(raw, "choices")[:1]:
             yield from self._delta(mapping(choice, "delta"))
             self._stop = text(choice, "finish_reason").lower() or self._stop
-        usage = counted(mapping(raw, "usage"), "prompt", "completion")
-        if raw.get("usage") and usage != self._usage:  # some servers count along in every chunk
-            self._usage = usage
-            yield usage
+        if raw.get("usage"):
+            usage = counted(mapping(raw, "usage"), "prompt", "completion")
+            if usage != self._usage:  # some servers count along in every chunk
+                self._usage = usage
+                yield usage
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Event]:
+        if delta.keys() <= _PROSE:  # nearly all are
+            if content := text(delta, "content"):
+                yield from self._content(content)
+            return
         for key in _THOUGHTS:
             if isinstance(delta.get(key), str) and delta[key]:
                 yield from self._think(delta[key])
@@ -199,8 +221,9 @@ class Decoder(decoder.Decoder):
             self._calls.feed(piece)
 
     def _content(self, content: str) -> Iterator[Event]:
-        for kind, piece in self._tags.feed(content) if self._tags else [("text", content)]:
-            yield from self._tagged(kind, piece)
+        if not self._tags:
+            return self._say(content)
+        return chain.from_iterable(self._tagged(kind, piece) for kind, piece in self._tags.feed(content))
 
     def _tagged(self, kind: str, piece: str) -> Iterator[Event]:
         match kind:

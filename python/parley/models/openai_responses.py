@@ -9,13 +9,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Text, Thinking
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
-from parley.models.encode import SHORT_ID, arguments_text, fit_body, result_text, wire_ids, wire_name
+from parley.models.encode import (
+    SHORT_ID,
+    arguments_text,
+    call_ids,
+    fit_body,
+    pieces,
+    result_text,
+    wire_ids,
+    wire_name,
+)
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
 from parley.models.quirks import Quirk
@@ -96,13 +106,18 @@ def is_for_other(model: str, status: int, words: str) -> bool:
 def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
     ids, known = wire_ids(turns, SHORT_ID), set[str]()
     for turn in turns:
-        match turn:
-            case UserTurn(text):
-                yield {"role": "user", "content": text}
-            case ModelTurn():
-                yield from _prose_and_thinking(turn, request, known)
-                yield from (_call(outcome, ids, request) for outcome in turn.calls)
-                yield from (_result(outcome, ids) for outcome in turn.calls)
+        key = ("responses", request.model, request.quirks, call_ids(turn, ids))
+        yield from pieces(turn, key, partial(_items_of, turn, ids, request, known))
+
+
+def _items_of(turn: Turn, ids: Mapping[str, str], request: Request, known: set[str]) -> Iterator[Body]:
+    match turn:
+        case UserTurn(text):
+            yield {"role": "user", "content": text}
+        case ModelTurn():
+            yield from _prose_and_thinking(turn, request, known)
+            yield from (_call(outcome, ids, request) for outcome in turn.calls)
+            yield from (_result(outcome, ids) for outcome in turn.calls)
 
 
 def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[Body]:

@@ -6,15 +6,15 @@ Knows which tools are offered with which history. Knows no wire format.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Literal
 
-from parley.chat.history import ModelTurn, Turn, UserTurn, history
+from parley.chat.history import ModelTurn, Turn, UserTurn, history, shortened, whole
 from parley.chat.options import ThinkingSettings
-from parley.chat.transcript import Thinking, Transcript
-from parley.models.context_window import ASSUMED_OUTPUT, context_window, estimated_tokens
+from parley.chat.transcript import Exchange, Thinking, Transcript
+from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, context_window, size
 from parley.models.encode import wire_name
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
@@ -82,44 +82,75 @@ class Request:
         """The part of the transcript that is sent."""
         if self.text_turns is not None:
             return self.text_turns
-        full = self._turns(self.max_full_exchanges)
-        return full if self._fits(full) else self._turns(self._full_exchanges())
+        return self._history(self._fitting(_Sizes(self)))
 
     def crowded(self) -> int | None:
         """How many exchanges are sent whole where the model takes no more of them; None where all fit."""
-        full = self._turns(self.max_full_exchanges)
-        fewer = None if self._fits(full) else self._full_exchanges()
-        return fewer if fewer and self._turns(fewer) != full else None
+        fewer = self._fitting(_Sizes(self))
+        return fewer if self._history(fewer) != self._history(self.max_full_exchanges) else None
 
     def narrowed(self) -> Request | None:
         """The request made a quarter smaller, where older exchanges can stand back; None where none can."""
-        turns = self.turns()
-        narrow = replace(self, window=self._tokens(turns) * 3 // 4 + self._answer())
-        return narrow if narrow.turns() != turns else None
+        sizes = _Sizes(self)
+        full = self._fitting(sizes)
+        narrow = replace(self, window=sizes.of(full) // BYTES_PER_TOKEN * 3 // 4 + self._answer())
+        return narrow if narrow.turns() != self.turns() else None
 
-    def _turns(self, full: int | None) -> tuple[Turn, ...]:
+    def _history(self, full: int | None) -> tuple[Turn, ...]:
         return history(self.transcript, self.at, max_full_exchanges=full)
 
-    def _full_exchanges(self) -> int:
-        """As many as are wanted of those that fit; the one that is answered at least."""
-        most = min(filter(None, (self.max_full_exchanges, self.at + 1)))
-        fewer = bisect_left(range(most), True, key=lambda n: self._fits(self._turns(most - n)))
-        return max(most - fewer, 1)
+    def _fitting(self, sizes: _Sizes) -> int | None:
+        """As many exchanges as are wanted and fit, the one that is answered at least; None is all."""
 
-    def _fits(self, turns: Sequence[Turn]) -> bool:
-        return self._tokens(turns) + self._answer() <= (self.window or context_window(self.model))
+        def fits(full: int | None) -> bool:
+            window = self.window or context_window(self.model)
+            return sizes.of(full) // BYTES_PER_TOKEN + self._answer() <= window
+
+        if fits(self.max_full_exchanges):
+            return self.max_full_exchanges
+        most = min(filter(None, (self.max_full_exchanges, self.at + 1)))
+        fewer = bisect_left(range(most), True, key=lambda n: fits(most - n))
+        return max(most - fewer, 1)
 
     def _answer(self) -> int:
         return self.max_tokens or ASSUMED_OUTPUT
-
-    def _tokens(self, turns: Sequence[Turn]) -> int:
-        tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
-        return estimated_tokens(chain([self.system], tools, *map(_texts, turns)))
 
     def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
         is_own = (part.provider, part.model) == (self.provider, self.model)
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
+
+
+class _Sizes:
+    """Bytes of what is sent, by how many exchanges are sent whole."""
+
+    def __init__(self, request: Request) -> None:
+        exchanges = request.transcript.exchanges[: request.at + 1]
+        tools = (f"{tool.description}{tool.input_schema}" for _, tool in request.catalogue.tools)
+        self._rest = sum(map(size, chain([request.system], tools)))
+        sizes = [_sizes(exchange) for exchange in exchanges[:-1]]
+        sizes += [(_size(whole(exchange, is_answered=True)), 0) for exchange in exchanges[-1:]]
+        self._whole = [0, *accumulate(whole for whole, _ in sizes)]
+        self._short = [0, *accumulate(short for _, short in sizes)]
+
+    def of(self, full: int | None) -> int:
+        """Where so many exchanges are sent whole; None is all."""
+        count = len(self._whole) - 1
+        old = 0 if full is None else max(count - max(full, 1), 0)
+        return self._rest + self._short[old] + self._whole[-1] - self._whole[old]
+
+
+def _sizes(exchange: Exchange) -> tuple[int, int]:
+    """The bytes of an exchange that is sent whole, or shortened."""
+    if "sizes" not in exchange.derived:
+        long = whole(exchange, is_answered=False)
+        exchange.derived["sizes"] = _size(long), _size(shortened(exchange) or long)
+    sizes: tuple[int, int] = exchange.derived["sizes"]
+    return sizes
+
+
+def _size(turns: Iterable[Turn]) -> int:
+    return sum(size(text) for turn in turns for text in _texts(turn))
 
 
 def _texts(turn: Turn) -> Iterator[str]:

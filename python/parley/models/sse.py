@@ -44,11 +44,13 @@ class SSE:
         if self._after_cr and chunk:
             chunk, self._after_cr = chunk.removeprefix(b"\n"), False
         payloads = list[str]()
-        *ended, unended = _LINE_END.split(chunk)
+        *ended, unended = _LINE_END.split(chunk) if b"\r" in chunk else chunk.split(b"\n")
         for piece in ended:
-            self._keep(piece)
-            line = b"".join(self._unended)
-            self._unended, self._unended_size = [], 0
+            line = piece
+            if self._unended:
+                self._keep(piece)
+                line = b"".join(self._unended)
+                self._unended, self._unended_size = [], 0
             payloads += self._line(line)
         self._keep(unended)
         self._after_cr = chunk.endswith(b"\r")
@@ -81,6 +83,7 @@ class SSE:
             value = value.removeprefix(b" ")
             self._data.append(value)
             self._data_size += len(value)
+            check_size(self._data_size, self._max)
         return []
 
     def _dispatch(self) -> list[str]:
@@ -104,12 +107,16 @@ def _null(_: str) -> None:
 
 _JSON = json.JSONDecoder(parse_constant=_null)
 """Made once: a stream holds thousands of payloads."""
+_JSON_BLANKS = " \t\r\n"
 
 
 def decode_payload(payload: str) -> Mapping[str, Any]:
     """A payload as the JSON object it must be; raises ModelError for anything else."""
     try:
-        value = _JSON.decode(payload)
+        text = payload.strip(_JSON_BLANKS)
+        value, end = _JSON.raw_decode(text)
+        if end != len(text):
+            raise ValueError("more than one value")  # noqa: TRY301 - it is one of the errors of JSON
     except (ValueError, RecursionError) as error:
         raise ModelError(
             "The provider sent an event that is not JSON.", reason="an unreadable event"
