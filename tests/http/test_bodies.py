@@ -55,7 +55,7 @@ ERROR = b'{"error":{"message":"so sorry'
 def imported() -> None:
     """The SDKs, whose import takes memory and time of its own."""
     for kind in ("anthropic", "openai"):
-        warm(kind, builtin=False)
+        warm(kind, builtin=False, has_tools=False)
 
 
 class Peak:

@@ -20,6 +20,7 @@ from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
 from parley.models.decoder import Decoder
+from parley.models.encode import encoded
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.formats import Format, of_kind, sdk
 from parley.models.request import Request
@@ -147,7 +148,8 @@ class ProviderClient:
         client, secret, library = await self._client(provider)
         decoder, is_empty, kind, httpx2 = form.reader(request, secret), True, "", import_module("httpx2")
         try:
-            async with _response(client, library, form.path, body, self._idle_s * HEAD_WAITS) as response:
+            content = encoded(body)
+            async with _response(client, library, form.path, content, self._idle_s * HEAD_WAITS) as response:
                 kind = response.headers.get("content-type", "")
                 if limits := rate_limits(response.headers):
                     yield limits
@@ -221,7 +223,7 @@ class ProviderClient:
 
 @asynccontextmanager
 async def _response(
-    client: Any, library: ModuleType, path: str, body: dict[str, Any], seconds: float
+    client: Any, library: ModuleType, path: str, content: bytes, seconds: float
 ) -> AsyncIterator[Any]:
     """The response to a request, which begins within so many seconds.
 
@@ -230,7 +232,7 @@ async def _response(
     """
     async with asyncio.timeout(seconds):
         stream = await client.post(
-            path, body=body, cast_to=object, stream=True, stream_cls=library.AsyncStream[object]
+            path, content=content, cast_to=object, stream=True, stream_cls=library.AsyncStream[object]
         )
     try:
         yield stream.response
@@ -286,7 +288,8 @@ def _events_of(payloads: Iterable[Mapping[str, Any]], decoder: Decoder) -> Itera
             return
 
 
-def warm(kind: str, builtin: bool) -> None:
+def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
     """Import what a turn with this kind of provider needs, the first first; for a thread."""
-    for name in (sdk(kind).package, *(["parley.demo.server"] if builtin else []), "mcp", "jsonschema"):
+    demo = ("parley.demo.server",) if builtin else ()
+    for name in (sdk(kind).package, *demo, *(("mcp", "jsonschema") if has_tools else ())):
         import_module(name)

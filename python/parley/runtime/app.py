@@ -75,6 +75,7 @@ class App:
         self._ledger = ledger
         self._trust = trust
         self._has_given_hint = False
+        self._warm = set[tuple[str, bool, bool]]()
         self._may_read = may_read
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
@@ -210,9 +211,15 @@ class App:
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Begin in a thread what takes long: to import the SDKs that a turn of this agent needs."""
+        """Begin, once, in a thread what takes long: to import the SDKs that a turn of this agent needs."""
         provider = self.provider(agent.provider)
-        loop.run_in_executor(None, partial(warm, provider.kind, provider.builtin))
+        has_tools = (agent.tool_mode or self.settings.tool_mode) != "off"
+        needs = provider.kind, provider.builtin, has_tools
+        if needs not in self._warm:
+            self._warm.add(needs)
+            loop.run_in_executor(
+                None, partial(warm, provider.kind, builtin=provider.builtin, has_tools=has_tools)
+            )
 
     async def _demo_url(self) -> str:
         if self._demo is None:
