@@ -1,12 +1,12 @@
-"""`make bench`: what Parley costs, as medians on this machine, beside what it is meant to cost.
+"""`make bench`: what Parley costs on this machine, beside what is the least and what it is meant to cost.
 
-Absolute times are this machine's; compare them within one run. Nothing here is a test.
+Medians of one run. Absolute times are this machine's: compare them within the run. Nothing here is a test.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import math
 import os
 import signal
 import statistics
@@ -14,43 +14,273 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.chat.reader import parse
+from tests.bench import machine
+from tests.bench.machine import median_of, seconds
+from tests.bench.subjects import (
+    FLOOR,
+    HERE,
+    LINE,
+    Desk,
+    Server,
+    Stranger,
+    companion,
+    parley,
+    serving,
+    started,
+)
 from tests.mcp_servers import fake, servers_of
-from tests.nvim.harness import ROOT, Child, child, nvim_path
+from tests.nvim.harness import ROOT, child, nvim_path
 from tests.nvim.test_ends import SERVERS, below, parents
 from tests.nvim.test_servers import setup, tools
 
-PLAIN = "💬: how?\n\n🤖:[A]\n\n" + "some words of prose in a line of common length\n" * 300 + "\n"
+RUNS = 7
+SIZES = {0: 5, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}
+"""Lines of chat, and the milliseconds that a question below them may take on its way."""
+PLAIN = "💬: how?\n\n🤖:[A]\n\n" + f"{LINE}\n" * 300 + "\n"
 CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}'
 DENSE = f"💬: how?\n\n🤖:[A]\n\nOne moment.\n\n❓:[ya] `{CALL}`\n\n🛠️: [t][c]\n\n`done`\n\nThere.\n\n"
+LOG = "return require('parley.host').state().started_in_ms"
 
 
-def say(what: str, value: str, target: str = "") -> None:
-    print(f"{what:<56} {value:>12}   {target}", flush=True)
+class Table:
+    """Rows of what was measured, printed as they come."""
+
+    def __init__(self, subjects: Sequence[str]) -> None:
+        self.columns = [*subjects, "to reach"]
+        print(f"| | {' | '.join(self.columns)} |\n|---{'|---' * len(self.columns)}|", flush=True)
+
+    def row(self, what: str, *cells: str) -> None:
+        """One row; what is not measured of a subject is a dash."""
+        print(f"| {what} | {' | '.join(cells)} |", flush=True)
 
 
-def median_of(runs: int, work: Callable[[], float]) -> float:
-    return statistics.median(work() for _ in range(runs))
+def ms(value: float) -> str:
+    return f"{value * 1e3:.1f}" if value < 0.1 else f"{value * 1e3:.0f}"
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+class Run:
+    """One run over all subjects."""
+
+    def __init__(self, home: Path, server: Server) -> None:
+        self.home = home
+        self.server = server
+        peers = os.environ.get("PARLEY_BENCH_PEERS")
+        self.subjects = [FLOOR, *([companion(Path(peers))] if peers else []), parley()]
+        self.table = Table([subject.name for subject in self.subjects])
+        self.times: dict[tuple[str, int], float] = {}
+
+    def each(self, measure: Callable[[Desk], list[str]]) -> list[list[str]]:
+        """What is measured of each subject, in a Neovim of its own."""
+        cells = list[list[str]]()
+        for number, subject in enumerate(self.subjects):
+            machine.wait_until_quiet(lambda text: print(text, file=sys.stderr, flush=True))
+            with started(subject, self.server.port, self.home / f"{len(self.times)}.{number}") as desk:
+                desk.ask(self.server, 0, 1)
+                cells.append(measure(desk))
+        return cells
+
+    def rows(self, whats: Sequence[str], cells: list[list[str]], bars: Sequence[str]) -> None:
+        for number, (what, bar) in enumerate(zip(whats, bars, strict=True)):
+            self.table.row(what, *(column[number] for column in cells), bar)
+
+    def requests(self) -> None:
+        def measure(desk: Desk) -> list[str]:
+            for lines in SIZES:
+                runs = RUNS if lines <= 20_000 else 5
+                took = [desk.ask(self.server, lines, 1).to_request for _ in range(runs)]
+                self.times[desk.subject.name, lines] = statistics.median(took)
+            return [ms(self.times[desk.subject.name, lines]) for lines in SIZES] + [self._growth(desk)]
+
+        whats = [f"key → request, warm, {lines:,} lines before, ms" for lines in SIZES]
+        bars = [f"≤ {bar}" for bar in SIZES.values()]
+        self.rows(
+            [*whats, "… exponent of its growth from 2,000 lines on"], self.each(measure), [*bars, "< 1"]
+        )
+
+    def _growth(self, desk: Desk) -> str:
+        low, high = self.times[desk.subject.name, 2_000], self.times[desk.subject.name, 100_000]
+        return f"{math.log(high / low) / math.log(50):.2f}"
+
+    def streams(self) -> None:
+        bars = {2_000: (25, 40, 4), 20_000: (160, 220, 20)}
+
+        def measure(desk: Desk) -> list[str]:
+            cells = list[str]()
+            for tokens in bars:
+                times = [desk.ask(self.server, 0, tokens) for _ in range(RUNS if tokens < 20_000 else 5)]
+                cells.append(ms(statistics.median(t.to_end for t in times)))
+                cells.append(ms(statistics.median(t.cpu for t in times)))
+                waits = list[float]()
+                for _ in range(5):
+                    with Stranger(desk.nvim) as stranger:
+                        desk.ask(self.server, 0, tokens)
+                    waits.append(stranger.p99_s())
+                cells.append(ms(statistics.median(waits)))
+            return cells
+
+        whats, limits = list[str](), list[str]()
+        for tokens, (time_ms, cpu_ms, wait_ms) in bars.items():
+            whats += [f"{tokens:,} tokens at full speed, ms", "… CPU of editor and host, ms"]
+            whats.append("… another client's request meanwhile, p99, ms")
+            limits += [f"≤ {time_ms}", f"≤ {cpu_ms}", f"≤ {wait_ms}"]
+        self.rows(whats, self.each(measure), limits)
+
+    def pace(self) -> None:
+        def measure(desk: Desk) -> list[str]:
+            desk.open(0, "1000 tokens in 10 seconds")
+            before, _ = desk.cpu_s(), desk.press()
+            self.server.request()
+            desk.until_complete()
+            return [f"{desk.cpu_s() - before:.2f}"]
+
+        self.rows(["1,000 tokens at 100 a second: CPU, s"], self.each(measure), ["≤ 1.3"])
+
+    def memory(self) -> None:
+        def measure(desk: Desk) -> list[str]:
+            first = desk.memory_mb()
+            for _ in range(20):
+                desk.ask(self.server, 0, 500)
+            return [f"{first:.0f}", f"{desk.memory_mb():.0f}"]
+
+        whats = ["memory of editor and host after an answer, MB", "… after 20 more of 500 tokens"]
+        self.rows(whats, self.each(measure), ["≤ 85", "≤ 85"])
+
+    def ten_at_once(self) -> None:
+        def measure(desk: Desk) -> list[str]:
+            if desk.subject.name != "Parley":
+                return ["–", "–"]
+            buffers = list[int]()
+            for _ in range(10):
+                desk.open(200, "2000 tokens")
+                buffers.append(desk.nvim.nvim.current.buffer.number)
+            with Stranger(desk.nvim) as stranger:
+                began = time.monotonic()
+                for buffer in buffers:
+                    desk.nvim.command(f"buffer {buffer}")
+                    desk.nvim.command("ParleyRespond")
+                for _ in buffers:
+                    self.server.request()
+                desk.nvim.until(
+                    lambda: not desk.nvim.lua("return require('parley.handle').busy()"), "the ends", 60
+                )
+                took = time.monotonic() - began
+            return [ms(took), ms(stranger.p99_s())]
+
+        whats = ["ten chats, 2,000 tokens each at once, ms", "… another client's request meanwhile, p99, ms"]
+        self.rows(whats, self.each(measure), ["", ""])
+
+    def keystrokes(self) -> None:
+        keys = "x" * 300
+
+        def measure(desk: Desk) -> list[str]:
+            if desk.subject.name == "CodeCompanion":
+                return ["–"]
+            desk.open(100_000, "1 tokens")
+            took = list[float]()
+            for _ in range(5):
+                desk.nvim.keys("A")
+                desk.nvim.nvim.api.get_mode()
+                began = time.perf_counter()
+                desk.nvim.keys(keys)
+                desk.nvim.nvim.api.get_mode()
+                took.append((time.perf_counter() - began) / len(keys))
+                desk.nvim.keys("<Esc>")
+            return [f"{statistics.median(took) * 1e6:.0f}"]
+
+        self.rows(["a key typed at the end of 100,000 lines, µs"], self.each(measure), [""])
+
+    def tool_loop(self) -> None:
+        times = self.home / "times"
+        options = {
+            "approval": {"auto": ["bench/*"]},
+            "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tools": ["bench/*"]}],
+            "mcp": {
+                "servers": {
+                    "bench": {"command": sys.executable, "args": [str(HERE / "tool_server.py"), str(times)]}
+                }
+            },
+        }
+        gaps, wholes = list[float](), list[float]()
+        with started(parley(options), self.server.port, self.home / "tools") as desk:
+            for run in range(4):
+                desk.open(200, "10 calls")
+                times.unlink(missing_ok=True)
+                began = desk.press()
+                requests = [self.server.request()["at"] for _ in range(11)]
+                ended = desk.until_complete()
+                returned = [float(line) for line in times.read_text(encoding="utf-8").split()]
+                if run:  # the first starts the server
+                    wholes.append(ended - began)
+                    gaps += [request - at for at, request in zip(returned, requests[1:], strict=True)]
+        dashes = ["–"] * (len(self.subjects) - 1)
+        self.table.row("a tool's result → next request, ms", *dashes, ms(statistics.median(gaps)), "≤ 5")
+        self.table.row("a loop of ten rounds of tools, ms", *dashes, ms(statistics.median(wholes)), "")
+
+    def far_away(self) -> None:
+        with serving(HERE / "slow_proxy.py", self.server.port, 0.04) as proxy:
+            first, next_ = list[float](), list[float]()
+            for number in range(5):
+                with started(parley(), proxy.port, self.home / f"far{number}") as desk:
+                    desk.nvim.edit("warm.md", "💬: x\n")
+                    time.sleep(2.5)
+                    first.append(desk.ask(self.server, 0, 1).to_request)
+                    next_.append(desk.ask(self.server, 0, 1).to_request)
+        dashes = ["–"] * (len(self.subjects) - 1)
+        what = "40 ms away: key → request of the first question, ms"
+        self.table.row(what, *dashes, ms(statistics.median(first)), "")
+        self.table.row("… of the next, on the same connection", *dashes, ms(statistics.median(next_)), "")
+
+    def first_question(self) -> None:
+        """Asked as soon as a file is open, in a Neovim that has just started."""
+        cells = list[str]()
+        for subject in self.subjects:
+            took = list[float]()
+            for number in range(5):
+                machine.wait_until_quiet(lambda text: print(text, file=sys.stderr, flush=True))
+                with started(subject, self.server.port, self.home / f"first{subject.name}{number}") as desk:
+                    text = ["💬: 1 tokens"]
+                    began = time.monotonic()
+                    if subject.open:
+                        desk.nvim.lua(subject.open, text)
+                    else:
+                        desk.nvim.edit("first.md", text[0] + "\n")
+                    desk.press()
+                    took.append(self.server.request()["at"] - began)
+                    desk.until_complete()
+            cells.append(ms(statistics.median(took)))
+        start, sdk = self._host_start(), self._import("openai")
+        bar = f"≤ {ms(start + 1.1 * sdk)} (host {ms(start)}, import {ms(sdk)})"
+        self.table.row("asked at once after opening → request, ms", *cells, bar)
+
+    def _host_start(self) -> float:
+        def start() -> float:
+            with started(parley(), self.server.port, self.home / "start") as desk:
+                desk.nvim.edit("start.md", "no chat yet\n")
+                desk.nvim.lua("require('parley.host').start()")
+                return float(desk.nvim.until(lambda: desk.nvim.lua(LOG), "the host")) / 1e3
+
+        return median_of(5, start)
+
+    def _import(self, module: str) -> float:
+        def run(code: str) -> float:
+            return seconds(lambda: subprocess.run([sys.executable, "-I", "-c", code], check=True))
+
+        return median_of(5, lambda: run(f"import {module}")) - median_of(5, lambda: run("pass"))
 
 
 def bench_parse() -> None:
     for name, block in (("prose", PLAIN), ("tool calls", DENSE)):
         text = block * (100_000 // block.count("\n"))
         took = median_of(5, lambda text=text: seconds(lambda: parse(text)))  # type: ignore[misc]
-        say(f"parse 100,000 lines of {name}", f"{took * 1e3:.0f} ms", "under 500 ms (200,000 lines/s)")
+        print(f"parse 100,000 lines of {name}: {took * 1e3:.0f} ms (at most 500)", flush=True)
 
 
 def bench_start() -> None:
@@ -63,80 +293,7 @@ def bench_start() -> None:
         without.append(start())
         with_parley.append(start("--cmd", f"set rtp^={ROOT}"))
     more = statistics.median(with_parley) - statistics.median(without)
-    say("start-up, over --clean", f"{more * 1e3:+.1f} ms", "at most +1 ms")
-
-
-@contextmanager
-def bench_neovim() -> Iterator[tuple[Child, Callable[[], float]]]:
-    """A Neovim that talks to the measuring server, and a function that waits for the next request's time."""
-    server = Path(__file__).parent / "model_server.py"
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        subprocess.Popen([sys.executable, server], stdout=subprocess.PIPE, text=True) as process,
-    ):
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        lines = process.stdout
-        setup = {
-            "providers": {
-                "bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}
-            },
-            "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tool_mode": "off"}],
-            "agent": "Bench",
-        }
-        init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(setup))}))"
-        try:
-            with child(Path(folder), init=init, width=120, height=40) as nvim:
-                yield nvim, lambda: float(json.loads(lines.readline())["at"])
-        finally:
-            process.kill()
-
-
-class Bench:
-    """One chat after another in one Neovim."""
-
-    def __init__(self, nvim: Child, requested: Callable[[], float]) -> None:
-        self.nvim = nvim
-        self.requested = requested
-        self._number = 0
-
-    def open(self, lines: int, tokens: int) -> None:
-        self._number += 1
-        above = (PLAIN * (1 + lines // PLAIN.count("\n"))).split("\n")[:lines]
-        text = "\n".join([*above, "", f"💬: {tokens} tokens", ""])
-        self.nvim.edit(f"{self._number}.md", text)
-        self.nvim.until(lambda: self.nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-        self.nvim.command("normal! G")
-        self.nvim.flush()
-
-    def ask(self, lines: int, tokens: int) -> tuple[float, float]:
-        """Seconds from the command to the request at the server, and from the request to the end."""
-        self.open(lines, tokens)
-        began = time.monotonic()
-        self.nvim.command("ParleyRespond")
-        requested = self.requested()
-        self.nvim.until(lambda: self._is_complete(), "the answer", 600)
-        return requested - began, time.monotonic() - requested
-
-    def _is_complete(self) -> bool:
-        last: str = self.nvim.lua("return vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]")
-        return last == "💬: "
-
-
-def bench_turns() -> None:
-    with bench_neovim() as (nvim, requested):
-        bench = Bench(nvim, requested)
-        say("command to request, first of a host", f"{bench.ask(10, 1)[0] * 1e3:.0f} ms", "imports the SDK")
-        for lines, wanted in ((10, 8), (2_000, 15), (20_000, 60)):
-            took = median_of(7, lambda lines=lines: bench.ask(lines, 1)[0])  # type: ignore[misc]
-            say(f"command to request, warm, {lines} lines", f"{took * 1e3:.1f} ms", f"at most {wanted} ms")
-        for tokens, wanted, runs in ((2_000, 80, 7), (20_000, 600, 3)):
-            took = median_of(runs, lambda tokens=tokens: bench.ask(10, tokens)[1])  # type: ignore[misc]
-            say(
-                f"{tokens} tokens at full speed, in the buffer",
-                f"{took * 1e3:.0f} ms",
-                f"at most {wanted} ms",
-            )
+    print(f"start-up over --clean: {more * 1e3:+.1f} ms (at most +0.5)", flush=True)
 
 
 async def bench_servers() -> None:
@@ -144,17 +301,15 @@ async def bench_servers() -> None:
     async with servers_of(fake("--many"), fake("--mute", name="mute"), patience_s=3.0) as servers:
         first = time.perf_counter()
         await servers.catalogue()
-        say(
-            "first list of tools, a server hangs",
-            f"{(time.perf_counter() - first) * 1e3:.0f} ms",
-            "waits 3 s",
-        )
+        took_s = time.perf_counter() - first
+        print(f"first list of tools, a server hangs: {took_s * 1e3:.0f} ms (waits 3 s)", flush=True)
         took = list[float]()
         for _ in range(100):
             began = time.perf_counter()
             await servers.catalogue()
             took.append(time.perf_counter() - began)
-        say("list of tools, warm, a server hangs", f"{statistics.median(took) * 1e3:.2f} ms", "under 50 ms")
+        warm = statistics.median(took) * 1e3
+        print(f"list of tools, warm, a server hangs: {warm:.2f} ms (under 50)", flush=True)
 
 
 def bench_ends() -> None:
@@ -165,20 +320,47 @@ def bench_ends() -> None:
             tools(nvim, "plain: ready")
             for name in SERVERS:
                 nvim.until_text(f"{name}: ready")
-            started = below(nvim.pid)
-            return seconds(lambda: gone(nvim, started))
+            started_pids = below(nvim.pid)
+            return seconds(lambda: gone(nvim, started_pids))
 
-    def gone(nvim: Child, started: set[int]) -> None:
+    def gone(nvim: Any, pids: set[int]) -> None:
         os.kill(nvim.pid, signal.SIGKILL)
-        while started & parents().keys():
+        while pids & parents().keys():
             time.sleep(0.01)
 
-    say("kill -9 of Neovim to its last server gone", f"{median_of(3, end):.1f} s", "under 3 s")
+    print(f"kill -9 of Neovim to its last server gone: {median_of(3, end):.1f} s (under 3)", flush=True)
+
+
+ALL: dict[str, Callable[[Run], None]] = {
+    "requests": Run.requests,
+    "tools": Run.tool_loop,
+    "first": Run.first_question,
+    "streams": Run.streams,
+    "pace": Run.pace,
+    "ten": Run.ten_at_once,
+    "keys": Run.keystrokes,
+    "far": Run.far_away,
+    "memory": Run.memory,
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Measure all, or what is named."""
+    share = machine.Share()
+    print(f"{machine.name()}; {datetime.now(UTC):%Y-%m-%d}; medians of {RUNS} or 5\n", flush=True)
+    with tempfile.TemporaryDirectory() as home, serving(HERE / "model_server.py") as server:
+        run = Run(Path(home), server)
+        for name in names or ALL:
+            if name in ALL:
+                ALL[name](run)
+    print()
+    if not names or "others" in names:
+        bench_parse()
+        bench_start()
+        asyncio.run(bench_servers())
+        bench_ends()
+    print(f"others used {share.of_others():.1%} of the machine meanwhile", flush=True)
 
 
 if __name__ == "__main__":
-    bench_parse()
-    bench_start()
-    asyncio.run(bench_servers())
-    bench_ends()
-    bench_turns()
+    main(sys.argv[1:])

@@ -1,6 +1,11 @@
-"""A chat-completions server for measuring: answers at once with as many tokens as the question names.
+"""A chat-completions server to measure with. The last words of the user say what it replies:
 
-Prints its port, then a line with the time of each request on the clock that all processes share.
+    N tokens                 so many, at once
+    N tokens in S seconds    so many, at even distances
+    N calls                  a call of each round's only tool, N times, then a word
+
+Prints its port, then a line of JSON for each request: its time on the clock that all processes of a machine
+share (seconds, CLOCK_MONOTONIC), the number of its connection, its size.
 """
 
 from __future__ import annotations
@@ -9,42 +14,76 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
 
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-
-
-def event(text: str) -> bytes:
-    chunk = {
-        "id": "x",
-        "object": "chat.completion.chunk",
-        "choices": [{"index": 0, "delta": {"content": text}}],
-    }
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+CONNECTIONS = count(1)
 
 
-END = b'data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    payload = {"id": "x", "object": "chat.completion.chunk", "choices": [choice]}
+    return b"data: " + json.dumps(payload).encode() + b"\n\n"
 
 
-def reply(tokens: int) -> bytes:
-    """Lines of ten words, a heading now and then, as prose is."""
-    words = (f"word{n}" + ("\n" if n % 10 == 9 else " ") for n in range(tokens))
-    return b"".join(map(event, words)) + END
+def word(number: int) -> bytes:
+    """Lines of ten words, as prose is."""
+    return chunk({"content": f"word{number}" + ("\n" if number % 10 == 9 else " ")})
+
+
+def end(reason: str = "stop") -> bytes:
+    return chunk({}, reason) + b"data: [DONE]\n\n"
+
+
+async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
+    texts = [m["content"] for m in body["messages"] if m["role"] == "user"]
+    text = texts[-1] if isinstance(texts[-1], str) else json.dumps(texts[-1])
+    if asked := re.findall(r"(\d+) calls", text):
+        last = max(n for n, m in enumerate(body["messages"]) if m["role"] == "user")
+        rounds = sum(m["role"] == "tool" for m in body["messages"][last:])
+        if rounds < int(asked[-1]):
+            name = body["tools"][0]["function"]["name"]
+            call = {"index": 0, "id": f"c{rounds}", "type": "function"}
+            yield chunk({"tool_calls": [{**call, "function": {"name": name, "arguments": "{}"}}]})
+            yield end("tool_calls")
+            return
+    numbers = re.findall(r"(\d+) tokens(?: in (\d+) seconds)?", text)
+    tokens, seconds = numbers[-1] if numbers else ("1", "")
+    if not seconds:
+        yield b"".join(map(word, range(int(tokens)))) + end()
+        return
+    start = time.monotonic()
+    for number in range(int(tokens)):
+        await asyncio.sleep(start + number * int(seconds) / int(tokens) - time.monotonic())
+        yield word(number)
+    yield end()
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-    body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
-    print(json.dumps({"at": time.monotonic()}), flush=True)
-    asked = body["messages"][-1]["content"]
-    number = re.search(r"(\d+) tokens", asked if isinstance(asked, str) else json.dumps(asked))
-    writer.write(HEAD + reply(int(number[1]) if number else 1))
-    await writer.drain()
-    writer.close()
+    connection = next(CONNECTIONS)
+    try:
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+            raw = await reader.readexactly(int(length[1])) if length else b"{}"
+            print(
+                json.dumps({"at": time.monotonic(), "connection": connection, "bytes": len(raw)}), flush=True
+            )
+            writer.write(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            async for data in reply(json.loads(raw)):
+                writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
 
 
 async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**26)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=2**27)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -1,0 +1,120 @@
+"""The machine while something is measured: whether it is quiet, what processes take of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+QUIET = 0.03
+"""The share of the machine that others may use while it is measured."""
+PATIENCE_S = 300.0
+
+
+def name() -> str:
+    """The machine in words."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    model = next((line.split(":")[1].strip() for line in info.splitlines() if "model name" in line), "?")
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {model}"
+
+
+def busy_s() -> float:
+    """Seconds of all cores that were used since the machine was started."""
+    user, nice, system, _, _, irq, soft, *_ = map(
+        int, Path("/proc/stat").read_text(encoding="utf-8").split("\n")[0].split()[1:]
+    )
+    return (user + nice + system + irq + soft) * TICK_S
+
+
+def tree(root: int) -> set[int]:
+    """A process and all that it started."""
+    children = dict[int, list[int]]()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _fields(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, left = set[int](), [root]
+    while left:
+        pid = left.pop()
+        found.add(pid)
+        left += children.get(pid, [])
+    return found
+
+
+def cpu_s(root: int) -> float:
+    """Seconds of CPU that a process and what it started have used, those that have ended included."""
+    fields = filter(None, (_fields(pid) for pid in tree(root)))
+    return sum(sum(map(int, each[11:15])) for each in fields) * TICK_S
+
+
+def precise_cpu_s(root: int) -> float:
+    """The same of what runs now, and finer than a tick of the system's clock."""
+    total = 0
+    for pid in tree(root):
+        for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                total += int(task.read_text(encoding="utf-8").split()[0])
+    return total / 1e9
+
+
+def memory_mb(root: int) -> float:
+    """Megabytes of a process and what it started; what they share counts once."""
+    total = 0
+    for pid in tree(root):
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+    return total / 1024
+
+
+def wait_until_quiet(say: Callable[[str], None]) -> None:
+    """Return once others leave the machine alone, or after five minutes without that."""
+    end, has_told = time.monotonic() + PATIENCE_S, False
+    while time.monotonic() < end:
+        before, own = busy_s(), cpu_s(os.getpid())
+        time.sleep(1)
+        share = (busy_s() - before - (cpu_s(os.getpid()) - own)) / (os.cpu_count() or 1)
+        if share < QUIET:
+            return
+        if not has_told:
+            say(f"others use {share:.0%} of this machine: waiting until it is quiet ...")
+            has_told = True
+    say("the machine did not become quiet: these numbers are worth little")
+
+
+class Share:
+    """The share of the machine that others used since this was made."""
+
+    def __init__(self) -> None:
+        self._busy, self._own, self._time = busy_s(), cpu_s(os.getpid()), time.monotonic()
+
+    def of_others(self) -> float:
+        """From 0 to 1."""
+        others = busy_s() - self._busy - (cpu_s(os.getpid()) - self._own)
+        return max(others, 0) / ((time.monotonic() - self._time) * (os.cpu_count() or 1))
+
+
+def median_of(runs: int, work: Callable[[], float]) -> float:
+    """The median of some runs."""
+    return statistics.median(work() for _ in range(runs))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The time that some work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _fields(pid: int) -> list[str]:
+    """Those of /proc/PID/stat from the state on; none where the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return []

@@ -1,0 +1,228 @@
+"""What is measured: Parley, the least host there can be, and other plugins where their checkouts are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pynvim
+
+from tests.bench import machine
+from tests.nvim.harness import ROOT, Child, child
+
+HERE = Path(__file__).parent
+LINE = "some words of prose in a line of common length"
+DONE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A plugin: what sets it up, what opens a chat, which key asks, what its chat ends in when it is done."""
+
+    name: str
+    clean: bool
+    init: str
+    """Lua; PORT is that of the model's server."""
+    key: str
+    open: str = ""
+    """Lua that makes a chat of the lines that it gets, where a Markdown file is not one."""
+    heading: str = "💬: "
+
+
+def parley(options: Mapping[str, Any] | None = None, port: str = "PORT") -> Subject:
+    """Parley, with these options on top of a provider."""
+    settings = {
+        "providers": {"bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}},
+        "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tool_mode": "off"}],
+        "agent": "Bench",
+        "safety": {"rate_limit_per_minute": 100_000},
+        **(options or {}),
+    }
+    init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
+    return Subject("Parley", False, init, "<C-g><C-g>")
+
+
+FLOOR_INIT = f"""
+local command = {{ {json.dumps(sys.executable)}, {json.dumps(str(HERE / "floor_host.py"))}, 'PORT' }}
+local host = vim.fn.jobstart(command, {{ rpc = true }})
+vim.keymap.set('n', '<C-g><C-g>', function()
+  vim.rpcnotify(host, 'ask', vim.api.nvim_get_current_buf())
+end)
+"""
+FLOOR = Subject("floor", True, FLOOR_INIT, "<C-g><C-g>")
+
+
+def companion(folder: Path) -> Subject:
+    """CodeCompanion, from the folder of checkouts; it needs plenary there, too."""
+    init = f"""
+vim.opt.rtp:prepend({json.dumps(str(folder / "plenary.nvim"))})
+vim.opt.rtp:prepend({json.dumps(str(folder / "codecompanion.nvim"))})
+require('codecompanion').setup({{
+  adapters = {{ http = {{ bench = function()
+    return require('codecompanion.adapters').extend('openai_compatible', {{
+      env = {{ url = 'http://127.0.0.1:PORT', api_key = 'BENCH_KEY', chat_url = '/v1/chat/completions' }},
+      schema = {{ model = {{ default = 'bench' }} }},
+    }})
+  end }} }},
+  strategies = {{ chat = {{ adapter = 'bench' }} }},
+  interactions = {{ chat = {{ adapter = 'bench' }} }},
+}})
+"""
+    opening = """
+local chat = require('codecompanion').chat()
+vim.api.nvim_buf_set_lines(chat.bufnr, -1, -1, true, ...)
+"""
+    return Subject("CodeCompanion", True, init, "<C-s>", opening, "## Me")
+
+
+class Server:
+    """The model's server; each request is a line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self._lines = process.stdout
+        self.port = int(self._lines.readline())
+
+    def request(self) -> dict[str, Any]:
+        """The next request."""
+        line: dict[str, Any] = json.loads(self._lines.readline())
+        return line
+
+
+@contextmanager
+def serving(*command: object) -> Iterator[Server]:
+    """A server of this folder, in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, *map(str, command)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def started(subject: Subject, port: int, home: Path, env: dict[str, str] | None = None) -> Iterator[Desk]:
+    """A Neovim with the subject in it."""
+    home.mkdir(parents=True, exist_ok=True)
+    init = subject.init.replace("PORT", str(port)) + "\nvim.o.swapfile = false"
+    with child(home, init=init, clean=subject.clean, env={"BENCH_KEY": "x", **(env or {})}) as nvim:
+        yield Desk(subject, nvim)
+
+
+WATCH = """
+local heading, buf = ..., vim.api.nvim_get_current_buf()
+_G.bench_done = nil
+local last = vim.api.nvim_buf_line_count(buf)
+vim.api.nvim_buf_attach(buf, false, { on_lines = function()
+  if _G.bench_done then return true end
+  local from = math.max(last, vim.api.nvim_buf_line_count(buf) - 3)
+  for _, line in ipairs(vim.api.nvim_buf_get_lines(buf, from, -1, false)) do
+    if vim.startswith(line, heading) then _G.bench_done = vim.uv.hrtime() end
+  end
+end })
+"""
+"""Takes the time at which a heading for the next question stands below what was the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds from the key to the request, from there to the end of the answer, and of CPU in all."""
+
+    to_request: float
+    to_end: float
+    cpu: float
+
+
+class Desk:
+    """One chat after another in one Neovim."""
+
+    def __init__(self, subject: Subject, nvim: Child) -> None:
+        self.subject = subject
+        self.nvim = nvim
+        self._number = 0
+
+    def open(self, lines: int, question: str) -> None:
+        """A chat with so many lines above its question, the cursor at its end."""
+        self._number += 1
+        above = list[str]()
+        while len(above) < lines:
+            above += [f"💬: how? ({len(above)})", "", "🤖:[A]", "", *[LINE] * 300, ""]
+        text = [*above[:lines], "", f"💬: {question}"]
+        if self.subject.open:
+            self.nvim.lua(self.subject.open, text)
+        else:
+            self.nvim.edit(f"{self._number}.md", "\n".join([*text, ""]))
+        if self.subject.name == "Parley":
+            self.nvim.until(self._is_known, "the chat", DONE_S)
+        self.nvim.command("normal! G")
+        self.nvim.flush()
+        time.sleep(0.4)  # what is done at rest is done
+
+    def _is_known(self) -> bool:
+        code = "local buf = vim.api.nvim_get_current_buf() "
+        code += "return require('parley.view').tick(buf) == vim.api.nvim_buf_get_changedtick(buf)"
+        return bool(self.nvim.lua(code))
+
+    def press(self) -> float:
+        """Ask, and the time of that."""
+        self.nvim.lua(WATCH, self.subject.heading)
+        began = time.monotonic()
+        self.nvim.keys(self.subject.key)
+        return began
+
+    def until_complete(self) -> float:
+        """The time at which the answer was complete in the buffer."""
+        done = self.nvim.until(lambda: self.nvim.lua("return _G.bench_done"), "the answer", DONE_S)
+        return float(done) / 1e9
+
+    def ask(self, server: Server, lines: int, tokens: int) -> Times:
+        """Ask for so many tokens below so many lines."""
+        self.open(lines, f"{tokens} tokens")
+        before, began = self.cpu_s(), self.press()
+        requested = server.request()["at"]
+        complete = self.until_complete()
+        time.sleep(0.05)
+        return Times(requested - began, complete - requested, self.cpu_s() - before)
+
+    def cpu_s(self) -> float:
+        return machine.precise_cpu_s(self.nvim.pid)
+
+    def memory_mb(self) -> float:
+        return machine.memory_mb(self.nvim.pid)
+
+
+class Stranger:
+    """Another client of the same Neovim, which asks it for something all the time."""
+
+    def __init__(self, nvim: Child) -> None:
+        self._address: str = nvim.nvim.funcs.serverstart()
+        self._over = threading.Event()
+        self.waits_s = list[float]()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Stranger:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with pynvim.attach("socket", path=self._address) as nvim:
+            while not self._over.is_set():
+                self.waits_s.append(machine.seconds(nvim.api.get_mode))
+                time.sleep(0.001)
+
+    def p99_s(self) -> float:
+        """The time that one of a hundred requests takes, or more."""
+        return sorted(self.waits_s)[int(len(self.waits_s) * 0.99)]
