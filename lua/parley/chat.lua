@@ -52,7 +52,11 @@ end
 --- Make a buffer a chat; again does no harm.
 function M.attach(buf)
   if H.attached[buf] then
-    require("parley.view").highlight(buf)
+    vim.schedule(function()
+      if H.attached[buf] then
+        require("parley.view").highlight(buf)
+      end
+    end)
     return
   end
   H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)

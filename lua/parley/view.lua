@@ -221,6 +221,7 @@ function H.tame_syntax(buf)
     api.nvim_buf_call(buf, function()
       local starts = vim.iter({ "result", "proposal", "answer", "thinking" }):map(known.start)
       local any = starts:join("\\|")
+      vim.cmd("silent! syntax clear parleyLine")
       vim.cmd(("syntax match parleyLine /^\\%%(%s\\)\\%%uFE0F\\?:.*$/"):format(any))
     end)
   end

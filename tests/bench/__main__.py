@@ -201,6 +201,7 @@ class Run:
         times = self.home / "times"
         options = {
             "approval": {"auto": ["bench/*"]},
+            "loop": {"max_iterations": 20},
             "agents": [{"name": "Bench", "provider": "bench", "model": "bench", "tools": ["bench/*"]}],
             "mcp": {
                 "servers": {

@@ -78,8 +78,8 @@ def _ending(lines: LineDecoder, span: Span) -> list[str]:
 
     A note takes in all up to the next marker, and so does a result whose body has no end or is not there.
     """
-    page, in_note = Page(list(lines[: span.end])), False
-    *_, last = blocks = list(page.blocks(span.start))
+    page, in_note = Page(list(lines[span.start : span.end])), False
+    *_, last = blocks = list(page.blocks(0))
     for block in blocks:
         in_note = block.kind == "note" and not (in_note and is_blank(block.content.lstrip(SPACING)))
     if in_note:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from parley.chat import grammar
 from parley.chat.grammar import Kind
@@ -62,7 +63,8 @@ class Page:
         """Cut at the markers, and free the text lines between them of what the writer added."""
         marks = list[tuple[Kind, int, int]]()
         lines = self.lines
-        for number in [i for i, line in enumerate(lines) if not grammar.is_plain(line) and i >= start]:
+        below = enumerate(islice(lines, start, None), start)
+        for number in [i for i, line in below if not grammar.is_plain(line)]:
             line = lines[number]
             if mark := grammar.marker_of(line):
                 marks.append((*mark, number))

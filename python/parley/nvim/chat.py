@@ -6,6 +6,7 @@ goes, and Lua how things are drawn.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from dataclasses import replace
@@ -212,6 +213,7 @@ class Chat:
         self._note_loaded(transcript)
         self._revoke_undone(transcript)
         await self.draw()
+        self.app.prepare(transcript, self.chosen)
 
     async def draw(self) -> ChatView:
         """Draw what is found in the text that was last told."""
@@ -272,6 +274,7 @@ class Chat:
                 self._start(following[0], None, following[1])
         if not turn.is_drawn:
             await self.refresh()
+        gc.collect(1)  # here nobody waits
         agent, self._to_confirm = self._to_confirm, ""
         if agent:
             self.editor.tell("confirm_agent", self.buf, agent)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any
 
 from parley.chat.edits import Edit
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
-from parley.nvim.editor import Editor
+from parley.nvim.editor import LATER_S, Editor
 from parley.nvim.mirror import UNKNOWN, BufferText, Mirror
 from parley.nvim.stream import STARTS, BufferStream
 from parley.policy.choice import exchange_at
@@ -47,6 +48,8 @@ class BufferDocument:
         """The document as it will be once the work is done."""
         self._work: asyncio.Task[None] | None = None
         self._waiting = 0
+        self._hurry = asyncio.Event()
+        """Somebody waits for what was begun."""
 
     async def read(self) -> Snapshot:
         """The document as it is now, with all that was begun; only what has changed crosses the border.
@@ -80,7 +83,8 @@ class BufferDocument:
         """Begin an edit, and let `append` write at the line it names."""
         if not self._work:
             await self._stream.settle()
-        self._stream.wait_for(self._begin(await self.look(), lambda: self._open(tip)))
+        self._begin(await self.look(), lambda: self._open(tip))
+        self._stream.wait_for(self._finish)
 
     async def append(self, text: str) -> None:
         """Write at the tip, soon."""
@@ -103,20 +107,23 @@ class BufferDocument:
             self._work.cancel()
         self._editor.tell("close", self._handle)
 
-    def _begin(self, ahead: Snapshot, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    def _begin(self, ahead: Snapshot, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         before = self._work
 
         async def begun() -> None:
             if before:
                 await before
+            else:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), LATER_S)
             await work()
 
         self._ahead, self._work = ahead, self._editor.loop.create_task(begun())
         self._work.add_done_callback(self._ended)
-        return self._work
 
     async def _finish(self) -> None:
         """Wait for all that was begun."""
+        self._hurry.set()
         while self._work:
             work = self._work
             self._waiting += 1
@@ -126,6 +133,7 @@ class BufferDocument:
                 self._waiting -= 1
             if work is self._work:
                 self._ahead = self._work = None
+        self._hurry.clear()
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         failure = None if work.cancelled() else work.exception()

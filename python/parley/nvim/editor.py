@@ -18,9 +18,14 @@ from parley.errors import ParleyError
 from parley.text import visible
 
 _ASK = "return require('parley.remote')(...)"
-_TELL = (
-    "local ok, why = pcall(require('parley.remote'), ...) if not ok then vim.g.parley_last_error = why end"
-)
+_TELL = """
+for _, call in ipairs(...) do
+  local ok, why = pcall(require('parley.remote'), unpack(call))
+  if not ok then vim.g.parley_last_error = why end
+end
+"""
+LATER_S = 0.003
+"""Seconds for which what nobody waits for stands back, so that a request to a model leaves first."""
 
 _SHOWING = frozenset(
     {"message", "status", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
@@ -44,6 +49,8 @@ class Editor:
         self._nvim = nvim
         self.loop: asyncio.AbstractEventLoop = nvim.loop
         self._tasks = set[asyncio.Task[None]]()
+        self._untold = list[list[Any]]()
+        """Calls of `tell` that Neovim has not got yet."""
 
     async def ask(self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None) -> Any:
         """The value that a function of Lua's `remote` returns; `heed` is given it first.
@@ -51,6 +58,7 @@ class Editor:
         That is done before anything else that Neovim says is heard, even if nobody waits any more.
         It may take as long as the user keeps Neovim in the middle of a command, so never put a limit on it.
         """
+        self._tell_now()
         answer = self.loop.create_future()
 
         def body() -> None:
@@ -69,8 +77,15 @@ class Editor:
         return await answer
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call a function of Lua's `remote`; nobody waits for it."""
-        self._nvim.exec_lua(_TELL, name, *shown_arguments(name, arguments), async_=True)
+        """Call a function of Lua's `remote`, soon and before anything that is asked later."""
+        if not self._untold:
+            self.loop.call_later(LATER_S, self._tell_now)
+        self._untold.append([name, *shown_arguments(name, arguments)])
+
+    def _tell_now(self) -> None:
+        if self._untold:
+            calls, self._untold = self._untold, []
+            self._nvim.exec_lua(_TELL, calls, async_=True)
 
     def message(self, text: str, level: Level = "info") -> None:
         """One line for the user."""

@@ -7,6 +7,7 @@ frame, text is gathered. So a slow screen gets larger pieces, and the user alway
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from parley.chat.grammar import MARKERS, PROMPT
 from parley.errors import GoneError
@@ -39,7 +40,7 @@ class BufferStream:
         self._next = 0.0
         self._newline = "\n"
         self._fresh = True
-        self._place: asyncio.Task[None] | None = None
+        self._place: Callable[[], Awaitable[None]] | None = None
 
     def reset(self, newline: str) -> None:
         """A new reply begins, on an empty line."""
@@ -60,8 +61,8 @@ class BufferStream:
         if self._failure:
             raise self._failure
 
-    def wait_for(self, place: asyncio.Task[None]) -> None:
-        """Write nothing before this work is done, which makes the place for it."""
+    def wait_for(self, place: Callable[[], Awaitable[None]]) -> None:
+        """Write nothing before this is done, which makes the place for it."""
         self._place = place
 
     def close(self) -> None:
@@ -82,7 +83,7 @@ class BufferStream:
 
     async def _flush(self) -> None:
         if self._place:
-            await asyncio.shield(self._place)
+            await self._place()
             self._place = None
         text = "".join(self._pending)
         self._pending.clear()

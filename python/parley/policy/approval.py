@@ -217,6 +217,9 @@ def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> froze
     The mark was undone or edited, or the call was deleted. Exchanges before the number `since` do not count:
     the model has been asked on without the calls that wait there.
     """
+    live = [e.key for e in view.entries if e.state == "live"]
+    if not live:
+        return frozenset()
     claimed = {
         (p.call.id, p.call.arguments)
         for exchange in transcript.exchanges[since:]
@@ -225,7 +228,6 @@ def unclaimed(transcript: Transcript, view: LedgerView, since: int = 0) -> froze
         for p in reply.proposals
         if p.result is None and p.choice in YES
     }
-    live = (e.key for e in view.entries if e.state == "live")
     return frozenset(key.id for key in live if (key.id, key.arguments) not in claimed)
 
 

@@ -5,6 +5,7 @@ The table is the whole rule; everything else finds the proposals it names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -48,8 +49,15 @@ def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
 
 def open_keys(transcript: Transcript) -> list[tuple[str, str]]:
     """The id and arguments of each call of a chat that may be decided."""
-    calls = (call for exchange in transcript.exchanges for call in open_calls(exchange))
-    return [(call.call.id, call.call.arguments) for call in calls if isinstance(call, Proposal)]
+    return [key for exchange in transcript.exchanges for key in _open_keys(exchange)]
+
+
+def _open_keys(exchange: Exchange) -> Sequence[tuple[str, str]]:
+    if "open" not in exchange.derived:
+        calls = (call for call in open_calls(exchange) if isinstance(call, Proposal))
+        exchange.derived["open"] = [(call.call.id, call.call.arguments) for call in calls]
+    keys: Sequence[tuple[str, str]] = exchange.derived["open"]
+    return keys
 
 
 def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: Approvals) -> Chosen:

@@ -6,7 +6,9 @@ Everything in it starts when it is first needed; one app serves all chats of a p
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING
 from parley import engine
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
+from parley.errors import ParleyError
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
+from parley.models.encode import encoded
 from parley.models.text_tools.template import load_templates
 from parley.policy.rate import RateWindow
-from parley.providers.client import ProviderClient, warm
+from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling import Sampler
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
@@ -168,6 +172,14 @@ class App:
 
         return settings_of
 
+    def prepare(self, transcript: Transcript, chosen: str | None) -> None:
+        """Make now what a next question will need of the exchanges before it: it is kept with them."""
+        if transcript.exchanges:
+            with suppress(ParleyError):  # whoever asks is told
+                request = self.resolve(chosen)(transcript).request
+                request = replace(request, transcript=transcript, at=len(transcript.exchanges) - 1)
+                encoded(wire_format(self.provider(request.provider), request).body(request))
+
     def ledger(self, chat: str) -> ChatLedger:
         """The decisions of the chat in the file of this path."""
         return self._ledger_file().chat(chat)
@@ -211,15 +223,17 @@ class App:
         return agent, self.provider(agent.provider)
 
     def warm(self, loop: asyncio.AbstractEventLoop, agent: Agent) -> None:
-        """Begin, once, in a thread what takes long: to import the SDKs that a turn of this agent needs."""
+        """Begin, once, in a thread what takes long: to import the SDKs that a turn of this agent needs.
+
+        What they have made stays to the end, and is not looked through for garbage again.
+        """
         provider = self.provider(agent.provider)
         has_tools = (agent.tool_mode or self.settings.tool_mode) != "off"
         needs = provider.kind, provider.builtin, has_tools
         if needs not in self._warm:
             self._warm.add(needs)
-            loop.run_in_executor(
-                None, partial(warm, provider.kind, builtin=provider.builtin, has_tools=has_tools)
-            )
+            work = partial(warm, provider.kind, builtin=provider.builtin, has_tools=has_tools)
+            loop.run_in_executor(None, work).add_done_callback(lambda _: gc.freeze())
 
     async def _demo_url(self) -> str:
         if self._demo is None:
