@@ -36,8 +36,7 @@ def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
     sse, events = SSE(), list[Event]()
     try:
         for chunk in chunks:
-            for payload in sse.feed(chunk):
-                events += decoder.feed(decode_payload(payload))
+            events += decoder.read(map(decode_payload, sse.feed(chunk)))
         for payload in sse.end():
             events += decoder.feed(decode_payload(payload))
         events += decoder.end()

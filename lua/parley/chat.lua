@@ -99,6 +99,7 @@ end
 function M.settings_changed()
   for buf in pairs(H.attached) do
     require("parley.keys").chat(buf)
+    require("parley.view").highlight(buf)
   end
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if not H.attached[buf] and vim.bo[buf].filetype == "markdown" then

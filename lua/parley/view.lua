@@ -7,7 +7,7 @@ local known = require("parley.known")
 local ns = api.nvim_create_namespace("parley.view")
 local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
-local H = { drawn = {}, looks = {}, tame = {} }
+local H = { drawn = {}, looks = {}, tame = {}, treesitter = {} }
 
 local links = {
   ParleyQuestion = "Title",
@@ -102,7 +102,7 @@ function M.clear(buf)
 end
 
 function M.forget(buf)
-  H.drawn[buf], H.looks[buf], H.tame[buf] = nil, nil, nil
+  H.drawn[buf], H.looks[buf], H.tame[buf], H.treesitter[buf] = nil, nil, nil, nil
   require("parley.seen").forget(buf)
 end
 
@@ -150,6 +150,7 @@ end
 function M.highlight(buf)
   H.set_links()
   H.looks[buf] = true
+  H.choose_treesitter(buf)
   H.tame_treesitter(buf)
   H.tame_syntax(buf)
   if H.provided then
@@ -190,6 +191,21 @@ function H.look(buf, row)
       api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
       return
     end
+  end
+end
+
+--- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
+--- long for a page of prose and a `_` for an error. What the user switches on or off afterwards stays so.
+function H.choose_treesitter(buf)
+  local set = require("parley.host").setting("highlight")
+  local wanted = type(set) ~= "table" or set.treesitter ~= false
+  if wanted and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
+    local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
+    H.treesitter[buf] = is_free and pcall(vim.treesitter.start, buf, "markdown")
+  elseif not wanted and H.treesitter[buf] then
+    H.treesitter[buf] = false
+    vim.treesitter.stop(buf)
+    vim.bo[buf].syntax = "markdown"
   end
 end
 

@@ -115,6 +115,7 @@ class Run:
         def measure(desk: Desk) -> list[str]:
             cells = list[str]()
             for tokens in bars:
+                desk.ask(self.server, 0, tokens)
                 times = [desk.ask(self.server, 0, tokens) for _ in range(RUNS if tokens < 20_000 else 5)]
                 cells.append(ms(statistics.median(t.to_end for t in times)))
                 cells.append(ms(statistics.median(t.cpu for t in times)))
@@ -147,10 +148,14 @@ class Run:
         def measure(desk: Desk) -> list[str]:
             first = desk.memory_mb()
             for _ in range(20):
-                desk.ask(self.server, 0, 500)
+                desk.ask_again(self.server, 500)
+                time.sleep(0.5)  # nobody asks on at once
             return [f"{first:.0f}", f"{desk.memory_mb():.0f}"]
 
-        whats = ["memory of editor and host after an answer, MB", "… after 20 more of 500 tokens"]
+        whats = [
+            "memory of editor and host after an answer, MB",
+            "… after 20 more of 500 tokens in the same chat",
+        ]
         self.rows(whats, self.each(measure), ["≤ 85", "≤ 85"])
 
     def ten_at_once(self) -> None:

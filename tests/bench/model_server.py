@@ -15,6 +15,7 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -28,12 +29,19 @@ def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
 
 
 def word(number: int) -> bytes:
-    """Lines of ten words, as prose is."""
-    return chunk({"content": f"word{number}" + ("\n" if number % 10 == 9 else " ")})
+    """Lines of ten words, paragraphs of five lines, as prose is."""
+    end = "\n\n" if number % 50 == 49 else "\n" if number % 10 == 9 else " "
+    return chunk({"content": f"word{number}{end}"})
 
 
 def end(reason: str = "stop") -> bytes:
     return chunk({}, reason) + b"data: [DONE]\n\n"
+
+
+@cache
+def at_once(tokens: int) -> bytes:
+    """Made once, so that a second reply of this length takes the server no time."""
+    return b"".join(map(word, range(tokens))) + end()
 
 
 async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -51,7 +59,7 @@ async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
     numbers = re.findall(r"(\d+) tokens(?: in (\d+) seconds)?", text)
     tokens, seconds = numbers[-1] if numbers else ("1", "")
     if not seconds:
-        yield b"".join(map(word, range(int(tokens)))) + end()
+        yield at_once(int(tokens))
         return
     start = time.monotonic()
     for number in range(int(tokens)):

@@ -193,6 +193,14 @@ class Desk:
         time.sleep(0.05)
         return Times(requested - began, complete - requested, self.cpu_s() - before)
 
+    def ask_again(self, server: Server, tokens: int) -> None:
+        """Ask for so many tokens in the same chat."""
+        self.nvim.nvim.api.buf_set_lines(0, -1, -1, True, [f"{tokens} tokens"])
+        self.nvim.command("normal! G")
+        self.press()
+        server.request()
+        self.until_complete()
+
     def cpu_s(self) -> float:
         return machine.precise_cpu_s(self.nvim.pid)
 

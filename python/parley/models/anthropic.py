@@ -85,7 +85,7 @@ def _sides(
             case UserTurn(text):
                 yield "user", list(pieces(turn, key, partial(_text, text)))
             case ModelTurn():
-                yield "assistant", list(pieces(turn, key, partial(_said, turn, ids, request)))
+                yield "assistant", list(pieces(turn, key, partial(_reply_blocks, turn, ids, request)))
                 yield "user", list(pieces(turn, ("results", *key), partial(_results, turn, ids)))
 
 
@@ -93,7 +93,7 @@ def _text(text: str) -> list[Block]:
     return [{"type": "text", "text": text}]
 
 
-def _said(reply: ModelTurn, ids: Mapping[str, str], request: Request) -> Iterator[Block]:
+def _reply_blocks(reply: ModelTurn, ids: Mapping[str, str], request: Request) -> Iterator[Block]:
     yield from _prose_and_thinking(reply, request)
     yield from _calls(reply, ids)
 
@@ -186,6 +186,16 @@ class Decoder(decoder.Decoder):
         self._signature = ""
         self._usage: dict[str, int] = {}
         self._stop: tuple[Reason, str] | None = None
+
+    def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
+        match raw:
+            case {
+                "type": "content_block_delta",
+                "index": int(index),
+                "delta": {"type": "text_delta", "text": str(piece)},
+            } if index in self._kinds:
+                return piece
+        return None
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         match raw.get("type"):

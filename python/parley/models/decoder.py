@@ -44,6 +44,35 @@ class Decoder(ABC):
         self._prose = Pieces()
         self._thoughts = Pieces()
 
+    def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
+        """The events of payloads that came together, prose side by side as one. Raises ModelError.
+
+        A stream is prose for the most part, and looking through each payload for all that it might hold
+        costs several times as much.
+        """
+        prose = list[str]()
+        try:
+            for raw in payloads:
+                if not self.is_over and (piece := self._prose_of(raw)) is not None:
+                    prose.append(piece)
+                    continue
+                said, prose = prose, []
+                yield from self._prose_events(said)
+                yield from self.feed(raw)
+                if self.is_over:
+                    return
+        except ModelError:
+            yield from self._prose_events(prose)
+            raise
+        yield from self._prose_events(prose)
+
+    def _prose_events(self, prose: list[str]) -> list[Event]:
+        return self._guarded(lambda: self._say("".join(prose))) if prose else []
+
+    def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
+        """The text of a payload that holds nothing else; None where that is not certain."""
+        return None
+
     def feed(self, raw: Mapping[str, Any]) -> list[Event]:
         """All events that this payload made possible; raises ModelError."""
         return self._guarded(lambda: self._take(raw))

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
@@ -188,6 +187,23 @@ class Decoder(decoder.Decoder):
         self._usage = Usage()
         self._stop = ""
 
+    def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
+        choices = raw.get("choices")
+        if type(choices) is not list or len(choices) != 1 or raw.get("usage") or raw.get("error"):
+            return None
+        choice = choices[0]
+        if (
+            type(choice) is not dict
+            or choice.get("finish_reason")
+            or not (self._tags is None or self._tags.is_past)
+        ):
+            return None
+        delta = choice.get("delta")
+        if type(delta) is not dict or not delta.keys() <= _PROSE:
+            return None
+        content = delta.get("content")
+        return content if type(content) is str else None
+
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         if raw.get("error"):
             raise decoder.stream_failed(self.provider, raw["error"])
@@ -201,10 +217,6 @@ class Decoder(decoder.Decoder):
                 yield usage
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Event]:
-        if delta.keys() <= _PROSE:  # nearly all are
-            if content := text(delta, "content"):
-                yield from self._content(content)
-            return
         for key in _THOUGHTS:
             if isinstance(delta.get(key), str) and delta[key]:
                 yield from self._think(delta[key])
@@ -221,9 +233,8 @@ class Decoder(decoder.Decoder):
             self._calls.feed(piece)
 
     def _content(self, content: str) -> Iterator[Event]:
-        if not self._tags:
-            return self._say(content)
-        return chain.from_iterable(self._tagged(kind, piece) for kind, piece in self._tags.feed(content))
+        for kind, piece in self._tags.feed(content) if self._tags else [("text", content)]:
+            yield from self._tagged(kind, piece)
 
     def _tagged(self, kind: str, piece: str) -> Iterator[Event]:
         match kind:

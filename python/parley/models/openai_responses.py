@@ -173,6 +173,14 @@ class Decoder(decoder.Decoder):
         self._summary = 0
         self._has_refused = False
 
+    def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
+        match raw:
+            case {"type": "response.output_text.delta", "output_index": int(at), "delta": str(piece)} if (
+                at in self._streamed and self._has_said and not self._gap
+            ):
+                return piece
+        return None
+
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         at = number(raw, "output_index")
         match raw.get("type"):

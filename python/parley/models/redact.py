@@ -26,9 +26,18 @@ class Redacting(Decoder):
         self._secret = secret if len(secret) >= _SHORTEST else ""
         self._buffer: TextDelta | ThinkingDelta | None = None
 
+    def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
+        """The events of payloads that came together, without the key. Raises ModelError."""
+        for event in self._decoder.read(payloads):
+            yield from self._redacted([event])
+        self._follow()
+
+    def _follow(self) -> None:
+        self.wants_no_more, self.is_over = self._decoder.wants_no_more, self._decoder.is_over
+
     def _take(self, raw: Mapping[str, Any]) -> Iterable[Event]:
         events = self._decoder.feed(raw)
-        self.wants_no_more, self.is_over = self._decoder.wants_no_more, self._decoder.is_over
+        self._follow()
         return self._redacted(events)
 
     def _finish(self) -> Iterable[Event]:

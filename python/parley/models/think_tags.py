@@ -32,6 +32,11 @@ class ThinkTags:
         self._thought = False
         self._state: Literal["start", "thinking", "after", "text"] = "start"
 
+    @property
+    def is_past(self) -> bool:
+        """Whether all that comes is text."""
+        return self._state == "text"
+
     def feed(self, piece: str) -> list[tuple[Kind, str]]:
         """The parts that this piece settles; the rest is held back."""
         if self._state == "text":

@@ -274,7 +274,7 @@ class Chat:
                 self._start(following[0], None, following[1])
         if not turn.is_drawn:
             await self.refresh()
-        gc.collect(1)  # here nobody waits
+        gc.collect()  # here nobody waits
         agent, self._to_confirm = self._to_confirm, ""
         if agent:
             self.editor.tell("confirm_agent", self.buf, agent)

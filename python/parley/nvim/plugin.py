@@ -129,7 +129,8 @@ class Plugin:
             self.editor.spawn(before.close())
         for problem in problems:
             self.editor.message(problem, "warn")
-        heeded_there = {"chat_dir": read.chat_dir, "keys": asdict(read.keys)}
+        shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
+        heeded_there = {"chat_dir": read.chat_dir, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     def _on_attach(self, buf: int, name: str) -> None:

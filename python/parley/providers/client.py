@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
@@ -19,7 +19,6 @@ from parley.clock import PausableClock
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
-from parley.models.decoder import Decoder
 from parley.models.encode import encoded
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.formats import Format, of_kind, sdk
@@ -45,6 +44,8 @@ CONNECT_S = 10.0
 RETRIES = 3
 FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
+AT_ONCE = 500
+"""Payloads that are read at once: less than a frame of an editor."""
 MOST_BYTES = 128 * 1024 * 1024
 """Of one reply: three times what the longest one takes, of 128,000 tokens with an event of 300 bytes each."""
 HEAD_WAITS = 10
@@ -157,7 +158,7 @@ class ProviderClient:
                 async with closing(_payloads(pieces) if streamed else _whole(pieces, form)) as arriving:
                     async for payloads in arriving:
                         is_empty = False
-                        for event in joined(_events_of(payloads, decoder)):
+                        for event in joined(decoder.read(payloads)):
                             yield event
                         if decoder.is_over:
                             break
@@ -260,8 +261,10 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
     """The data of the server-sent events of a response, of those together that came together."""
     sse = SSE()
     async for chunk in pieces:
-        if payloads := sse.feed(chunk):
-            yield map(decode_payload, payloads)
+        payloads = sse.feed(chunk)
+        for start in range(0, len(payloads), AT_ONCE):
+            yield map(decode_payload, payloads[start : start + AT_ONCE])
+            await asyncio.sleep(0)  # what was said is drawn while the rest is read
         if sse.is_over:
             return
     if payloads := sse.end():
@@ -279,13 +282,6 @@ async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[It
         yield list(form.unstreamed(reply))
     except ValueError as error:
         raise ModelError(f"The reply cannot be read: {error}", reason="a malformed reply") from error
-
-
-def _events_of(payloads: Iterable[Mapping[str, Any]], decoder: Decoder) -> Iterator[Event]:
-    for payload in payloads:
-        yield from decoder.feed(payload)
-        if decoder.is_over:
-            return
 
 
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:

@@ -139,6 +139,13 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
+class Highlight:
+    """`treesitter`: chats are highlighted with it where its parser is there and nothing else uses it."""
+
+    treesitter: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Mcp:
     """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one as well.
 
@@ -212,6 +219,7 @@ class Settings:
     status: Status = field(default_factory=Status)
     approval: Approval = field(default_factory=Approval)
     keys: Keys = field(default_factory=Keys)
+    highlight: Highlight = field(default_factory=Highlight)
     mcp: Mcp = field(default_factory=Mcp)
 
     def with_servers(self, more: Mapping[str, ServerSettings]) -> Self:
