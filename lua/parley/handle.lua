@@ -5,7 +5,7 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.handle")
-local H = { handles = {}, last = 0, rest_ms = 200 }
+local H = { handles = {}, last = 0 }
 
 -- What the host tells the user when there is nothing to work with any more.
 M.closed = "the buffer was closed: its turn has ended"
@@ -169,8 +169,6 @@ function M.finish(id, goes_on)
   if handle then
     require("parley.chat").keep(handle.buf)
   end
-  -- Each piece of an answer left Treesitter with a tree of the whole text, which looks small to Lua.
-  vim.defer_fn(collectgarbage, H.rest_ms)
 end
 
 ---@param id? integer

@@ -5,6 +5,7 @@ local M = {}
 local api = vim.api
 local known = require("parley.known")
 local ns = api.nvim_create_namespace("parley.view")
+local longest = 1000 -- lines of a chat that Treesitter is to highlight
 local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
 local H = { drawn = {}, looks = {}, tame = {}, treesitter = {} }
@@ -196,12 +197,14 @@ end
 
 --- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
 --- long for a page of prose and a `_` for an error. What the user switches on or off afterwards stays so.
+--- Not a long chat: Neovim goes through all of a text that is highlighted so for each piece of an answer.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
   local wanted = type(set) ~= "table" or set.treesitter ~= false
   if wanted and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
     local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
-    H.treesitter[buf] = is_free and pcall(vim.treesitter.start, buf, "markdown")
+    local is_short = api.nvim_buf_line_count(buf) <= longest
+    H.treesitter[buf] = is_free and is_short and pcall(vim.treesitter.start, buf, "markdown")
   elseif not wanted and H.treesitter[buf] then
     H.treesitter[buf] = false
     vim.treesitter.stop(buf)

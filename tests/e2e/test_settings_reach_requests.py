@@ -175,10 +175,10 @@ ROWS: Mapping[str, Row] = {
 
 IN_NO_REQUEST = {
     *("providers.name", "file: topic", "file: tags"),
-    *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "mcp"),
+    *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "highlight", "mcp"),
     *("agents", "providers", "thinking"),  # of which each field has its row
 }
-"""What is of another kind: where files are, how a loop runs and what it may, keys, servers."""
+"""What is of another kind: where files are, how a loop runs and what it may, keys, looks, servers."""
 
 
 def test_every_setting_has_a_row() -> None:

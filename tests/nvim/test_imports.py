@@ -1,0 +1,40 @@
+"""What the host imports: nothing large before a chat needs it, and then only what that chat needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.nvim.harness import ROOT
+
+SDKS = {"openai", "anthropic", "mcp"}
+LARGE = SDKS | {"jsonschema", "httpx2", "httpcore2", "pydantic", "uvicorn", "starlette"}
+HOST = "import parley.nvim.plugin, parley.runtime.app"
+WARM = "from parley.providers.client import warm; warm({!r}, builtin=False, has_tools={})"
+
+
+def imported(*code: str) -> set[str]:
+    """The large packages that are there after some code."""
+    start = f"import sys, json; sys.path.insert(0, {str(ROOT / 'python')!r})"
+    tell = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    command = [sys.executable, "-I", "-c", "; ".join((start, *code, tell))]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    return LARGE & set(json.loads(ran.stdout))
+
+
+def test_a_host_starts_without_any_sdk() -> None:
+    assert imported(HOST) == set()
+
+
+@pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])
+def test_a_chat_brings_in_the_sdk_of_its_agent_alone(kind: str, other: str) -> None:
+    packages = imported(HOST, WARM.format(kind, False))
+    assert kind in packages
+    assert not packages & {other, "mcp", "jsonschema", "uvicorn", "starlette"}
+
+
+def test_the_sdk_for_servers_comes_where_there_may_be_tools() -> None:
+    assert {"openai", "mcp", "jsonschema"} <= imported(HOST, WARM.format("openai", True))
