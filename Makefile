@@ -5,7 +5,7 @@
 # make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
 # make format  put Python and Lua into shape
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
-# make bench   measure, on this machine
+# make bench   measure, on this machine; ONLY="requests streams" measures those parts
 # make screens draw the pictures of doc/ from real screens
 
 # make PYTHON=/path/to/python3.12 ... takes that Python; without, .venv has the first that is new enough
@@ -72,7 +72,7 @@ format: environment stylua
 	@$(WITH_STYLUA) $(LUA)
 
 bench: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench $(ONLY)
 
 # Pictures of real screens, for README and help.
 screens: environment

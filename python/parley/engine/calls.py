@@ -30,12 +30,12 @@ def _current(snapshot: Snapshot, pairs: Sequence[tuple[Proposal, T]]) -> Iterato
 
 
 async def settle(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:
-    """Give calls their results, as far as they are still there and have none."""
+    """Begin to give calls their results, as far as they are still there and have none."""
 
     def change(shot: Snapshot) -> list[Edit]:
         return [edits.put_result(shot.lines, call, result) for call, result in _current(shot, results)]
 
-    await ports.document.change(change)
+    await ports.document.begin(change)
 
 
 async def refuse(ports: Ports, results: Sequence[tuple[Proposal, Result]]) -> None:

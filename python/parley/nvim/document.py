@@ -44,7 +44,7 @@ class BufferDocument:
         """The changedtick of the text in which the anchor is a row of the exchange in hand."""
         self._is_pinned = False
         self._stream = BufferStream(editor, handle, mirror)
-        self._ahead: Snapshot | None = None
+        self._ahead: tuple[BufferText, Snapshot] | None = None
         """The document as it will be once the work is done."""
         self._work: asyncio.Task[None] | None = None
         self._waiting = 0
@@ -65,7 +65,7 @@ class BufferDocument:
         """The same, but no answer is held."""
         if self._work and self._work.done():
             await self._finish()
-        return self._ahead or await self._look()
+        return self._ahead[1] if self._ahead else await self._look()
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds, as soon as the buffer holds the text they were found for."""
@@ -75,15 +75,16 @@ class BufferDocument:
     async def begin(self, change: Change) -> None:
         """Begin a change: what is read has it from now on, and all that is written comes after it."""
         shot = await self.look()
-        text = self._mirror.text
+        text = self._ahead[0] if self._ahead else self._mirror.text
         after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
-        self._begin(after.shot(anchor), lambda: self._change(change))
+        self._begin((after, after.shot(anchor)), lambda: self._change(change))
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Begin an edit, and let `append` write at the line it names."""
         if not self._work:
             await self._stream.settle()
-        self._begin(await self.look(), lambda: self._open(tip))
+        shot = await self.look()
+        self._begin(self._ahead or (self._mirror.text, shot), lambda: self._open(tip))
         self._stream.wait_for(self._finish)
 
     async def append(self, text: str) -> None:
@@ -107,7 +108,9 @@ class BufferDocument:
             self._work.cancel()
         self._editor.tell("close", self._handle)
 
-    def _begin(self, ahead: Snapshot, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _begin(
+        self, ahead: tuple[BufferText, Snapshot], work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         before = self._work
 
         async def begun() -> None:
