@@ -20,7 +20,8 @@ function M.open(id, tick, edits, answer, row, markers)
   return reply
 end
 
---- Write at the tip. Tells what that cost the editor, in milliseconds, so that the host can pace itself.
+--- Write at the tip. Tells what that cost the editor, in milliseconds, so that the host can pace itself, and
+--- whether the text is parsed for its highlights.
 ---@param text string
 ---@param fresh boolean whether the host believes to be at the start of a line
 ---@param markers string[] what structure starts with
@@ -60,7 +61,8 @@ function M.append(id, text, fresh, markers)
   M.follow(handle, followers, last, end_col)
   require("parley.status").moved(buf)
   M.show(buf)
-  return { cost = (vim.uv.hrtime() - started) / 1e6, lines = api.nvim_buf_line_count(buf) }
+  local cost, parsed = (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
+  return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
 end
 
 --- The host has escaped what looks like structure at the start of its lines. Where the user has moved the

@@ -131,10 +131,12 @@ class Servers:
     async def _ready(self) -> list[Supervisor]:
         if not self._closed:
             await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
-            supervisors = [
-                supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled
+            supervisors = self._supervisors.values()
+            waits = [
+                s.listed(self._patience_s) for s in supervisors if s.settings.enabled and not s.is_listed
             ]
-            await asyncio.gather(*(supervisor.listed(self._patience_s) for supervisor in supervisors))
+            if waits:
+                await asyncio.gather(*waits)
         return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
 
     async def settling(self) -> AsyncIterator[None]:

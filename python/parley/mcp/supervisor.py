@@ -61,6 +61,11 @@ class Supervisor:
             stderr=tuple(self._stderr.lines),
         )
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether its tools are known and up to date."""
+        return self.state == "ready" and self._settled.is_set()
+
     async def listed(self, patience_s: float) -> None:
         """Starts the server if need be and waits until its tools are known, or it failed, or patience ends.
 

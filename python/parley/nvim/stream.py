@@ -15,6 +15,8 @@ from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
+PARSED_FRAME_S = 0.033
+"""Where Treesitter highlights, each piece has it parse, and that is most of what a piece costs."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
 """A longer buffer takes longer to be highlighted; pieces that come faster would never be."""
@@ -97,5 +99,6 @@ class BufferStream:
         if "gone" in reply:
             raise GoneError(reply["gone"])
         self._fresh = text.endswith("\n")
-        interval = min(max(FRAME_S, reply["lines"] * PER_LINE_S), SLOWEST_S)
+        frame = PARSED_FRAME_S if reply["parsed"] else FRAME_S
+        interval = min(max(frame, reply["lines"] * PER_LINE_S), SLOWEST_S)
         self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
