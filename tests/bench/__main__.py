@@ -352,6 +352,8 @@ ALL: dict[str, Callable[[Run], None]] = {
 
 def main(names: Sequence[str]) -> None:
     """Measure all, or what is named."""
+    if not Path("/proc/stat").exists():
+        sys.exit("what processes take is read from /proc: this needs Linux")
     share = machine.Share()
     print(f"{machine.name()}; {datetime.now(UTC):%Y-%m-%d}; medians of {RUNS} or 5\n", flush=True)
     with tempfile.TemporaryDirectory() as home, serving(HERE / "model_server.py") as server:

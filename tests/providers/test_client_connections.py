@@ -12,6 +12,7 @@ from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, FaultyServer, Response
+from tests.streams_corpus import STREAMS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,6 +34,28 @@ async def test_ten_questions_take_one_connection(faulty: FaultyProviders, kind: 
             TextDelta("Whole"),
             Finished("complete"),
         ]
+    await client.close()
+    assert len(faulty.server.requests) == 10
+    assert faulty.server.connections - before == 1
+
+
+CALLS = {
+    "anthropic": "anthropic/text_after_call",
+    "chat": "openai_chat/text_then_call",
+    "responses": "openai_responses/calls_not_streamed",
+}
+"""Replies that end in calls, of the corpus."""
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_ten_rounds_of_tools_take_one_connection(faulty: FaultyProviders, kind: str) -> None:
+    client = ProviderClient({"FAULTY_KEY": KEY}, no_demo)
+    before = faulty.server.connections
+    faulty.server.plan(Response([STREAMS.joinpath(f"{CALLS[kind]}.sse").read_bytes()]))
+    for _ in range(10):
+        request = Request(QUESTION, 0, "faulty", "m")
+        events = [event async for event in client.stream(faulty.provider(kind), request, print)]
+        assert events[-1] == Finished("tool_calls")
     await client.close()
     assert len(faulty.server.requests) == 10
     assert faulty.server.connections - before == 1
