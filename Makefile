@@ -76,7 +76,7 @@ bench: environment
 
 # Pictures of real screens, for README and help.
 screens: environment
-	@PATH="$$PWD/$(BIN):$$PATH" PYTHONPATH=tests $(BIN)/python tests/nvim/picture.py doc/session.svg
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.picture doc/session.svg
 
 stylua:
 	@if [ -x $(STYLUA) ] || command -v stylua >/dev/null; then :; \
