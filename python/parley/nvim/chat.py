@@ -214,6 +214,8 @@ class Chat:
         self._revoke_undone(transcript)
         await self.draw()
         self.app.prepare(transcript, self.chosen)
+        gc.collect()
+        gc.freeze()  # what was read of a long chat stays: looking through it again would hold up a question
 
     async def draw(self) -> ChatView:
         """Draw what is found in the text that was last told."""
