@@ -155,6 +155,16 @@ class Child:
         return "\n".join(self.lines())
 
     @property
+    def name(self) -> str:
+        """The name of the current buffer; one request, since a page may be replaced between two."""
+        name: str = self.nvim.api.buf_get_name(0)
+        return name
+
+    def variable(self, name: str) -> Any:
+        """A variable of the current buffer; None where it has none."""
+        return self.lua("return vim.b[...]", name)
+
+    @property
     def cursor(self) -> tuple[int, int]:
         """Row, from 1, and column of the cursor."""
         row, column = self.nvim.api.win_get_cursor(0)

@@ -70,7 +70,7 @@ def test_settings_that_are_wrong_are_named_and_the_rest_works(tmp_path: Path) ->
         assert 'thinking.budget_tokens: expected an integer ≥ 1024, got "many"' in said
         assert "did you mean Demo?" in said
         assert "nonsense: there is no such setting" in said
-        nvim.until(lambda: nvim.nvim.current.buffer.vars.get("parley_agent") == "Demo", "the default")
+        nvim.until(lambda: nvim.variable("parley_agent") == "Demo", "the default")
 
 
 def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_host_that_dies_is_told_of_and_the_next_question_starts_another(tmp_pa
         nvim.until(lambda: len(nvim.text()) > 100, "some text")
         os.kill(host_pid(nvim), 9)
         nvim.until(lambda: "the Python host ended with code 137" in nvim.messages(), "the message")
-        assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+        assert nvim.variable("parley_status") == ""
         nvim.edit("other.md", HELLO)
         nvim.command("ParleyRespond")
         answered(nvim)

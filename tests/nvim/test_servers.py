@@ -228,7 +228,7 @@ def test_a_prompt_waits_until_the_user_does_not_type(desk: Child) -> None:
 def tools(nvim: Child, text: str = "fake: ready") -> str:
     """The page of servers, opened, once it shows something."""
     nvim.command("ParleyTools")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page", LONG_S)
+    nvim.until(lambda: nvim.name.endswith("parley://tools"), "the page", LONG_S)
     return nvim.until_text(text, LONG_S)
 
 
@@ -239,9 +239,9 @@ def go_to(nvim: Child, start: str) -> None:
 def offered_to(nvim: Child, chat: Path) -> list[str]:
     """The tools in the request that the chat in the window beside the page would send."""
     nvim.command("wincmd p")
-    assert nvim.nvim.current.buffer.name == str(chat)
+    assert nvim.name == str(chat)
     nvim.command("ParleyRequest")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://request"), "the request", LONG_S)
+    nvim.until(lambda: nvim.name.endswith("parley://request"), "the request", LONG_S)
     request: dict[str, Any] = json.loads(nvim.text())
     nvim.command("close")
     return [tool["name"] for tool in request["tools"]]

@@ -172,7 +172,7 @@ def test_the_log_holds_every_request_and_call_and_ends_in_totals(
     go(tmp_path)
     complete(neovim)
     neovim.command("ParleyLog")
-    neovim.until(lambda: neovim.nvim.current.buffer.name.endswith("parley://log"), "the log")
+    neovim.until(lambda: neovim.name.endswith("parley://log"), "the log")
     log = neovim.text()
     assert "## Totals\n\nRequests: 3 (1 for the status), " in log
     assert "| patient/look_up |     1 |         1 |      0 |       0 |" in log

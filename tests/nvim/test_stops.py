@@ -72,7 +72,7 @@ def ended(nvim: Child) -> Answer:
     """The answer, once there is room for the next question."""
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the end of the turn")
     nvim.until_idle()
-    assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+    assert nvim.variable("parley_status") == ""
     transcript = parse(nvim.text() + "\n")
     assert transcript.problems == ()
     return transcript.exchanges[-2].answers[-1]
@@ -259,7 +259,7 @@ def until_status(nvim: Child, words: str) -> None:
 
     def told() -> bool:
         nvim.command("ParleyTools")
-        nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page")
+        nvim.until(lambda: nvim.name.endswith("parley://tools"), "the page")
         found = words in nvim.text()
         nvim.command("bwipeout")
         return found

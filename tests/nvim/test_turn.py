@@ -121,7 +121,7 @@ def test_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None:
     nvim.until_text("\U0001f512: [Stopped: by the user]")
     nvim.until_idle()
     assert nvim.lines()[-1] == f"{MARKER} "
-    assert nvim.nvim.current.buffer.vars["parley_status"] == ""
+    assert nvim.variable("parley_status") == ""
     nvim.command("1")
     nvim.command("ParleyRespond")
     nvim.until(lambda: "Stopped" not in nvim.text(), "the turn that goes on")
@@ -224,7 +224,7 @@ def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
 
 def log(nvim: Child) -> str:
     nvim.command("ParleyLog")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://log"), "the log")
+    nvim.until(lambda: nvim.name.endswith("parley://log"), "the log")
     text = nvim.text()
     nvim.command("close")
     return text
@@ -247,14 +247,14 @@ def test_regenerating_gives_one_answer_anew_and_touches_no_other(nvim: Child) ->
 def test_the_request_is_shown_as_it_would_be_sent(nvim: Child) -> None:
     nvim.edit("chat.md", f"{MARKER} say: hello\n")
     nvim.command("ParleyRequest")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://request"), "the page")
+    nvim.until(lambda: nvim.name.endswith("parley://request"), "the page")
     assert '"say: hello"' in nvim.text()
     assert '"web_search"' in nvim.text()
 
 
 def test_the_tools_page_lists_servers_and_tools(nvim: Child) -> None:
     nvim.command("ParleyTools")
-    nvim.until(lambda: nvim.nvim.current.buffer.name.endswith("parley://tools"), "the page")
+    nvim.until(lambda: nvim.name.endswith("parley://tools"), "the page")
     nvim.until_text("- [x] web_search")
 
 
@@ -295,7 +295,7 @@ def test_an_agent_can_be_chosen(nvim: Child) -> None:
 
 def test_a_new_chat_has_its_file_its_topic_and_the_cursor_where_one_types(nvim: Child) -> None:
     nvim.command("ParleyChatNew My topic")
-    path = Path(nvim.nvim.current.buffer.name)
+    path = Path(nvim.name)
     assert path.parent == nvim.home / "data" / "parley" / "chats"
     assert nvim.lines() == ["---", "topic: My topic", "---", "", f"{MARKER} "]
     assert nvim.cursor == (5, 5)
@@ -362,7 +362,7 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     said = nvim.lua("return _G.said")
     assert "Formulating response..." in said
     assert said[-1] == ""
-    usage = nvim.nvim.current.buffer.vars["parley_usage"]
+    usage = nvim.variable("parley_usage")
     assert usage["last"]["output"] > 0
     assert set(usage["last"]) == set(usage["chat"]) == {"input", "output", "cached", "thinking"}
     assert usage["limits"] == {
