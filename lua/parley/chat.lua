@@ -54,7 +54,7 @@ function M.attach(buf)
   if H.attached[buf] then
     vim.schedule(function()
       if H.attached[buf] then
-        require("parley.view").highlight(buf)
+        require("parley.highlight").chat(buf)
       end
     end)
     return
@@ -62,7 +62,7 @@ function M.attach(buf)
   H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)
   vim.b[buf].parley_status = ""
   require("parley.keys").chat(buf)
-  require("parley.view").highlight(buf)
+  require("parley.highlight").chat(buf)
   H.scroll_by_rows(buf)
   H.watch(buf)
   require("parley.changes").follow(buf)
@@ -99,7 +99,7 @@ end
 function M.settings_changed()
   for buf in pairs(H.attached) do
     require("parley.keys").chat(buf)
-    require("parley.view").highlight(buf)
+    require("parley.highlight").chat(buf)
   end
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if not H.attached[buf] and vim.bo[buf].filetype == "markdown" then
@@ -272,6 +272,7 @@ function H.detach(buf)
   require("parley.status").show(buf, "")
   require("parley.changes").forget(buf)
   require("parley.view").forget(buf)
+  require("parley.highlight").forget(buf)
   require("parley.keys").forget(buf)
   require("parley.handle").close_buffer(buf)
   require("parley.host").mention("detach", { buf = buf })

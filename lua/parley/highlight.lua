@@ -1,0 +1,136 @@
+--- The colours of a chat: those of its marker lines, and who highlights its Markdown.
+local M = {}
+
+local api = vim.api
+local known = require("parley.known")
+local longest = 1000 -- lines of a chat that Treesitter is to highlight
+local H = { chats = {}, tame = {}, treesitter = {} }
+
+local links = {
+  ParleyQuestion = "Title",
+  ParleyAnswer = "Special",
+  ParleyProposal = "Comment",
+  ParleyResult = "Comment",
+  ParleyThinking = "Comment",
+  ParleyNote = "WarningMsg",
+  ParleySummary = "Comment",
+  ParleyPrompt = "Question",
+  ParleyHint = "Comment",
+  ParleyTool = "Function",
+  ParleyServer = "Comment",
+  ParleyArgument = "Identifier",
+  ParleyValue = "String",
+  ParleyStatus = "Comment",
+}
+
+--- The look of a chat's lines, drawn for the lines on the screen and no others.
+function M.chat(buf)
+  H.set_links()
+  H.chats[buf] = true
+  H.choose_treesitter(buf)
+  H.tame_treesitter(buf)
+  H.tame_syntax(buf)
+  if H.provided then
+    return
+  end
+  H.provided = true
+  api.nvim_set_decoration_provider(api.nvim_create_namespace("parley.look"), {
+    on_win = function(_, _, shown)
+      return H.chats[shown] == true
+    end,
+    on_line = function(_, _, shown, row)
+      H.look(shown, row)
+    end,
+  })
+end
+
+local looks = {
+  { known.start("question"), "ParleyQuestion", whole = false },
+  { known.start("answer"), "ParleyAnswer", whole = true },
+  { known.start("proposal"), "ParleyProposal", whole = true },
+  { known.start("result"), "ParleyResult", whole = true },
+  { known.start("thinking"), "ParleyThinking", whole = true },
+  { known.start("note"), "ParleyNote", whole = true },
+  { known.start("summary"), "ParleySummary", whole = true },
+}
+local look_ns = api.nvim_create_namespace("parley.look")
+
+function H.look(buf, row)
+  local line = api.nvim_buf_get_text(buf, row, 0, row, -1, {})[1]
+  if not line or line:byte() ~= 240 and line:byte() ~= 226 then
+    return
+  end
+  for _, look in ipairs(looks) do
+    if vim.startswith(line, look[1]) then
+      local colon = line:find(":", #look[1], true) or #line
+      local opts = { end_col = look.whole and #line or colon, hl_group = look[2], ephemeral = true }
+      opts.priority = 150
+      api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
+      return
+    end
+  end
+end
+
+--- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
+--- long for a page of prose and a `_` for an error. What the user switches on or off afterwards stays so.
+--- Not a long chat: Neovim goes through all of a text that is highlighted so for each piece of an answer.
+function H.choose_treesitter(buf)
+  local set = require("parley.host").setting("highlight")
+  local wanted = type(set) ~= "table" or set.treesitter ~= false
+  if wanted and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
+    local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
+    local is_short = api.nvim_buf_line_count(buf) <= longest
+    H.treesitter[buf] = is_free and is_short and pcall(vim.treesitter.start, buf, "markdown")
+  elseif not wanted and H.treesitter[buf] then
+    H.treesitter[buf] = false
+    vim.treesitter.stop(buf)
+    vim.bo[buf].syntax = "markdown"
+  end
+end
+
+--- The `conceal_lines` of the Markdown highlights have a long buffer parsed anew, synchronously, on every
+--- redraw and every move of the cursor (0.11 and later); all else of them is kept.
+function H.tame_treesitter(buf)
+  local active = vim.treesitter.highlighter.active[buf]
+  if vim.fn.has("nvim-0.11") == 0 or not active or active == H.tame[buf] then
+    return
+  end
+  local ok = pcall(function()
+    local query = {}
+    for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
+      query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
+    end
+    local tame = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "")
+    local parser = vim.treesitter.get_parser(buf, "markdown")
+    vim.treesitter.stop(buf)
+    H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = tame } })
+  end)
+  if not ok then
+    pcall(vim.treesitter.start, buf, "markdown")
+  end
+end
+
+--- Without Treesitter, the syntax file takes a `_` in the name of a tool for an error.
+function H.tame_syntax(buf)
+  if vim.bo[buf].syntax == "markdown" then
+    api.nvim_buf_call(buf, function()
+      local starts = vim.iter({ "result", "proposal", "answer", "thinking" }):map(known.start)
+      local any = starts:join("\\|")
+      vim.cmd("silent! syntax clear parleyLine")
+      vim.cmd(("syntax match parleyLine /^\\%%(%s\\)\\%%uFE0F\\?:.*$/"):format(any))
+    end)
+  end
+end
+
+function H.set_links()
+  for name, link in pairs(links) do
+    api.nvim_set_hl(0, name, { link = link, default = true })
+  end
+end
+
+--- A chat is closed.
+function M.forget(buf)
+  H.chats[buf], H.tame[buf], H.treesitter[buf] = nil, nil, nil
+end
+
+return M
