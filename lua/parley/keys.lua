@@ -32,6 +32,7 @@ function M.chat(buf)
     map("n", keys[name], "<Cmd>Parley" .. name:gsub("^%l", string.upper) .. "<CR>", what)
   end
   map("i", keys.respond, "<Esc><Cmd>ParleyRespond<CR>", described.respond)
+  map("n", keys.outline and keys.outline ~= "" and "gO", "<Cmd>ParleyOutline<CR>", described.outline)
   for lhs, sign in pairs({ ["]]"] = 1, ["[["] = -1 }) do
     map("n", lhs, function()
       require("parley").jump(sign * vim.v.count1)

@@ -2,29 +2,37 @@
 local M = {}
 
 local api = vim.api
+local H = {}
 
---- Fill and open the location list with the questions.
+--- Fill the location list with the questions, and open it at the one under the cursor.
 function M.open()
   local chat, buf = require("parley.chat"), api.nvim_get_current_buf()
-  local lines, items = api.nvim_buf_get_lines(buf, 0, -1, true), {}
+  local lines, items, current = api.nvim_buf_get_lines(buf, 0, -1, true), {}, 1
+  local cursor = api.nvim_win_get_cursor(0)[1]
   for row, line in ipairs(lines) do
     if chat.is_question(line) then
       items[#items + 1] = { bufnr = buf, lnum = row, col = 1, text = M.title(lines, row) }
+      current = row <= cursor and #items or current
     end
   end
   if #items == 0 then
     require("parley.host").message("there are no questions here", "warn")
     return
   end
-  vim.fn.setloclist(0, {}, " ", { title = "Questions", items = items, quickfixtextfunc = M.rows })
-  vim.cmd.lopen()
+  local list = { title = "Questions", items = items, idx = current, context = H.context }
+  list.quickfixtextfunc = M.rows
+  vim.fn.setloclist(0, {}, " ", list)
+  local height = math.min(#items, 10)
+  vim.cmd.lopen({ count = height })
+  vim.fn.winrestview({ topline = math.max(1, math.min(vim.fn.line("w0"), #items - height + 1)) })
+  H.dress(api.nvim_get_current_buf())
 end
 
---- The rows of the list: they are all of one file, so its name is left out.
+--- The rows of the list: what is asked. All are of one file, and in its order.
 function M.rows(list)
   local items = vim.fn.getloclist(list.winid, { id = list.id, items = 0 }).items
   return vim.tbl_map(function(item)
-    return ("%4d| %s"):format(item.lnum, item.text)
+    return item.text
   end, vim.list_slice(items, list.start_idx, list.end_idx))
 end
 
@@ -55,6 +63,29 @@ function M.jump(count)
   if target then
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { target, 0 })
+  end
+end
+
+H.context = { parley = "outline" }
+
+--- How the list looks, and the key that closes it. The window may get another list, which is none of ours: its
+--- rows are given their syntax anew by Vim, and `q` records.
+function H.dress(buf)
+  vim.bo[buf].syntax = "" -- that of the quickfix list takes a row without a `|` for the name of a file
+  vim.wo[0][0].wrap = false
+  if vim.fn.maparg("q", "n", false, true).buffer ~= 1 then
+    vim.keymap.set("n", "q", function()
+      local ours = vim.deep_equal(vim.fn.getloclist(0, { context = 0 }).context, H.context)
+      return ours and "<Cmd>lua require('parley.outline').close()<CR>" or "q"
+    end, { buffer = buf, expr = true, desc = "Parley: close this list" })
+  end
+end
+
+--- Close the list; where it is the last window, the chat comes back into it.
+function M.close()
+  if not pcall(vim.cmd.lclose) then
+    local item = vim.fn.getloclist(0, { idx = 0, items = 0 })
+    pcall(vim.cmd.buffer, item.items[math.max(item.idx, 1)].bufnr)
   end
 end
 

@@ -1,0 +1,118 @@
+"""The list of a chat's questions, as it is on the screen, and the way from it to a question."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.nvim.harness import Child
+
+QUESTIONS = 20
+LINES = 20
+BODY = "line\n" * LINES
+CHAT = "---\ntopic: t\n---\n\n" + "".join(
+    f"💬: question {n} {'about a thing ' * 9}\n\n🤖:[Demo]\n\n{BODY}\n" for n in range(1, QUESTIONS + 1)
+)
+FIRST, EACH = 5, LINES + 5
+
+
+@pytest.fixture
+def chat(plain: Child) -> Child:
+    """A chat that is longer than the window."""
+    plain.keys("<C-\\><C-n>")
+    plain.lua("vim.cmd('silent! %bwipeout! | silent! only!')")
+    plain.edit("a-long-name.md", CHAT)
+    plain.until(lambda: plain.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
+    return plain
+
+
+def row_of(question: int) -> int:
+    return FIRST + (question - 1) * EACH
+
+
+def shown(chat: Child) -> list[str]:
+    """The rows of the screen below the chat's status line, and above the command line."""
+    rows = chat.screen().split("\n")
+    above = next(number for number, row in enumerate(rows) if "a-long-name.md" in row)
+    return rows[above + 1 : -1]
+
+
+@pytest.mark.parametrize("key", ["gO", "<C-g>t"])
+@pytest.mark.parametrize("question", [1, 12, QUESTIONS])
+def test_it_opens_at_the_question_under_the_cursor_and_shows_nothing_but_questions(
+    chat: Child, key: str, question: int
+) -> None:
+    chat.command(str(row_of(question) + 7))
+    chat.keys(key)
+    chat.until_screen("[Location List] Questions")
+    *rows, status = shown(chat)
+    assert [row.split()[0] for row in rows] == ["question"] * 10
+    assert not any("a-long-name" in row or "|" in row for row in rows)
+    assert "[Location List] Questions" in status
+    cursor = chat.grid.cursor[0]
+    assert "".join(chat.grid.rows[cursor]).startswith(f"question {question} about")
+
+
+def test_a_question_in_the_list_has_no_colour_of_a_file_name(chat: Child) -> None:
+    chat.keys("gO")
+    chat.until_screen("[Location List] Questions")
+    names = chat.lua("local p = vim.inspect_pos() return { #p.syntax, #p.treesitter }")
+    assert names == [0, 0]
+
+
+def test_before_the_first_question_it_opens_at_that_one(chat: Child) -> None:
+    chat.command("1")
+    chat.keys("gO")
+    chat.until_screen("[Location List] Questions")
+    assert chat.cursor == (1, 0)
+
+
+def test_the_way_to_a_question_opens_its_fold_and_leads_back(chat: Child) -> None:
+    chat.command(f"{row_of(14) - 2},{row_of(15) - 1}fold")
+    chat.command(str(row_of(12) + 3))
+    chat.keys("gOjj<CR>")
+    chat.until(lambda: chat.cursor[0] == row_of(14), "the question")
+    assert chat.nvim.funcs.foldclosed(row_of(14)) == -1
+    chat.keys("<C-o>")
+    assert chat.cursor[0] == row_of(12) + 3
+
+
+def test_q_closes_it_and_records_in_another_list(chat: Child) -> None:
+    chat.keys("gOq")
+    chat.until(lambda: len(chat.nvim.windows) == 1, "the end of the list")
+    assert chat.name.endswith("a-long-name.md")
+    chat.keys("gO")
+    chat.until(lambda: len(chat.nvim.windows) == 2, "the list")
+    chat.command("wincmd p")
+    chat.lua("vim.fn.setloclist(0, {}, ' ', { title = 'other', items = { { filename = 'x', lnum = 1 } } })")
+    chat.command("lopen")
+    chat.keys("qq")
+    chat.until(lambda: chat.nvim.funcs.reg_recording() == "q", "a recording")
+    chat.keys("q")
+    chat.until(lambda: chat.nvim.funcs.reg_recording() == "", "its end")
+    chat.command("lclose")
+
+
+def test_q_in_the_last_window_brings_the_chat_back(chat: Child) -> None:
+    chat.keys("gO<C-w>o")
+    chat.until(lambda: len(chat.nvim.windows) == 1, "one window")
+    chat.keys("q")
+    chat.until(lambda: chat.name.endswith("a-long-name.md"), "the chat")
+    assert chat.messages().count("E444") == 0
+
+
+def test_a_short_chat_has_a_short_list(chat: Child) -> None:
+    chat.edit("short.md", "💬: one\n\n🤖:\n\na\n\n💬:\n\n  two\n")
+    chat.until(lambda: chat.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
+    chat.keys("gO")
+    chat.until_screen("[Location List] Questions")
+    assert chat.lines() == ["one", "two"]
+    assert chat.nvim.funcs.winheight(0) == 2
+
+
+def test_its_keys_can_be_switched_off(chat: Child) -> None:
+    chat.lua("require('parley').setup({ keys = { outline = false } })")
+    both = "return { vim.fn.maparg('gO', 'n', false, true).desc or '', vim.fn.maparg('<C-g>t', 'n') }"
+    maps = chat.lua(both)
+    chat.lua("require('parley').setup({})")
+    assert "Parley" not in maps[0]
+    assert maps[1] == ""
