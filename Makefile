@@ -6,7 +6,7 @@
 # make format  put Python and Lua into shape
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
 # make bench   measure, on this machine; ONLY="requests streams" measures those parts
-# make screens draw the pictures of doc/ from real screens
+# make screens draw the picture of doc/ from a real screen; TO=folder draws every scene there is
 
 # make PYTHON=/path/to/python3.12 ... takes that Python; without, .venv has the first that is new enough
 export PYTHON
@@ -74,9 +74,9 @@ format: environment stylua
 bench: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench $(ONLY)
 
-# Pictures of real screens, for README and help.
+# Pictures of real screens: that of README, or all of them for looking at.
 screens: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.picture doc/session.svg
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc session)
 
 stylua:
 	@if [ -x $(STYLUA) ] || command -v stylua >/dev/null; then :; \

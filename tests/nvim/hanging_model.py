@@ -1,11 +1,14 @@
-"""The demo model on a thread of its own, save that it never answers a request to the model `hanging`."""
+"""The demo model on a thread of its own, save that it never answers a request to the model `hanging`.
+
+For words of a question it may read others, by which it answers: what is on the screen need not be its rules.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,13 +30,16 @@ class HangingModel:
 
 
 @contextmanager
-def hanging_model() -> Iterator[HangingModel]:
+def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingModel]:
     model, app = HangingModel(), create_app(pace=0, strict=True)
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
         first = await receive()
+        for word, meaning in (words or {}).items():
+            text = first["body"].decode().replace(_inside(word), _inside(meaning))
+            first = {**first, "body": text.encode()}
         body = json.loads(first["body"])
         if body["model"] != "hanging":
             await app(scope, _once(first, receive), send)
@@ -57,6 +63,11 @@ def hanging_model() -> Iterator[HangingModel]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def _inside(text: str) -> str:
+    """A text as it stands in JSON, between the quotes."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _once(first: Any, receive: Any) -> Any:

@@ -1,103 +1,127 @@
-"""A picture of a real session, cell by cell as Neovim draws it; not a test.
+"""A screen as a picture: SVG, cell by cell as Neovim draws it; what is on the screen is `screens.py`'s.
 
-`make screens` makes it anew, as `doc/session.svg`. It shows the demo
-model, at the moment at which two tool calls wait for a choice.
+Every row is placed cell by cell, so that a picture is right in programs that have other fonts, or
+that do not stretch text: browsers, rsvg-convert.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import Child
 
-QUESTION = "can you find the latest stock price of google and microsoft?"
-CHAT = f"---\ntopic: stock prices\n---\n\n💬: {QUESTION}\n"
-SETTINGS = """
-vim.o.termguicolors, vim.o.background, vim.o.showcmd, vim.o.cmdheight = true, 'dark', false, 0
-vim.o.laststatus, vim.o.fillchars = 2, 'eob: '
-vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
-"""
-WIDTH, HEIGHT = 80, 22
-CELL, LINE, MARGIN = 8.43, 18, 12
+CELL, LINE, MARGIN, BASE = 8.43, 18, 12, 14
 FONTS = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
+DASHES = {"underdotted": "1.5 1.5", "underdashed": "4 2"}
 
 
-def main(path: Path) -> None:
-    """Play the session and write its picture."""
-    with (
-        tempfile.TemporaryDirectory() as home,
-        child(Path(home), init=SETTINGS, width=WIDTH, height=HEIGHT) as neovim,
-    ):
-        neovim.edit("stocks.md", CHAT)
-        neovim.command("normal! G$")
-        neovim.keys(":ParleyRespond<CR>")
-        neovim.until_waiting()
-        neovim.until_screen("yn/yN to refuse")
-        neovim.command("silent write")
-        neovim.flush()
-        path.write_text(drawn(neovim), encoding="utf-8")
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbours on a row that are drawn alike."""
+
+    row: int
+    column: int
+    width: int
+    text: str
+    style: dict[str, Any]
+
+    @property
+    def x(self) -> float:
+        """Where it starts."""
+        return MARGIN + self.column * CELL
+
+    @property
+    def y(self) -> float:
+        """Where its row starts."""
+        return MARGIN + self.row * LINE
+
+    @property
+    def colours(self) -> tuple[str, str]:
+        """Those of the text and of what is behind it."""
+        both = _colour(self.style["foreground"]), _colour(self.style["background"])
+        return (both[1], both[0]) if self.style.get("reverse") else both
 
 
 def drawn(neovim: Child) -> str:
-    """The screen as SVG."""
+    """The screen as SVG, with its cursor."""
     normal = neovim.nvim.api.get_hl(0, {"name": "Normal"})
-    size = f'width="{WIDTH * CELL + 2 * MARGIN:.0f}" height="{HEIGHT * LINE + 2 * MARGIN}"'
-    font = f'font-family="{FONTS}" font-size="14"'
-    runs = (
-        part
-        for row in range(HEIGHT)
-        for column, text, style in _runs(neovim, row)
-        for part in _run(row, column, text, {"foreground": normal["fg"], **style})
-    )
-    ground = f'<rect width="100%" height="100%" rx="8" fill="{_colour(normal["bg"])}"/>'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>'
-    return "\n".join([head, ground, *runs, "</svg>", ""])
+    ground = {"foreground": normal["fg"], "background": normal["bg"]}
+    rows = neovim.grid.rows
+    size = f'width="{len(rows[0]) * CELL + 2 * MARGIN:.0f}" height="{len(rows) * LINE + 2 * MARGIN}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONTS}" font-size="14">'
+    back = f'<rect width="100%" height="100%" rx="8" fill="{_colour(normal["bg"])}"/>'
+    runs = [run for row in range(len(rows)) for run in _runs(neovim, row, ground)]
+    boxes = (_box(run) for run in runs if run.colours[1] != _colour(normal["bg"]))
+    texts = (part for run in runs for part in (*_text(run), *_lines(run)))
+    return "\n".join([head, back, *boxes, *texts, _cursor(neovim, normal["fg"]), "</svg>", ""])
 
 
-def _runs(neovim: Child, row: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Column, text and style of what stands on a row: neighbours of one style together, wide cells alone."""
+def _runs(neovim: Child, row: int, ground: dict[str, Any]) -> Iterator[Run]:
+    """The runs of a row: plain letters of one style together, any other character alone, as wide as it is."""
     grid = neovim.grid
-    cells = list(enumerate(zip(grid.rows[row], grid.attributes[row], strict=True)))
+    texts = grid.rows[row]
+    cells = [column for column, text in enumerate(texts) if text]
 
-    def kind(cell: tuple[int, tuple[str, int]]) -> tuple[int, int]:
-        column, (text, style) = cell
-        return style, column if text and unicodedata.east_asian_width(text[0]) in "WF" else -1
+    def kind(column: int) -> tuple[int, int]:
+        return grid.attributes[row][column], column if not texts[column].isascii() else -1
 
-    for (style, _), run in groupby((c for c in cells if c[1][0]), kind):
-        found = list(run)
-        yield found[0][0], "".join(text for _, (text, _) in found), grid.styles[style]
-
-
-def _run(row: int, column: int, text: str, style: dict[str, Any]) -> Iterator[str]:
-    front, back = style["foreground"], style.get("background")
-    if style.get("reverse"):
-        front, back = back or 0, front
-    y = MARGIN + row * LINE
-    if back is not None:
-        box = f'x="{_x(column)}" y="{y}" width="{len(text) * CELL:.1f}" height="{LINE}"'
-        yield f'<rect {box} fill="{_colour(back)}"/>'
-    if said := text.strip():
-        place = f'x="{_x(column + len(text) - len(text.lstrip()))}" y="{y + 14}"'
-        width = f' textLength="{len(said) * CELL:.1f}"' if len(said) > 1 else ""
-        weight = ' font-weight="bold"' if style.get("bold") else ""
-        look = f'fill="{_colour(front)}"{width}{weight} xml:space="preserve"'
-        yield f"<text {place} {look}>{escape(said)}</text>"
+    for (style, _), run in groupby(cells, kind):
+        columns = list(run)
+        after = columns[-1] + 1
+        width = after - columns[0] + (after < len(texts) and not texts[after])  # a wide one has an empty cell
+        text = "".join(texts[column] for column in columns)
+        yield Run(row, columns[0], width, text, {**ground, **grid.styles[style]})
 
 
-def _x(column: int) -> str:
-    return f"{MARGIN + column * CELL:.1f}"
+def _box(run: Run) -> str:
+    place = f'x="{run.x:.1f}" y="{run.y}" width="{run.width * CELL:.2f}" height="{LINE}"'
+    return f'<rect {place} fill="{run.colours[1]}"/>'
+
+
+def _text(run: Run) -> Iterator[str]:
+    if not run.text.strip():
+        return
+    text = run.text.rstrip()
+    start = len(text) - len(text.lstrip())
+    text = text.lstrip()
+    style = run.style
+    bold = ' font-weight="bold"' if style.get("bold") else ""
+    italic = ' font-style="italic"' if style.get("italic") else ""
+    width = f' textLength="{len(text) * CELL:.1f}"' if len(text) > 1 and text.isascii() else ""
+    place = f'x="{run.x + start * CELL:.1f}" y="{run.y + BASE}"{width}'
+    yield f'<text {place} fill="{run.colours[0]}"{bold}{italic} xml:space="preserve">{escape(text)}</text>'
+
+
+def _lines(run: Run) -> Iterator[str]:
+    """What is drawn below a text, and through it."""
+    style, x, end = run.style, run.x, run.x + run.width * CELL
+    colour = _colour(style.get("special", run.style["foreground"]))
+    below = run.y + BASE + 2.5
+    stroke = f'stroke="{colour}" fill="none"'
+    for name in ("underline", "underdotted", "underdashed", "underdouble"):
+        if style.get(name):
+            dash = f' stroke-dasharray="{DASHES[name]}"' if name in DASHES else ""
+            yield f'<path d="M{x:.1f} {below}H{end:.1f}" {stroke}{dash}/>'
+    if style.get("underdouble"):
+        yield f'<path d="M{x:.1f} {below - 2}H{end:.1f}" {stroke}/>'
+    if style.get("undercurl"):
+        waves = "q1.05 -2 2.1 0t2.1 0" * (2 * run.width)
+        yield f'<path d="M{x:.1f} {below}{waves}" {stroke}/>'
+    if style.get("strikethrough"):
+        yield f'<path d="M{x:.1f} {run.y + 9.5}H{end:.1f}" {stroke}/>'
+
+
+def _cursor(neovim: Child, colour: int) -> str:
+    """A block in Normal mode, through which the text is seen, else a bar."""
+    row, column = neovim.grid.cursor
+    width = CELL if neovim.grid.mode.startswith(("normal", "visual", "operator")) else 2
+    place = f'x="{MARGIN + column * CELL:.1f}" y="{MARGIN + row * LINE}" width="{width}" height="{LINE}"'
+    return f'<rect {place} fill="{_colour(colour)}" fill-opacity="0.45"/>'
 
 
 def _colour(number: int) -> str:
     return f"#{number:06x}"
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

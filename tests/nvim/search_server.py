@@ -16,6 +16,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "fail": {},
     "slow": {"seconds": "number"},
     "write_note": {"text": "string"},
+    "write_file": {"path": "string", "content": "string"},
 }
 _one_at_a_time = Lock()
 _running = dict[int, Event]()

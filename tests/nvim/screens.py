@@ -1,0 +1,317 @@
+"""What people see, scene by scene, from real sessions; not a test, but for looking at.
+
+`python -m tests.nvim.screens FOLDER [SCENE...]` draws `FOLDER/SCENE.svg`, all scenes where none is named;
+`make screens` draws the one of README anew, `make screens TO=FOLDER` all. Every scene is Neovim as it comes,
+of 80 columns and 24 rows where nothing else is said, with the demo model and a server of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.nvim.hanging_model import hanging_model
+from tests.nvim.harness import Child, child
+from tests.nvim.picture import drawn
+
+QUESTION = "can you find the latest stock price of google and microsoft?"
+WRITE = "Please write the reader of CSV files, and its tests."
+CODE = "\n".join(
+    f"def column_{n}(rows: list[list[str]]) -> list[str]:\n"
+    f'    """The values of column {n}, without its heading."""\n'
+    f"    return [row[{n}] for row in rows[1:]]\n\n"
+    for n in range(33)
+)
+FILE = {"path": "src/csv_reader.py", "content": f"from __future__ import annotations\n\n\n{CODE}"}
+WORDS = {WRITE: f"call write_file {json.dumps(FILE)}"}
+
+LONG = """---
+topic: reading tables
+---
+
+💬: How do I read a CSV file in Python, row by row?
+
+🤖:[Claude]
+
+Use `csv.reader`, or `csv.DictReader` if the first row has names. Both take an open file; open it with
+`newline=""`, else a line break in a cell becomes two. The value of max_field_size_limit holds for both.
+
+```python
+import csv
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    \"\"\"All rows, by the names of the first one.\"\"\"
+    with open(path, newline="") as file:  # not opened twice
+        return list(csv.DictReader(file))
+```
+
+| function | returns | since |
+|---|---|---|
+| `csv.reader` | lists | 2.3 |
+| csv.DictReader | dicts of str_or_none | 2.3 |
+
+- **DictReader** keeps the order of columns, *reader* that of cells.
+- A row that is too short gets `restval`, see [the manual](https://docs.python.org/3/library/csv.html).
+
+📝: how to read CSV files was asked; csv.reader and csv.DictReader do it.
+
+💬: And what of my_old_file.csv, which has semicolons?
+
+🤖:[Claude]
+
+Give the delimiter: `csv.reader(file, delimiter=";")`. For files of unknown make there is `csv.Sniffer`.
+
+💬: """
+
+COMMON: dict[str, Any] = {
+    "agent": "Demo-OpenAI",
+    "safety": {"rate_limit_per_minute": 100000},
+    "status": {"llm": False},
+}
+SEARCH = {"command": sys.executable, "args": [str(Path(__file__).parent / "search_server.py")]}
+README = """
+vim.o.showcmd, vim.o.cmdheight, vim.o.fillchars = false, 0, 'eob: '
+vim.o.statusline = " %t%=%{%v:lua.require'parley'.status()%} "
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A picture: what is played before it, and in what Neovim."""
+
+    play: Callable[[Child], None]
+    width: int = 80
+    height: int = 24
+    init: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def ask(neovim: Child, question: str, before: str = LONG) -> None:
+    """A chat, its last question asked."""
+    neovim.edit("chat.md", f"{before}{question}\n")
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G$")
+    neovim.keys("<C-g><C-g>")
+
+
+def complete(neovim: Child) -> None:
+    """Return when the answer is complete, and the next question begins."""
+    neovim.until(lambda: neovim.lines()[-1] == "💬: ", "the next question")
+    neovim.until_idle()
+
+
+def is_at_rest(neovim: Child) -> bool:
+    """Whether the screen is as it was a moment ago: all has been drawn."""
+    before = neovim.screen()
+    neovim.lua("vim.wait(100)")
+    return neovim.screen() == before
+
+
+def session(neovim: Child) -> None:
+    """The picture of README."""
+    ask(neovim, QUESTION, "---\ntopic: stock prices\n---\n\n💬: ")
+    neovim.until_waiting()
+    neovim.command("silent write")
+
+
+def waiting(neovim: Child) -> None:
+    """Two calls wait, at the bottom of a chat longer than the window."""
+    ask(neovim, QUESTION)
+    neovim.until_waiting()
+
+
+def write_file(neovim: Child) -> None:
+    """A call waits that writes a file of 5 kB."""
+    ask(neovim, WRITE)
+    neovim.until_waiting()
+
+
+def write_file_details(neovim: Child) -> None:
+    """The same, and what `K` shows of it."""
+    write_file(neovim)
+    neovim.lua("vim.fn.search('^❓', 'bW')")
+    neovim.keys("K")
+    neovim.until(lambda: len(neovim.nvim.api.list_wins()) > 1, "the float")
+
+
+def running(neovim: Child) -> None:
+    """A tool runs."""
+    ask(neovim, 'call slow {"seconds": 600}')
+    neovim.until_text('"name":"slow"')
+    neovim.until(lambda: "Selecting" not in (neovim.variable("parley_status") or "Selecting"), "the tool")
+    neovim.lua("vim.wait(2500)")  # for the time that is shown
+
+
+def first_token(neovim: Child) -> None:
+    """The first word of an answer is waited for."""
+    ask(neovim, "What does a share of Google cost?")
+    neovim.lua("vim.wait(2500)")
+
+
+def finished(neovim: Child) -> None:
+    """An answer with two calls and their results."""
+    ask(neovim, QUESTION)
+    complete(neovim)
+
+
+def thinking(neovim: Child) -> None:
+    """A model thinks."""
+    ask(neovim, "think about it: what does csv_reader do?")
+    neovim.until_text("First")
+
+
+def thoughts(neovim: Child) -> None:
+    """A model thought, and answered."""
+    ask(neovim, "think about it: what does csv_reader do?")
+    complete(neovim)
+
+
+def error(neovim: Child) -> None:
+    """A provider that cannot be reached."""
+    ask(neovim, "What does a share of Google cost?")
+    complete(neovim)
+
+
+def stop(neovim: Child) -> None:
+    """An answer that was stopped."""
+    ask(neovim, "write 400 words")
+    neovim.until_text("conversation and")
+    neovim.command("ParleyStop")
+    complete(neovim)
+
+
+def settings(neovim: Child) -> None:
+    """Eleven wrong settings, and a chat that is opened with them."""
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: "agnet" in neovim.messages(), "the problems")
+
+
+def tools(neovim: Child) -> None:
+    """The page of tools."""
+    finished(neovim)
+    neovim.command("ParleyTools")
+    neovim.until(lambda: "web_search" in neovim.text() and "write_file" in neovim.text(), "the servers")
+
+
+def log(neovim: Child) -> None:
+    """The page of what was decided and run."""
+    finished(neovim)
+    neovim.command("ParleyLog")
+    neovim.until(lambda: "log" in neovim.name, "the page")
+
+
+def request(neovim: Child) -> None:
+    """The page of what would be sent."""
+    finished(neovim)
+    neovim.keys("GAand of apple?<Esc>")
+    neovim.command("ParleyRequest")
+    neovim.until(lambda: "request" in neovim.name, "the page")
+
+
+def health(neovim: Child) -> None:
+    """:checkhealth, in a window of its own."""
+    neovim.edit("chat.md", LONG)
+    neovim.command("checkhealth parley | only")
+
+
+def syntax(neovim: Child) -> None:
+    """A finished answer in a chat of a thousand lines, which Treesitter does not highlight."""
+    ask(neovim, QUESTION, "💬: What is in these?\n\n" + "One of my_old_lines.\n" * 1000 + LONG)
+    complete(neovim)
+
+
+def prose(neovim: Child) -> None:
+    """The prose of an answer, with code and a table."""
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+
+
+AUTO = {"approval": {"auto": ["*/*"]}}
+TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
+WRONG = {
+    "agnet": "Claude",
+    "agent": 3,
+    "chat_dir": 4,
+    "thinking": {"budget_tokens": "many"},
+    "loop": {"max_iterations": "ten", "timeout_s": -1},
+    "safety": {"max_tools_per_request": {}, "rate_limit": 3},
+    "approval": {"auto": "all"},
+    "keys": {"respond": 7, "scope": "word"},
+}
+HANGING = {"agent": "Hanging"}
+WRITER = {"agent": "Writer"} | TRUSTED
+NOBODY = {
+    "agent": "Nobody",
+    "providers": {"nobody": {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "api": "chat"}},
+    "agents": [{"name": "Nobody", "provider": "nobody", "model": "nothing"}],
+}
+CLAUDE = {"agent": "Demo"}
+LIGHT = "vim.o.background = 'light'"
+
+SCENES: dict[str, Scene] = {
+    "session": Scene(session, height=22, init=README, settings={"mcp": {}, "agent": "Demo"}),
+    "waiting": Scene(waiting),
+    "write-file": Scene(write_file, settings=WRITER),
+    "write-file-details": Scene(write_file_details, settings=WRITER),
+    "running": Scene(running, settings=AUTO | TRUSTED),
+    "first-token": Scene(first_token, settings=HANGING),
+    "finished": Scene(finished, settings=AUTO | TRUSTED),
+    "thinking": Scene(thinking, env={"PARLEY_DEMO_PACE": "0.3"}),
+    "thoughts": Scene(thoughts),
+    "error": Scene(error, settings=NOBODY),
+    "stop": Scene(stop, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
+    "settings": Scene(settings, settings=WRONG),
+    "tools": Scene(tools, settings=AUTO | TRUSTED),
+    "log": Scene(log, settings=AUTO | TRUSTED),
+    "request": Scene(request, settings=AUTO | TRUSTED),
+    "health": Scene(health),
+    "light": Scene(waiting, init=LIGHT),
+    "light-finished": Scene(finished, init=LIGHT, settings=AUTO | TRUSTED),
+    "narrow": Scene(waiting, width=60),
+    "prose": Scene(prose),
+    "light-prose": Scene(prose, init=LIGHT),
+    "syntax": Scene(syntax, settings=AUTO | TRUSTED),
+}
+
+
+def main(folder: Path, names: Sequence[str]) -> None:
+    """Play scenes and write their pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with hanging_model(WORDS) as model:
+        for name in names or SCENES:
+            path = folder / f"{name}.svg"
+            path.write_text(picture(SCENES[name], model.url), encoding="utf-8")
+
+
+def picture(scene: Scene, url: str) -> str:
+    """Play one scene; `url` is where the model is that can be told what to do."""
+    wanted = COMMON | models(url) | scene.settings
+    init = (
+        "vim.o.termguicolors, vim.o.background = true, 'dark'\n"
+        f"{scene.init}\nrequire('parley').setup(vim.json.decode([==[{json.dumps(wanted)}]==]))"
+    )
+    with (
+        tempfile.TemporaryDirectory() as home,
+        child(Path(home), init=init, width=scene.width, height=scene.height, env=dict(scene.env)) as neovim,
+    ):
+        neovim.command(f"cd {home}")
+        scene.play(neovim)
+        neovim.until(lambda: is_at_rest(neovim) or neovim.variable("parley_status"), "a screen at rest")
+        return drawn(neovim)
+
+
+def models(url: str) -> dict[str, Any]:
+    """The agents of the model that can be told what to do."""
+    provider = {"kind": "openai", "base_url": f"{url}/v1", "api": "chat"}
+    agents = [{"name": name, "provider": "scenes", "model": name.lower()} for name in ("Writer", "Hanging")]
+    return {"providers": {"scenes": provider}, "agents": agents}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

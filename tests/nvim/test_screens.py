@@ -1,0 +1,52 @@
+"""Pictures of screens: `make screens` makes that of README, and a picture has all that a cell can have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.nvim.harness import ROOT, child
+from tests.nvim.picture import drawn
+from tests.nvim.screens import QUESTION
+
+
+def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
+    recipes = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    recipe = next(line for line in recipes if "tests.nvim.screens" in line)
+    command = recipe.partition("$(BIN)/python ")[2].replace('$(if $(TO),"$(TO)",doc session)', "").split()
+    subprocess.run([sys.executable, *command, str(tmp_path), "session"], cwd=ROOT, check=True)
+    picture = (tmp_path / "session.svg").read_text(encoding="utf-8")
+    assert picture.startswith("<svg")
+    assert f"{QUESTION}</text>" in picture
+
+
+LOOKS = """
+vim.api.nvim_set_hl(0, 'Normal', { fg = '#101010', bg = '#fefefe' })
+vim.api.nvim_set_hl(0, 'Look', vim.json.decode(...))
+vim.opt.signcolumn = 'yes'
+vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'see\U0001f4ac.' })
+vim.api.nvim_buf_set_extmark(0, vim.api.nvim_create_namespace('x'), 0, 0, {
+  end_col = 3, hl_group = 'Look', sign_text = '>>', sign_hl_group = 'Look',
+})
+"""
+
+
+def test_a_picture_shows_how_a_cell_is_drawn(tmp_path: Path) -> None:
+    cases = {
+        '{"bold":true}': 'font-weight="bold" xml:space="preserve">see<',
+        '{"italic":true}': 'font-style="italic" xml:space="preserve">see<',
+        '{"underline":true,"sp":"#ff0000"}': 'stroke="#ff0000"',
+        '{"undercurl":true}': "q1.05 -2",
+        '{"strikethrough":true}': "21.5H",
+        '{"reverse":true,"fg":"#ff0000","bg":"#00ff00"}': 'height="18" fill="#ff0000"/>',
+        '{"bg":"#0000ff"}': 'width="25.29" height="18" fill="#0000ff"/>',
+        '{"fg":"#0000ff"}': 'fill="#0000ff" xml:space="preserve">&gt;&gt;see<',
+    }
+    with child(tmp_path, clean=True, init="vim.o.termguicolors = true", width=40, height=6) as neovim:
+        for look, part in cases.items():
+            neovim.lua(LOOKS, look)
+            neovim.until_screen(">>see\U0001f4ac")
+            assert part in drawn(neovim), look
+        # What stands after a wide character is two cells further: after the signs, and three letters.
+        assert f'x="{12 + 7 * 8.43:.1f}" y="26" fill="#101010" xml:space="preserve">.<' in drawn(neovim)
