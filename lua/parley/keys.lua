@@ -21,9 +21,9 @@ function M.chat(buf)
     pcall(vim.keymap.del, map[1], map[2], { buffer = buf })
   end
   H.mapped[buf] = {}
-  local function map(mode, lhs, rhs, what)
+  local function map(mode, lhs, rhs, what, opts)
     if type(lhs) == "string" and lhs ~= "" then
-      vim.keymap.set(mode, lhs, rhs, { buffer = buf, desc = what })
+      vim.keymap.set(mode, lhs, rhs, vim.tbl_extend("error", opts or {}, { buffer = buf, desc = what }))
       table.insert(H.mapped[buf], { mode, lhs })
     end
   end
@@ -38,6 +38,7 @@ function M.chat(buf)
       require("parley").jump(sign * vim.v.count1)
     end, sign > 0 and "Parley: next question" or "Parley: previous question")
   end
+  require("parley.objects").map(buf, map, keys)
 end
 
 --- The keys that decide, there only while something waits in the buffer.

@@ -13,7 +13,17 @@ M.markers = {
 }
 
 --- The defaults of the settings `keys.*`: a chat has its keys at once.
-M.keys = { respond = "<C-g><C-g>", stop = "<C-g>x", agent = "<C-g>a", outline = "<C-g>t", choices = true }
+M.keys = {
+  respond = "<C-g><C-g>",
+  stop = "<C-g>x",
+  agent = "<C-g>a",
+  outline = "<C-g>t",
+  question_object = "q",
+  answer_object = "r",
+  call_object = "T",
+  code_object = "c",
+  choices = true,
+}
 
 local variation = "\239\184\143" -- U+FE0F, which may follow the emoji of a marker or not
 

@@ -68,8 +68,8 @@ end
 
 H.context = { parley = "outline" }
 
---- How the list looks, and the key that closes it. The window may get another list, which is none of ours: its
---- rows are given their syntax anew by Vim, and `q` records.
+--- How the list looks, and the key that closes it. The window may get another list, which is none of ours:
+--- its rows are given their syntax anew by Vim, and `q` records.
 function H.dress(buf)
   vim.bo[buf].syntax = "" -- that of the quickfix list takes a row without a `|` for the name of a file
   vim.wo[0][0].wrap = false

@@ -128,13 +128,20 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`scope` chooses the reading of the choice keys; the others are keys, and false or "" is none."""
+    """`scope` chooses the reading of the choice keys; the others are keys, and false or "" is none.
+
+    That of a text object is the letter after `i` and `a`.
+    """
 
     scope: Scope = "letter"
     respond: Key = Key("<C-g><C-g>")
     stop: Key = Key("<C-g>x")
     agent: Key = Key("<C-g>a")
     outline: Key = Key("<C-g>t")
+    question_object: Key = Key("q")
+    answer_object: Key = Key("r")
+    call_object: Key = Key("T")
+    code_object: Key = Key("c")
     choices: bool = True
 
 

@@ -1,0 +1,260 @@
+--- The text objects of a chat: a question, an answer, a call with its result, a code block.
+---
+--- Where they begin and end is told by the markers alone, looked for outwards from the cursor.
+local M = {}
+
+local api = vim.api
+local H = { find = {} }
+
+--- What each is called, by the setting that has its letter.
+M.described = {
+  question_object = "question",
+  answer_object = "answer",
+  call_object = "tool call",
+  code_object = "code block",
+}
+
+--- Map them in a buffer with `map(mode, lhs, rhs, what, opts)`; an object of the user's with the same keys
+--- stays.
+---@param letters table<string, any> the letter after `i` and `a`, by setting
+function M.map(buf, map, letters)
+  for _, mode in ipairs({ "o", "x" }) do
+    local taken = {}
+    for _, other in ipairs(vim.list_extend(api.nvim_buf_get_keymap(buf, mode), api.nvim_get_keymap(mode))) do
+      taken[other.lhs] = true
+    end
+    for name, what in pairs(M.described) do
+      for around, how in pairs({ i = "inner", a = "whole" }) do
+        local lhs = type(letters[name]) == "string" and letters[name] ~= "" and around .. letters[name]
+        map(mode, not taken[lhs] and lhs, function()
+          return H.keys(name, around)
+        end, ("Parley: %s %s"):format(how, what), { expr = true })
+      end
+    end
+  end
+end
+
+--- Select an object; it was there when its key was typed.
+function M.select(name, around)
+  local object = H.find[name](H.cursor(), around == "i")
+  if api.nvim_get_mode().mode:match("^[vV\22]") then
+    vim.cmd.normal({ "\27", bang = true })
+  end
+  local stop = object.stop or #H.line(object.last)
+  api.nvim_win_set_cursor(0, { object.first + 1, object.col or 0 })
+  vim.cmd.normal({ object.col and "v" or "V", bang = true })
+  local last = object.col and vim.o.selection == "exclusive" and stop or math.max(stop - 1, 0)
+  api.nvim_win_set_cursor(0, { object.last + 1, last })
+end
+
+--- What the keys of an object type: its selection, or where there is none, what ends an operator.
+function H.keys(name, around)
+  if H.find[name](H.cursor(), around == "i") then
+    return ("<Cmd>lua require('parley.objects').select('%s', '%s')<CR>"):format(name, around)
+  end
+  return api.nvim_get_mode().mode:match("^no") and "<Esc>" or ""
+end
+
+---@class parley.Object
+---@field first integer its first row
+---@field last integer its last row
+---@field col? integer where it begins in its first row, in bytes; nil where it is whole lines
+---@field stop? integer where it ends in its last row, in bytes; nil is the end of the row
+
+--- The question of the exchange under the cursor.
+---@return parley.Object?
+function H.find.question_object(row, inner)
+  local first = H.up(row, { "question" })
+  return first and H.turn(first, H.down(first + 1, { "question", "answer" }), inner)
+end
+
+--- The answer under the cursor; with the cursor in a question, the one below it.
+---@return parley.Object?
+function H.find.answer_object(row, inner)
+  local first = H.up(row, { "answer", "question" })
+  if first and H.is(H.line(first), { "question" }) then
+    first = H.down(first + 1, { "answer", "question" })
+  end
+  if first and first < H.count() and H.is(H.line(first), { "answer" }) then
+    return H.turn(first, H.down(first + 1, { "question", "answer" }), inner)
+  end
+end
+
+--- The call under the cursor, whose result is a part of it; inside of it is what it was called with.
+---@return parley.Object?
+function H.find.call_object(row, inner)
+  local first = H.up(row, H.structure)
+  local result = first and H.is(H.line(first), { "result" }) and first
+  if result then
+    first = H.up(result - 1, H.structure)
+  end
+  if not first or not H.is(H.line(first), { "proposal" }) then
+    return nil
+  end
+  result = result or H.down(first + 1, H.structure)
+  local is_there = result < H.count() and H.is(H.line(result), { "result" })
+  local last = is_there and H.body_end(result) or first
+  if row > last then
+    return nil
+  elseif not inner then
+    return { first = first, last = H.blanks_below(last) }
+  end
+  local col, stop = H.line(first):match("^[^`]*`+()[^`].*[^`]()`+%s*$")
+  return col and { first = first, last = first, col = col - 1, stop = stop - 1 } or nil
+end
+
+--- The code block under the cursor; one that has no end yet ends above the next marker.
+---@return parley.Object?
+function H.find.code_object(row, inner)
+  local open, fence, stop = nil, "", H.count()
+  for at, line in H.rows((H.up(row, H.structure) or -1) + 1, stop) do
+    if at > row and (not open or H.is(line, H.structure)) then
+      stop = at
+      break
+    end
+    local ticks, more = line:match("^[%s>]*(```+)([^`]*)$")
+    if not ticks then
+      ticks, more = line:match("^[%s>]*(~~~+)(.*)$")
+    end
+    if ticks and not open then
+      open, fence = at, ticks
+    elseif ticks and vim.startswith(ticks, fence) and not more:find("%S") then
+      if at >= row then
+        return H.lines(inner and open + 1 or open, inner and at - 1 or at)
+      end
+      open = nil
+    end
+  end
+  return open and H.lines(inner and open + 1 or open, H.blanks_above(stop - 1)) or nil
+end
+
+--- Whole lines; nil where there is none.
+function H.lines(first, last)
+  return first <= last and { first = first, last = last } or nil
+end
+
+--- A question or an answer that starts at a row, and ends above another. Inside of it is what is said: it
+--- starts behind the marker, where there is text beside that.
+function H.turn(first, stop, inner)
+  if not inner then
+    return H.lines(first, stop - 1)
+  end
+  local line, last = H.line(first), H.blanks_above(stop - 1)
+  local agent = H.is(line, { "answer" }) and line:match("^[^:]*:%s*%[[^%]]*%]%s*()")
+  local text = agent or line:match("^[^:]*:%s*()")
+  if text <= #line then
+    return { first = first, last = last, col = text - 1 }
+  end
+  for row, below in H.rows(first + 1, stop) do
+    if below:find("%S") then
+      return H.lines(row, last)
+    end
+  end
+end
+
+--- The last row of a result: its body is between fences, or a paragraph.
+function H.body_end(head)
+  local stop, last, fence = H.down(head + 1, H.structure), head, nil
+  for row, line in H.rows(head + 1, stop) do
+    local blank = not line:find("%S")
+    if fence then
+      last = row
+      if vim.trim(line) == fence then
+        return row
+      end
+    elseif blank and last > head then
+      return last
+    elseif not blank then
+      fence = last == head and line:match("^(```+)[^`]*$") or nil
+      last = row
+    end
+  end
+  return H.blanks_above(last)
+end
+
+H.structure = { "question", "answer", "thinking", "proposal", "result", "note" }
+
+--- Whether a line starts with one of these markers. Thinking is a block only with its bracket.
+function H.is(line, names)
+  local byte = line:byte()
+  if byte ~= 240 and byte ~= 226 then
+    return false
+  end
+  local known = require("parley.known")
+  return vim.iter(names):any(function(name)
+    return known.is(line, name) and (name ~= "thinking" or line:find(":[", 1, true) ~= nil)
+  end)
+end
+
+local piece = 100 -- rows that are read at once
+
+--- The nearest row with one of these markers, at a row or above it; nil where there is none.
+---@return integer?
+function H.up(row, names)
+  while row >= 0 do
+    local from = math.max(0, row - piece + 1)
+    local lines = api.nvim_buf_get_lines(0, from, row + 1, false)
+    for n = #lines, 1, -1 do
+      if H.is(lines[n], names) then
+        return from + n - 1
+      end
+    end
+    row = from - 1
+  end
+end
+
+--- The nearest row with one of these markers, at a row or below it; the row after the last one if none.
+---@return integer
+function H.down(row, names)
+  for at, line in H.rows(row, H.count()) do
+    if H.is(line, names) then
+      return at
+    end
+  end
+  return H.count()
+end
+
+--- The rows from one up to another, with their lines, read as far as they are needed.
+function H.rows(from, to)
+  local lines, start, row = {}, from, from - 1
+  return function()
+    row = row + 1
+    if row >= to then
+      return nil
+    elseif not lines[row - start + 1] then
+      start = row
+      lines = api.nvim_buf_get_lines(0, row, math.min(to, row + piece), false)
+    end
+    return row, lines[row - start + 1]
+  end
+end
+
+--- The nearest row that is not blank, at a row or above it.
+function H.blanks_above(row)
+  while row > 0 and not H.line(row):find("%S") do
+    row = row - 1
+  end
+  return row
+end
+
+--- The last of the blank rows right below a row.
+function H.blanks_below(row)
+  while row + 1 < H.count() and not H.line(row + 1):find("%S") do
+    row = row + 1
+  end
+  return row
+end
+
+function H.line(row)
+  return api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
+end
+
+function H.count()
+  return api.nvim_buf_line_count(0)
+end
+
+function H.cursor()
+  return api.nvim_win_get_cursor(0)[1] - 1
+end
+
+return M
