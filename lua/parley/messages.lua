@@ -23,7 +23,7 @@ function H.flush()
   local queue = H.queue
   H.queue = {}
   if H.is_plain() then
-    H.make_room(queue)
+    return H.echo(queue)
   end
   for _, message in ipairs(queue) do
     vim.notify(message[1], message[2])
@@ -34,38 +34,105 @@ end
 function H.is_plain()
   local source = debug.getinfo(vim.notify, "S").source
   local uis = vim.api.nvim_list_uis()
-  return source:find("vim/_editor.lua", 1, true) ~= nil and #uis > 0 and not uis[1].ext_messages
+  return source:find("^@vim/") ~= nil and #uis > 0 and not uis[1].ext_messages
 end
 
---- Make the command line high enough for messages, until the user goes on; cut what is too long even so.
-function H.make_room(messages)
-  local columns = vim.o.columns
-  local used = columns - vim.v.echospace
-  local needed = 0
-  for _, message in ipairs(messages) do
-    local room = math.max(1, math.floor(H.most / #messages)) * columns - used - 1
-    if vim.api.nvim_strwidth(message[1]) > room then
-      message[1] = vim.fn.strcharpart(message[1], 0, room - 2) .. "…"
+--- Show messages in the command line, which is made high enough for them until the user goes on. `:messages`
+--- has all of each; what is too long even so is cut on the screen.
+function H.echo(messages)
+  local most = math.max(1, vim.o.lines - 4)
+  local whole = vim.tbl_map(function(message)
+    return { H.cut(message[1], most), message[2] }
+  end, messages)
+  local shown = H.fitting(whole, most)
+  for _, message in ipairs(whole) do
+    H.say({ message }, true)
+  end
+  if #shown > 1 or not vim.deep_equal(shown, whole) then
+    H.say(shown, false)
+  end
+end
+
+--- Messages that fit into so many rows together. The longest are cut; of too many, the last are counted.
+function H.fitting(messages, most)
+  local shown = vim.list_slice(messages, 1, #messages > most and most - 1 or #messages)
+  local left = #messages - #shown
+  if left > 0 then
+    table.insert(shown, { ("%d more: see :messages"):format(left), vim.log.levels.WARN })
+  end
+  for each = H.most, 1, -1 do
+    local cut = vim.tbl_map(function(message)
+      return { H.cut(message[1], each), message[2] }
+    end, shown)
+    if each == 1 or H.rows(cut) <= most then
+      return cut
     end
-    needed = needed + math.ceil((vim.api.nvim_strwidth(message[1]) + used) / columns)
   end
-  if needed > vim.o.cmdheight then
-    H.restore = H.restore or H.restorer(vim.o.cmdheight)
-    vim.o.cmdheight = math.min(needed, math.max(1, vim.o.lines - 4))
-  end
-  vim.cmd.redraw() -- what was said before makes place
 end
 
---- What gives the lines back, at the next thing the user does or after a while.
-function H.restorer(height)
+--- The rows that messages take below each other; the end of the last one is left to 'showcmd' and 'ruler'.
+function H.rows(messages)
+  local rows = 0
+  for number, message in ipairs(messages) do
+    local width = vim.api.nvim_strwidth(message[1]) + (number == #messages and H.reserved() or 0)
+    rows = rows + math.max(1, math.ceil(width / vim.o.columns))
+  end
+  return rows
+end
+
+function H.reserved()
+  return vim.o.columns - vim.v.echospace
+end
+
+--- A text in so many rows.
+function H.cut(text, rows)
+  local room = rows * vim.o.columns - H.reserved() - 1
+  if vim.api.nvim_strwidth(text) <= room then
+    return text
+  end
+  local short = vim.fn.strcharpart(text, 0, room)
+  while vim.api.nvim_strwidth(short) > room - 1 do
+    short = vim.fn.strcharpart(short, 0, vim.fn.strchars(short) - 1)
+  end
+  return short .. "…"
+end
+
+--- Make the command line so many rows high, and never lower than the user has it.
+function H.make_room(rows)
+  local own = H.height or vim.o.cmdheight
+  if rows > own and not H.height then
+    H.borrow(own)
+  end
+  if math.max(rows, own) ~= vim.o.cmdheight then
+    vim.o.cmdheight = math.max(rows, own)
+  end
+end
+
+H.highlights = { [vim.log.levels.WARN] = "WarningMsg", [vim.log.levels.ERROR] = "ErrorMsg" }
+
+--- Say messages below each other, as one.
+function H.say(messages, history)
+  local chunks = {}
+  for number, message in ipairs(messages) do
+    table.insert(chunks, { (number > 1 and "\n" or "") .. message[1], H.highlights[message[2]] or "" })
+  end
+  H.make_room(H.rows(messages))
+  vim.cmd.redraw() -- what was said before makes place
+  vim.api.nvim_echo(chunks, history, {})
+end
+
+--- Have the lines given back, at the next thing the user does or after a while.
+function H.borrow(height)
+  H.height = height
   local group = vim.api.nvim_create_augroup("parley.messages", {})
   local function restore()
     if H.restore == restore then
-      H.restore = nil
+      H.restore, H.height = nil, nil
       vim.api.nvim_del_augroup_by_id(group)
       vim.o.cmdheight = height
     end
   end
+  H.restore = restore
   -- Not for a cursor that moves along with an answer: only the user's keys end it.
   vim.defer_fn(function()
     if H.restore == restore then
@@ -82,7 +149,6 @@ function H.restorer(height)
     end
   end, 300)
   vim.defer_fn(restore, H.patience_ms)
-  return restore
 end
 
 H.keys = vim.api.nvim_create_namespace("parley.messages")

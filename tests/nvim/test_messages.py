@@ -1,0 +1,76 @@
+"""Messages in the command line: several at once are one, nothing waits for a key, nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.harness import Child, child
+
+WRONG = """require('parley').setup({
+  agent = 'Dmeo', thinking = { budget_tokens = 'many' }, nonsense = 1, max_tool_calls = 'x',
+  tool_mode = 'jsno', loop = { max_iterations = 0, paralel = true }, keys = { respond = 5 },
+  safety = { blocked_tool_patterns = 'rm' }, status = { llm = 'no' },
+  mcp = { servers = { a = { command = 5 } } },
+})"""
+NAMES = [
+    *("agent", "thinking.budget_tokens", "nonsense", "max_tool_calls", "tool_mode", "loop.max_iterations"),
+    *("loop.paralel", "keys.respond", "safety.blocked_tool_patterns", "status.llm", "mcp.servers.a.command"),
+]
+
+
+def say(nvim: Child, *texts: str, level: str = "warn") -> None:
+    """Have messages said in one go, and wait until the last is in the history."""
+    nvim.lua(
+        "local level = select(1, ...) for i = 2, select('#', ...) do "
+        "require('parley.host').message(select(i, ...), level) end",
+        level,
+        *texts,
+    )
+    nvim.until(lambda: texts[-1] in nvim.messages().replace("\n", ""), "the messages")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, width: int) -> None:
+    with child(tmp_path, init=WRONG, width=width, height=24) as nvim:
+        nvim.edit("chat.md", "💬: hi\n")
+        nvim.until(lambda: nvim.messages().count("Parley: ") == 11, "the complaints")
+        shown = nvim.screen().replace("\n", "")
+        assert [name for name in NAMES if f"{name}: " not in shown] == []
+        assert "did you mean parallel?" in shown
+        assert "Press ENTER" not in shown
+        assert "hi" in shown, "the chat is still to be seen"
+        nvim.keys("j")
+        nvim.until(lambda: nvim.nvim.options["cmdheight"] == 1, "the rows given back")
+
+
+def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_history(tmp_path: Path) -> None:
+    with child(tmp_path, width=80, height=24) as nvim:
+        long = " ".join(f"word{n}" for n in range(150))
+        say(nvim, long, "short")
+        assert nvim.messages().count("word149") == 1
+        screen = nvim.screen()
+        assert "word149" not in screen
+        assert "…" in screen
+        assert "Parley: short" in screen
+        assert "Press ENTER" not in screen
+
+
+def test_of_more_messages_than_rows_the_rest_is_counted(tmp_path: Path) -> None:
+    with child(tmp_path, width=60, height=12) as nvim:
+        say(nvim, *(f"number {n} of many" for n in range(30)))
+        screen = nvim.screen()
+        assert "23 more: see :messages" in screen
+        assert "Press ENTER" not in screen
+        assert all(f"number {n} of many" in nvim.messages() for n in range(30))
+
+
+def test_one_message_takes_one_row_and_its_colour(tmp_path: Path) -> None:
+    with child(tmp_path, width=60, height=12) as nvim:
+        say(nvim, "alone", level="error")
+        nvim.until_screen("Parley: alone")
+        assert nvim.nvim.options["cmdheight"] == 1
+        normal = nvim.grid.style("~")
+        assert nvim.grid.style("Parley: alone") != normal
+        assert nvim.messages().count("alone") == 1
