@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local H = {}
 
 --- Show lines in a scratch buffer, in a window of its own; a page of the same name is shown anew.
 ---@param name string
@@ -13,7 +14,9 @@ function M.scratch(name, lines, filetype)
   if buf == -1 then
     buf = api.nvim_create_buf(false, true)
     api.nvim_buf_set_name(buf, "parley://" .. name)
-    vim.keymap.set("n", "q", "<Cmd>close<CR>", { buffer = buf, desc = "Parley: close this page" })
+    vim.keymap.set("n", "q", function()
+      H.leave(api.nvim_get_current_win())
+    end, { buffer = buf, nowait = true, desc = "Parley: close this page" })
   end
   M.fill(buf, lines)
   vim.bo[buf].bufhidden = "wipe"
@@ -22,10 +25,15 @@ function M.scratch(name, lines, filetype)
   if win ~= -1 then
     api.nvim_set_current_win(win)
   else
-    vim.cmd.split()
-    api.nvim_win_set_buf(0, buf)
+    if not pcall(vim.cmd.split) then -- there is no room for one more
+      vim.cmd("tab split")
+    end
+    win = api.nvim_get_current_win()
+    api.nvim_win_set_buf(win, buf)
+    vim.w[win].parley_height = api.nvim_win_get_height(win)
   end
-  api.nvim_win_set_cursor(0, { 1, 0 })
+  api.nvim_win_set_cursor(win, { 1, 0 })
+  M.fit(win)
   return buf
 end
 
@@ -36,12 +44,23 @@ function M.fill(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
+--- Make the window of a page as high as its text, up to half of the screen. One that was given another height
+--- since, by the user or by a window that came or went, keeps that.
+function M.fit(win)
+  local height = api.nvim_win_get_height(win)
+  if vim.w[win].parley_height == height and vim.fn.winnr("$") > 1 then
+    local needed = api.nvim_win_text_height(win, {}).all
+    api.nvim_win_set_height(win, math.max(1, math.min(needed, math.floor(vim.o.lines / 2))))
+    vim.w[win].parley_height = api.nvim_win_get_height(win)
+  end
+end
+
 --- Close a page.
 ---@param name string
 function M.close(name)
   local win = vim.fn.bufwinid(M.buffer(name))
   if win ~= -1 then
-    pcall(api.nvim_win_close, win, true)
+    H.leave(win)
   end
 end
 
@@ -111,6 +130,22 @@ end
 --- The buffer of a page, -1 if it is not open.
 function M.buffer(name)
   return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")
+end
+
+--- Close a window; the last one there is shows what was in it before the page.
+function H.leave(win)
+  if pcall(api.nvim_win_close, win, false) then
+    return
+  end
+  local page, before = api.nvim_win_get_buf(win), vim.fn.bufnr("#")
+  if before == -1 or before == page or not vim.bo[before].buflisted then
+    local others = vim.fn.getbufinfo({ buflisted = 1 })
+    table.sort(others, function(one, other)
+      return one.lastused > other.lastused
+    end)
+    before = others[1] and others[1].bufnr or api.nvim_create_buf(true, false)
+  end
+  api.nvim_win_set_buf(win, before)
 end
 
 return M

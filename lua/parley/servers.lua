@@ -26,6 +26,7 @@ function M.draw(page, chat, opening)
     end
     H.marks, H.chat = page.marks, chat
     H.fold(page.folds, opening and {} or open)
+    pages.fit(win)
     vim.fn.winrestview(view)
     if opening and page.marks[1] then -- where the keys have something to act on
       api.nvim_win_set_cursor(0, { page.marks[1][1] + 1, 0 })
@@ -51,6 +52,7 @@ function H.begin(buf)
   end)
   key("<CR>", "details", function()
     pcall(vim.cmd.normal, { "za", bang = true })
+    require("parley.pages").fit(api.nvim_get_current_win())
   end)
   local wo = vim.wo[vim.fn.bufwinid(buf)][0]
   wo.foldmethod, wo.foldenable, wo.foldminlines = "manual", true, 0

@@ -242,7 +242,8 @@ def offered_to(nvim: Child, chat: Path) -> list[str]:
     assert nvim.name == str(chat)
     nvim.command("ParleyRequest")
     nvim.until(lambda: nvim.name.endswith("parley://request"), "the request", LONG_S)
-    request: dict[str, Any] = json.loads(nvim.text())
+    page = nvim.text()
+    request: dict[str, Any] = json.loads(page[page.index("{") :])
     nvim.command("close")
     return [tool["name"] for tool in request["tools"]]
 

@@ -155,3 +155,15 @@ async def test_an_address_of_a_variable_is_looked_at_when_it_is_used() -> None:
     await servers.catalogue()
     assert "mcp.servers.web.url: http://h:99999 is no address" in servers.status()[0].error
     await servers.close()
+
+
+async def no_demo() -> str:
+    raise AssertionError("nothing is sent here")
+
+
+async def test_where_a_request_goes_is_told_in_words_where_that_is_no_address() -> None:
+    client = ProviderClient({"OPENAI_BASE_URL": "https://gate.example/v1/"}, no_demo)
+    assert client.url(PROVIDERS["openai"], "/responses") == "https://gate.example/v1/responses"
+    assert client.url(PROVIDERS["demo"], "/v1/messages") == "a small program on this machine"
+    broken = Provider("lab", base_url="nowhere")
+    assert client.url(broken, "/chat/completions") == "lab has no base URL that can be used"

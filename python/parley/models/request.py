@@ -84,6 +84,11 @@ class Request:
             return self.text_turns
         return self._history(self._fitting(_Sizes(self)))
 
+    def tokens(self) -> int:
+        """The tokens that are sent, by the estimate that decides what fits."""
+        sizes = _Sizes(self)
+        return sizes.of(self._fitting(sizes)) // BYTES_PER_TOKEN
+
     def crowded(self) -> int | None:
         """How many exchanges are sent whole where the model takes no more of them; None where all fit."""
         fewer = self._fitting(_Sizes(self))

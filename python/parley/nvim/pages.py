@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import shlex
 import stat
+import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.export import html_page
+from parley.models.context_window import context_window
+from parley.models.request import Request
 from parley.nvim.summary import legible_line
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
@@ -30,11 +34,35 @@ from parley.tools.servers import ServerSettings
 
 _HEAD = 8192
 _TOPIC = 80
+_WIDTH = 78
+_NAME, _ID = 24, 8
+"""Columns of a name and of a call's id, the end of which tells it from others."""
 
 
-def request_page(body: dict[str, Any]) -> list[str]:
-    """A request's body as JSON."""
-    return json.dumps(body, indent=2, ensure_ascii=False).split("\n")
+def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
+    """A request's body as JSON, below comments that say whom it goes to and what it offers."""
+    tools = [wire for wire, _ in request.catalogue.tools] if request.offers_tools else []
+    in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
+    window = request.window or context_window(request.model)
+    facts = {
+        "agent": f"{agent}: {request.model} of {request.provider}",
+        "URL": url,
+        "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}",
+        "tokens": f"about {request.tokens():,}, by an estimate; the model takes {window:,}",
+    }
+    head = [line for name, fact in facts.items() for line in _comment(name, fact)]
+    return [*head, *json.dumps(body, indent=2, ensure_ascii=False).split("\n")]
+
+
+def _comment(name: str, fact: str) -> list[str]:
+    start = f"// {name:<8}"
+    return textwrap.wrap(
+        legible_line(fact),
+        _WIDTH,
+        initial_indent=start,
+        subsequent_indent="//".ljust(len(start)),
+        break_on_hyphens=False,
+    )
 
 
 def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
@@ -73,8 +101,7 @@ def _names(what: str, table: Mapping[str, str]) -> list[str]:
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:
-    """Decisions, runs and requests of a chat, in order; which yeses wait to be used; the totals."""
-    rows = [f"- {_time(at)} {kind}: {legible_line(_facts(facts))}" for at, kind, facts in history]
+    """Which yeses wait to be used; decisions, runs and requests of a chat, newest first; the totals."""
     live = [
         f"- `{e.choice}` by {e.rule}: {legible_line(f'{e.key.server}/{e.key.tool}')}"
         f" `{legible_line(e.key.arguments)}`"
@@ -82,20 +109,53 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
         if e.state == "live"
     ]
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
-    if not rows:
-        return [f"# Log of {chat}", "", "Nothing was decided or asked here yet.", *waiting]
+    head = [f"# Log of {chat}", *waiting]
+    if not history:
+        return [*head, "", "Nothing was decided or asked here yet."]
+    days = groupby(reversed(history), lambda record: _time(record[0])[:10])
+    rows = [line for day, records in days for line in _day(day, list(records))]
     added = map(legible_line, totals_table(totals(history)))
-    return [f"# Log of {chat}", "", *rows, *waiting, "", "## Totals", "", *added]
+    return [*head, *rows, "", "## Totals", "", *added]
 
 
-def _facts(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {text}" for name, value in facts.items() if (text := _fact(value)))
+def _day(day: str, records: Sequence[Record]) -> list[str]:
+    """The records of one day in columns: when, what, of which tool or model, which call, and how it went."""
+    rows = [(_time(at)[11:], *_row(kind, facts)) for at, kind, facts in records]
+    columns = list(zip(*((row[:-1]) for row in rows), strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = ["", f"## {day}", "", "```text"]
+    for *cells, fact in rows:
+        start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True) if width)
+        lines += textwrap.wrap(
+            fact, max(_WIDTH, len(start) + 20), initial_indent=start, subsequent_indent=" " * len(start)
+        ) or [start.rstrip()]
+    return [*lines, "```"]
 
 
-def _fact(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{count} {name}" for name, count in value.items() if count)
-    return "" if value is None else str(value)
+def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """What a record is, the tool or model and the call that it is about, and how it went."""
+    if kind == "request":
+        purpose = f"for the {facts['for']}, " if "for" in facts else ""
+        tokens = "".join(f", {n} {name}" for name, n in facts["tokens"].items() if n)
+        went = f"{facts['outcome']}, {facts['seconds']:.1f} s{tokens}"
+        return kind, _short(facts["model"]), "", legible_line(purpose + went)
+    call = facts["call"]
+    about = _short(facts["tool"]), legible_line(call if len(call) <= _ID else "…" + call[1 - _ID :])
+    rule = facts.get("rule")
+    match kind:
+        case "call":
+            went = f"{facts['outcome']}, {facts['seconds']:.1f} s, {facts['bytes']} B"
+            return "ran", *about, legible_line(f"{went}, by {rule}" if rule else went)
+        case "decided":
+            because = f": {facts['because']}" if facts.get("because") else ""
+            return facts["choice"], *about, legible_line(f"by {rule}{because}")
+        case _:
+            return kind, *about, legible_line(facts["because"])
+
+
+def _short(name: str) -> str:
+    """A name of a tool or model in a column."""
+    return legible_line(name if len(name) <= _NAME else name[: _NAME - 1] + "…")
 
 
 def _time(at: float) -> str:

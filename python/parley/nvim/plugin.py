@@ -216,12 +216,15 @@ class Plugin:
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         def show(seen: engine.Observation) -> None:
             request = seen.next_request()
-            body = wire_format(self.app.provider(request.provider), request).body(request)
-            self.editor.tell("scratch", "request", request_page(body), "json")
+            form = wire_format(self.app.provider(request.provider), request)
+            url = self.app.client.url(self.app.provider(request.provider), form.path)
+            lines = request_page(request, chat.agent.name, url, form.body(request))
+            self.editor.tell("scratch", "request", lines, "jsonc")
 
         from parley.providers.client import wire_format
 
-        self._chat(buf, name).with_look(handle, row, show)
+        chat = self._chat(buf, name)
+        chat.with_look(handle, row, show)
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).path

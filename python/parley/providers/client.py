@@ -87,6 +87,15 @@ class ProviderClient:
         self._clients: dict[Provider, tuple[Any, str]] = {}
         self._capabilities = Capabilities()
 
+    def url(self, provider: Provider, path: str) -> str:
+        """Where a request to this path of a provider goes, in words where that is nowhere or no address."""
+        if provider.builtin:
+            return "a small program on this machine"
+        try:
+            return clients.address(provider, self._environ).rstrip("/") + path
+        except ModelError as error:
+            return error.reason
+
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
         return self._capabilities.settled(request)

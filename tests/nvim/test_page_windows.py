@@ -1,0 +1,142 @@
+"""The pages beside a chat, as they stand on a screen of 80 columns and 24 rows, and their key `q`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.nvim.harness import Child, child
+from tests.nvim.test_turn import MARKER, ask, complete
+
+PAGES = {"ParleyLog": "log", "ParleyRequest": "request", "ParleyTools": "tools"}
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("pages"), width=80, height=24) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def desk(neovim: Child) -> Child:
+    """The Neovim with nothing open."""
+    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    return neovim
+
+
+def page(nvim: Child, command: str) -> str:
+    """The text of a page that is opened."""
+    nvim.command(command)
+    nvim.until(lambda: nvim.name.endswith(f"parley://{PAGES[command]}"), "the page")
+    if command == "ParleyTools":
+        nvim.until_text("ready")
+    return nvim.text()
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_q_leaves_a_page_in_the_only_window_for_what_was_there_before(desk: Child, command: str) -> None:
+    chat = desk.edit("before.md", f"{MARKER} hello\n")
+    page(desk, command)
+    desk.command("only")
+    desk.keys("q")
+    desk.until(lambda: desk.name == str(chat), "the chat")
+    assert "E444" not in desk.screen()
+    assert len(desk.nvim.windows) == 1
+
+
+def test_q_leaves_an_empty_buffer_where_nothing_else_is_listed(desk: Child) -> None:
+    page(desk, "ParleyTools")
+    desk.command("only")
+    desk.lua("for _, b in ipairs(vim.api.nvim_list_bufs()) do vim.bo[b].buflisted = false end")
+    desk.keys("q")
+    desk.until(lambda: desk.name == "", "an empty buffer")
+    assert desk.text() == ""
+    assert "E444" not in desk.screen()
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_q_beside_a_chat_closes_the_window_and_gives_back_its_rows(desk: Child, command: str) -> None:
+    chat = desk.edit("beside.md", f"{MARKER} hello\n")
+    height = desk.nvim.current.window.height
+    page(desk, command)
+    desk.keys("q")
+    desk.until(lambda: desk.name == str(chat), "the chat")
+    assert desk.nvim.current.window.height == height
+
+
+def test_a_page_with_little_in_it_takes_the_rows_of_its_text_and_no_more(desk: Child) -> None:
+    desk.edit("little.md", f"{MARKER} hello\n")
+    page(desk, "ParleyTools")
+    desk.until_screen("- [x] web_search")
+    rows = desk.screen().split("\n")
+    assert [row for row in rows if row.startswith("parley://tools")] == [rows[7]]  # all else is folded
+    desk.command("7")
+    desk.keys("<CR>")
+    desk.until_screen("Title: Web search")
+    assert desk.nvim.current.window.height == 12
+    desk.keys("<CR>")
+    desk.until(lambda: desk.nvim.current.window.height == 7, "the rows given back")
+
+
+def test_a_page_keeps_the_height_that_the_user_gives_it(desk: Child) -> None:
+    desk.edit("own.md", f"{MARKER} hello\n")
+    page(desk, "ParleyTools")
+    desk.command("resize 15")
+    desk.keys("R")
+    desk.until_text("ready")
+    assert desk.nvim.current.window.height == 15
+
+
+def test_a_page_opens_where_there_is_no_room_for_a_split(desk: Child) -> None:
+    desk.edit("tiny.md", f"{MARKER} hello\n")
+    for _ in range(9):
+        desk.command("silent! split")
+    page(desk, "ParleyRequest")
+    assert "E36" not in desk.messages()
+    desk.keys("q")
+    desk.until(lambda: desk.name.endswith("tiny.md"), "the chat")
+
+
+def test_the_request_begins_with_whom_it_goes_to_and_what_it_offers(desk: Child) -> None:
+    desk.edit("request.md", f"{MARKER} hello\n")
+    text = page(desk, "ParleyRequest")
+    head, _, body = text.partition("\n{")
+    agent, url, tools, tokens = head.split("\n")
+    assert agent == "// agent   Demo: demo of demo"
+    assert url == "// URL     a small program on this machine"
+    assert tools == "// tools   1: web_search"
+    assert tokens.startswith("// tokens  about ")
+    assert "by an estimate" in tokens
+    request = json.loads("{" + body)
+    assert [tool["name"] for tool in request["tools"]] == ["web_search"]
+    desk.until_screen("// tokens")
+    assert desk.grid.style("// agent") != desk.grid.style('"model"'), "comments are coloured as such"
+
+
+def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Child) -> None:
+    ask(desk, "can you find the latest stock price of google and microsoft?", "log.md")
+    desk.until_waiting()
+    desk.until_idle()
+    desk.keys("ya")
+    complete(desk)
+    text = page(desk, "ParleyLog")
+    rows = [line.split() for line in text.split("```text\n")[1].split("\n```")[0].split("\n")]
+    assert [row[1] for row in rows if row[0][2:3] == ":"] == [
+        "request",
+        *("ran", "ran", "ya", "ya", "asked", "asked"),
+        "request",
+    ]
+    assert max(map(len, text.split("\n")[2:])) <= 78
+    ran, *_ = (line for line in text.split("\n") if "  ran " in line)
+    asked, after = next(
+        (line, following)
+        for line, following in zip(text.split("\n"), text.split("\n")[1:], strict=False)
+        if "  asked " in line
+    )
+    column = ran.index("ok, ")
+    assert ran.endswith("by key")
+    assert asked[column:] == "no rule allows it, and the tool"
+    assert after == " " * column + "is not remembered"
+    assert "## Totals\n\nRequests: 2, " in text
