@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from parley.chat import grammar
 from parley.chat.transcript import (
     CHOICES,
     Answer,
+    Attachment,
     Broken,
     Exchange,
     Note,
@@ -26,7 +28,11 @@ from parley.chat.transcript import (
     Transcript,
 )
 
+DIGEST = "3f2a" * 16
+PICTURE = f"![image/png 12 kB](stocks.assets/{DIGEST}.png)"
+LONG_TEXT = f"[1.2 MB](stocks.assets/{DIGEST}.txt)"
 MARKERISH = [
+    *[PICTURE, f"\\{PICTURE}", f" {PICTURE}", f"{PICTURE} ", LONG_TEXT, PICTURE.upper(), "![", "]("],
     *grammar.MARKERS.values(),
     *["🛠:", "❓\ufe0f:", "❓:[yA] `{", ">> Please choose (yA", "🧠:", "📝:", "🔒:", "🛠️: [a][call_1]"],
     *["\\", "\\💬:", "\\\\❓:", "```", "````", "`", "---", "> ", ">"],
@@ -92,7 +98,28 @@ calls = st.builds(
     extra=extras,
 )
 bodies = st.one_of(st.sampled_from(["", "a", "a\n", "`", " a", "```", "🛠️:", "\n"]), any_text)
-results = st.builds(Result, status=st.sampled_from(["ok", "error", "refused"]), body=bodies)
+labels = st.one_of(
+    st.sampled_from(["image/png 12 kB", "1.2 MB", "", "a (b)", "\\", "!", " ", "![", "my cat"]), st.text(FIT)
+)
+
+
+def _attached(suffixes: list[str]) -> st.SearchStrategy[Attachment]:
+    """Attachments with these endings, in folders with odd names, too."""
+    names = st.sampled_from(["stocks", "2026-11-22.10-11-12", "a b", "x.assets", ".", "a) [b](c", "](", "é"])
+    digests = st.sampled_from([DIGEST, "0" * 64])
+    paths = st.builds("{}.assets/{}.{}".format, names, digests, st.sampled_from(suffixes))
+    fitting = labels.map(lambda label: re.sub(r"[\[\]\n\r]", "", label))
+    return st.builds(Attachment, label=fitting, path=paths)
+
+
+pictures = _attached(["png", "jpg", "gif", "webp", "pdf"])
+attachments = st.one_of(pictures, pictures, _attached(["txt"]))
+results = st.builds(
+    Result,
+    status=st.sampled_from(["ok", "error", "refused"]),
+    body=bodies,
+    attachments=st.one_of(st.just(()), st.just(()), st.lists(attachments, max_size=3).map(tuple)),
+)
 choices = st.none() | st.sampled_from(CHOICES)
 proposals = st.builds(Proposal, call=calls, choice=choices, result=st.none() | results)
 signatures = st.one_of(st.just(""), st.from_regex(r"[A-Za-z0-9+/=\]]{1,30}", fullmatch=True))
@@ -122,9 +149,9 @@ broken = st.sampled_from(
 )
 
 
-def _apart(parts: Sequence[Segment]) -> tuple[Any, ...]:
+def _apart(parts: Sequence[Segment | Attachment]) -> tuple[Any, ...]:
     """No two texts side by side."""
-    kept = list[Segment]()
+    kept = list[Segment | Attachment]()
     for part in parts:
         if not (kept and isinstance(part, Text) and isinstance(kept[-1], Text)):
             kept.append(part)
@@ -132,7 +159,8 @@ def _apart(parts: Sequence[Segment]) -> tuple[Any, ...]:
 
 
 text_parts = st.lists(st.one_of(texts, notes), max_size=3).map(_apart)
-questions = st.builds(Question, parts=text_parts)
+question_parts = st.lists(st.one_of(texts, notes, pictures), max_size=4).map(_apart)
+questions = st.builds(Question, parts=question_parts)
 agents = st.none() | st.sampled_from(["Claude-Sonnet", "a b", " x ", "💬:"])
 segments = st.lists(st.one_of(texts, notes, thinkings, proposals, proposals, broken), max_size=6).map(_apart)
 answers = st.builds(Answer, agent=agents, segments=segments)
@@ -202,6 +230,7 @@ files = st.lists(lines, max_size=25).map("\n".join) | st.text(max_size=60)
 _CALL = '{"id":"call_1","type":"function","function":{"name":"web_search","arguments":"{}"}}'
 MARKED = [
     *["💬: question", "💬:", "🤖:[Claude]", "🤖:", "🤖:", "🤖:[]", "🤖:[a]b", "text", "📝: summary", ""],
+    *[PICTURE, f"\\{PICTURE}", f"🛠️: [web_search][call_1] {PICTURE} {LONG_TEXT}", f"🔒: {PICTURE}"],
     *[f"❓:{mark} `{_CALL}`" for mark in ("", "[yA]", "[yn]", "[?]")],
     *[f'❓: `{{"index":{index},{_CALL[1:]}`' for index in (0, 1, "true")],
     *["❓: {broken", "❓:[yn] {broken", "🛠️: [web_search][call_1]", "🛠️: [web_search][call_1][error]"],

@@ -86,7 +86,7 @@ def _section(kind: str, who: str, parts: Iterator[str]) -> str:
 
 def _question(question: Question, markdown: MarkdownIt) -> Iterator[str]:
     for part in question.parts:
-        if isinstance(part, Text):
+        if not isinstance(part, Note):
             yield _rendered(markdown, part.text)
 
 

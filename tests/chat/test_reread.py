@@ -16,6 +16,8 @@ LINES = st.sampled_from(
             "\U0001f916:[Demo]",
             "\U0001f916:",
             "text",
+            f"![image/png 12 kB](a.assets/{'0' * 64}.png)",
+            f"\\![image/png 12 kB](a.assets/{'0' * 64}.png)",
             "",
             "---",
             "\U0001f512: note",
@@ -27,6 +29,7 @@ LINES = st.sampled_from(
         ),
         *(
             "\U0001f6e0\ufe0f: [f][c]",
+            f"\U0001f6e0\ufe0f: [f][c][error] [1 MB](a.assets/{'0' * 64}.txt)",
             "`body`",
             "```",
             "\U0001f9e0:[a:b]",

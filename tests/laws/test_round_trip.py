@@ -8,10 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from parley.chat import grammar
+from parley.chat import attachments, grammar
 from parley.chat.reader import parse, split_lines
 from parley.chat.transcript import (
+    NOWHERE,
     Answer,
+    Attachment,
     Broken,
     Exchange,
     Note,
@@ -26,7 +28,16 @@ from parley.chat.transcript import (
 )
 from parley.chat.writer import render
 from tests.examples import examples
-from tests.strategies import answers_with_orphans, any_text, files, marked_files, transcripts
+from tests.strategies import (
+    DIGEST,
+    LONG_TEXT,
+    PICTURE,
+    answers_with_orphans,
+    any_text,
+    files,
+    marked_files,
+    transcripts,
+)
 
 loaded = examples(60)
 
@@ -105,6 +116,66 @@ def test_escaping_is_lossless_and_leaves_no_structure(text: str) -> None:
     escaped = grammar.escape(text)
     assert not any(grammar.marker_of(line) or grammar.is_prompt(line) for line in escaped)
     assert "\n".join(line[1:] if grammar.is_escaped(line) else line for line in escaped) == text
+
+
+@loaded
+@given(any_text)
+def test_text_of_a_question_is_lossless_and_never_an_attachment(text: str) -> None:
+    question = Question((Note("n"), Text("q"), Note("n"))) if not text.strip() else Question(_texts(text))
+    (exchange,) = parse(render(Transcript((Exchange(question),)))).exchanges
+    assert exchange.question == question
+    assert not any(attachments.read_line(line, NOWHERE) for line in attachments.escape(text))
+
+
+def _texts(text: str) -> tuple[Note | Text, ...]:
+    """A text below a note, and so away from the question's marker."""
+    try:
+        return (Note("n"), Text(text))
+    except ValueError:
+        return (Note("n"), Text("q"))
+
+
+@pytest.mark.parametrize("line", [PICTURE, f"\\{PICTURE}", LONG_TEXT])
+def test_a_picture_is_one_in_a_question_only(line: str) -> None:
+    text = f"{line}\n\n💬: {line}\n{line}\n\n🔒: note\n{line}\n\n🤖:\n\n{line}\n"
+    transcript = parse(text)
+    (exchange,) = transcript.exchanges
+    assert transcript.preamble == (Text(line),)
+    assert exchange.answers[0].segments == (Text(line),)
+    assert exchange.question
+    if line == PICTURE:
+        picture = Attachment("image/png 12 kB", f"stocks.assets/{DIGEST}.png")
+        assert exchange.question.parts == (Text(line), picture, Note(f"note\n{line}"))
+        assert exchange.question.text == f"{PICTURE}\n\n[image image/png, 12 kB]"
+    else:
+        plain = line.removeprefix("\\")
+        assert exchange.question.parts == (Text(f"{line}\n{plain}"), Note(f"note\n{line}"))
+    assert parse(render(transcript)) == transcript
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"/etc/stocks.assets/{DIGEST}.png",
+        f"../stocks.assets/{DIGEST}.png",
+        f"stocks.assets/../{DIGEST}.png",
+        f"stocks.assets/{DIGEST.upper()}.png",
+        f"stocks.assets/{DIGEST}.PNG",
+        f"stocks.assets/{DIGEST}.svg",
+        f"stocks.assets/{DIGEST}.txt",
+        f"stocks.assets/{DIGEST[1:]}.png",
+        f"stocks.assets//{DIGEST}.png",
+        f"stocks/{DIGEST}.png",
+        f".assets/{DIGEST}.png",
+        f"file:///stocks.assets/{DIGEST}.png",
+        f"https://example.com/stocks.assets/{DIGEST}.png",
+        f"stocks.assets/{DIGEST}.png 'title'",
+        f"<stocks.assets/{DIGEST}.png>",
+    ],
+)
+def test_any_other_link_is_text(target: str) -> None:
+    (exchange,) = parse(f"💬:\n![image/png 12 kB]({target})\n").exchanges
+    assert exchange.question == Question((Text(f"![image/png 12 kB]({target})"),))
 
 
 @given(any_text)

@@ -109,7 +109,9 @@ def test_law_1_a_call_without_result_gets_its_stand_in(form: WireFormat, case: C
 
 def _outcome(proposal: Proposal) -> str:
     if result := proposal.result:
-        return result.body if result.status == "ok" or result.body.strip() else NO_REASON
+        body = result.body if result.status == "ok" or result.body.strip() else NO_REASON
+        pictures = [attachment.text for attachment in result.attachments if not attachment.is_text]
+        return "\n".join([*([body] if body else []), *pictures]) if pictures else body
     if not proposal.choice:
         return NOT_APPROVED
     return NO_RESULT if proposal.choice in YES else DECLINED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from parley.chat import calls, grammar, results, writer
+from parley.chat import attachments, calls, grammar, results, writer
 from parley.chat.page import Page
 from parley.chat.rounds import Notice, last_notice, resumption
 from parley.chat.transcript import (
@@ -92,7 +92,7 @@ def start_answer(
 ) -> Edit:
     """A new answer below all that the exchange holds; above it, the texts of its question's references."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
-    blocks = [[grammar.escape_line(line) for line in block] for block in texts]
+    blocks = [[attachments.escape_line(line) for line in block] for block in texts]
     ending = _ending(lines, span) if texts else []
     return _append(lines, span, [*blocks, [writer.answer_line(agent)]], ending)
 
@@ -128,7 +128,7 @@ def put_question(lines: LineDecoder, transcript: Transcript, at: int, text: str)
     if exchange.answers or exchange.question is None:
         return _append(lines, exchange.span, blocks)
     if exchange.question.parts:
-        return _append(lines, exchange.span, [grammar.escape(text)], _ending(lines, exchange.span))
+        return _append(lines, exchange.span, [attachments.escape(text)], _ending(lines, exchange.span))
     start = exchange.question.span.start
     return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(blocks[0]))
 

@@ -16,9 +16,13 @@ from parley.chat.rounds import Round, rounds, summary
 from parley.chat.transcript import (
     YES,
     Answer,
+    Attachment,
     Choice,
     Exchange,
+    Note,
     Proposal,
+    Question,
+    Result,
     Status,
     Text,
     Thinking,
@@ -40,19 +44,27 @@ NO_REASON = "This call failed, and nothing says why."
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A call with what came of it; `id` is the call's own, made unique over the whole request."""
+    """A call with what came of it; `id` is the call's own, made unique over the whole request.
+
+    `content` has its pictures in words; where there are some, `parts` is the same with them as they are.
+    """
 
     call: ToolCall
     id: str
     status: Status
     content: str
+    parts: tuple[str | Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """The user's words; never blank."""
+    """The user's words; never blank.
+
+    `text` has the pictures in words; where there are some, `parts` is the same with them as they are.
+    """
 
     text: str
+    parts: tuple[str | Attachment, ...] = ()
     derived: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Values worked out from this turn, which are kept for as long as it is."""
 
@@ -130,12 +142,20 @@ def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
     replies = list[ModelTurn]()
     for answer in exchange.answers:
         replies += _replies(answer, is_last=is_answered and answer is exchange.answers[-1])
-    question = exchange.question.text if exchange.question else ""
-    if question.strip():
-        yield UserTurn(question)
+    question = exchange.question or Question()
+    if question.text.strip():
+        yield UserTurn(question.text, _with_pictures(question))
     elif replies:
         yield UserTurn(NO_QUESTION)
     yield from replies
+
+
+def _with_pictures(question: Question) -> tuple[str | Attachment, ...]:
+    """The parts of a question that has pictures; nothing for any other."""
+    if not any(isinstance(part, Attachment) for part in question.parts):
+        return ()
+    parts = (part for part in question.parts if not isinstance(part, Note))
+    return tuple(part if isinstance(part, Attachment) else part.text for part in parts)
 
 
 def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
@@ -162,10 +182,18 @@ def _parts(reply: Round) -> tuple[Text | Thinking, ...]:
 def _answered(proposal: Proposal) -> CallOutcome:
     call = proposal.call
     if result := proposal.result:
-        is_mute = result.status != "ok" and not result.body.strip()
-        return CallOutcome(call, call.id, result.status, NO_REASON if is_mute else result.body)
+        return _outcome(call, result)
     status, content = _stand_in(proposal.choice)
     return CallOutcome(call, call.id, status, content)
+
+
+def _outcome(call: ToolCall, result: Result) -> CallOutcome:
+    is_mute = result.status != "ok" and not result.body.strip()
+    body, pictures = NO_REASON if is_mute else result.body, [a for a in result.attachments if not a.is_text]
+    if not pictures:
+        return CallOutcome(call, call.id, result.status, body)
+    content = "\n".join(filter(None, [body, *(picture.text for picture in pictures)]))
+    return CallOutcome(call, call.id, result.status, content, (*([body] if body else []), *pictures))
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:

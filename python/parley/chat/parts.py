@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
-from parley.chat import calls, grammar, results
+from parley.chat import attachments, calls, grammar, results
 from parley.chat.grammar import Kind
 from parley.chat.page import Block, Page
 from parley.chat.transcript import (
     BLANK,
     CHOICES,
     SPACING,
+    Attachment,
     Broken,
     Choice,
     Note,
@@ -33,7 +34,7 @@ class Parts:
 
     def __init__(self, page: Page, start: int = 0, end: int = 0) -> None:
         self.page = page
-        self.segments: list[Segment] = []
+        self.segments: list[Segment | Attachment] = []
         self._text: list[str] = []
         self._text_span = Span(start, end)
         self._in_note = False
@@ -42,7 +43,7 @@ class Parts:
 
     def open(self, block: Block, content: str) -> None:
         """Start with a question's or an answer's own marker line, and the text that stands on it."""
-        self.add_text([content.lstrip(SPACING)], block.start, block.start + 1)
+        Parts.add_text(self, [content.lstrip(SPACING)], block.start, block.start + 1)
         self.add_text(self.page.text_lines(block.start + 1, block.end), block.start + 1, block.end)
 
     def add_text(self, lines: list[str], start: int, end: int) -> None:
@@ -57,7 +58,7 @@ class Parts:
             self._text_span = Span(rows[first], end)
             self._text = lines[first:]
 
-    def push(self, segment: Segment) -> None:
+    def push(self, segment: Segment | Attachment) -> None:
         """A segment that is no text."""
         self._end_text()
         self.segments.append(segment)
@@ -86,7 +87,7 @@ class Parts:
             self.page.problem(block.start, 0, "hint", "an empty note")
         self._in_note = True
 
-    def finish(self) -> tuple[Segment, ...]:
+    def finish(self) -> tuple[Segment | Attachment, ...]:
         """All that was collected."""
         self._end_text()
         return tuple(self.segments)
@@ -106,6 +107,28 @@ def _stripped(lines: list[str]) -> str:
     while end > start and not lines[end - 1].strip(BLANK):
         end -= 1
     return "\n".join(lines[start:end])
+
+
+class QuestionParts(Parts):
+    """Collects a question's parts: texts, notes, and attachments, each of which is a line of its own.
+
+    What stands beside the question's marker is none, nor is a line of a note.
+    """
+
+    def add_text(self, lines: list[str], start: int, end: int) -> None:
+        """Text lines that stand at `start` to `end` of the file, and the attachments between them."""
+        rows = [number for number in range(start, end) if number not in self.page.ignored]
+        first = 0
+        for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
+            if attachment := attachments.read_line(line, Span(row, row + 1)):
+                self._add_lines(lines[first:at], rows[first], row)
+                self.push(attachment)
+                first = at + 1
+        if first < len(lines):
+            self._add_lines(lines[first:], rows[first], end)
+
+    def _add_lines(self, lines: list[str], start: int, end: int) -> None:
+        super().add_text(list(map(attachments.unescape_line, lines)), start, end)
 
 
 class AnswerParts(Parts):
@@ -172,10 +195,10 @@ class AnswerParts(Parts):
             message = "cannot read this result: expected 🛠️: [tool][call id]"
             self._push_broken(block, "result", end, message)
         else:
-            if trouble:
+            name, call_id, status, attached = head
+            if trouble and (count or not attached):
                 self.page.problem(block.start, 0, "warning", trouble)
-            name, call_id, status = head
-            result = Result(status, body, tuple(lines[:count]), Span(block.start, end))
+            result = Result(status, body, attached, tuple(lines[:count]), Span(block.start, end))
             self._attach(name, call_id, result)
         self._add_rest(block, end)
 

@@ -8,9 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from parley.chat.page import Block, Page
-from parley.chat.parts import AnswerParts, Parts
+from parley.chat.parts import AnswerParts, Parts, QuestionParts
 from parley.chat.rounds import Round, rounds
-from parley.chat.transcript import SPACING, Answer, Exchange, Note, Question, Span, Text, Transcript
+from parley.chat.transcript import (
+    SPACING,
+    Answer,
+    Attachment,
+    Exchange,
+    Note,
+    Question,
+    Span,
+    Text,
+    Transcript,
+)
 
 
 def parse(text: str) -> Transcript:
@@ -66,12 +76,12 @@ def _exchange(page: Page, question: Question | None, answers: list[Answer], span
 
 
 def _question(page: Page, turn: list[Block]) -> Question:
-    parts = Parts(page)
+    parts = QuestionParts(page)
     parts.open(turn[0], turn[0].content)
     for block in turn[1:]:
         parts.add_plain(block)
-    texts = tuple(part for part in parts.finish() if isinstance(part, Text | Note))
-    return Question(texts, Span(turn[0].start, turn[-1].end))
+    content = tuple(part for part in parts.finish() if isinstance(part, Text | Note | Attachment))
+    return Question(content, Span(turn[0].start, turn[-1].end))
 
 
 def _answer(page: Page, turn: list[Block]) -> Answer:
@@ -85,7 +95,8 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     parts.open(head, content)
     for block in turn[1:]:
         parts.add(block)
-    return Answer(agent or None, parts.finish(), Span(head.start, turn[-1].end))
+    segments = tuple(part for part in parts.finish() if not isinstance(part, Attachment))
+    return Answer(agent or None, segments, Span(head.start, turn[-1].end))
 
 
 def _report_unanswered(page: Page, replies: Iterable[Round]) -> None:

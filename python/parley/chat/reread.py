@@ -15,6 +15,7 @@ from parley.chat.reader import parse_lines
 from parley.chat.transcript import (
     NOWHERE,
     Answer,
+    Attachment,
     Broken,
     Exchange,
     Note,
@@ -29,7 +30,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 
-_Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | Note)
+_Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | Note | Attachment)
 
 
 @dataclass(frozen=True, slots=True)

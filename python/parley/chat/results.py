@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from parley.chat.attachments import LINKS, link, read_links
 from parley.chat.grammar import MARKERS, escape
-from parley.chat.transcript import BLANK, CALL_ID, SPACING, Result, Status, is_blank
+from parley.chat.transcript import BLANK, CALL_ID, SPACING, Attachment, Result, Status, is_blank
 
 _HEADER = re.compile(
     rf"[{SPACING}]*\[(?P<name>[^\]]*)\][{SPACING}]*\[(?P<id>{CALL_ID.pattern})\]"
-    rf"(?:[{SPACING}]*\[(?P<status>error|refused)\])?[{SPACING}\r]*"
+    rf"(?:[{SPACING}]*\[(?P<status>error|refused)\])?(?P<links>{LINKS})[{SPACING}\r]*"
 )
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
 
@@ -20,13 +21,18 @@ def header_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
 
 
-def result_header(name: str, call_id: str, status: Status) -> str:
+def result_header(name: str, call_id: str, result: Result) -> str:
     """The header line of a result."""
-    return f"{MARKERS['result']} [{header_name(name)}][{call_id}]" + ("" if status == "ok" else f"[{status}]")
+    status = "" if result.status == "ok" else f"[{result.status}]"
+    head = f"{MARKERS['result']} [{header_name(name)}][{call_id}]{status}"
+    return " ".join([head, *map(link, result.attachments)])
 
 
-def read_header(content: str) -> tuple[str, str, Status] | None:
-    """Name, call id and status of a result header's text after its marker, None where it cannot be read."""
+def read_header(content: str) -> tuple[str, str, Status, tuple[Attachment, ...]] | None:
+    """Name, call id, status and attachments of a result header's text after its marker.
+
+    None where it cannot be read.
+    """
     if not (header := _HEADER.fullmatch(content)):
         return None
     status: Status = "ok"
@@ -35,7 +41,7 @@ def read_header(content: str) -> tuple[str, str, Status] | None:
             status = "error"
         case "refused":
             status = "refused"
-    return header_name(header["name"]), header["id"], status
+    return header_name(header["name"]), header["id"], status, read_links(header["links"])
 
 
 def _longest_run(text: str) -> int:
@@ -95,4 +101,4 @@ def ending(lines: Sequence[str]) -> list[str]:
 
 def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     """A result with its header, as it is written."""
-    return [result_header(name, call_id, result.status), "", *quote_body(result.body)]
+    return [result_header(name, call_id, result), "", *quote_body(result.body)]

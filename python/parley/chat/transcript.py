@@ -24,6 +24,21 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 UNFIT = re.compile("[\0\ud800-\udfff]")
 """NUL and lone surrogates, which no text of a transcript holds: no provider's JSON can carry them."""
 
+PICTURE_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.(?:png|jpg|gif|webp|pdf)"
+TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
+"""The place of an attachment beside the chat, as a pattern: its name proves its bytes."""
+_PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
+_LABEL = re.compile(r"[^\[\]\n\r]*")
+_SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
+_MEDIA_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+}
+
 BLANK = " \t"
 SPACING = " \t\u00a0"
 """Characters that may stand between a marker and its content."""
@@ -93,6 +108,42 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """Bytes beside the chat, by a link that shows `label`; `path` is relative to the chat's folder."""
+
+    label: str
+    path: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _require(bool(_LABEL.fullmatch(self.label)), "a label is one line without brackets")
+        _require(bool(_PATH.fullmatch(self.path)), "no path of an attachment")
+        _require(not UNFIT.search(self.label + self.path), "unfit attachment")
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its bytes, in hexadecimal."""
+        return self.path.rpartition("/")[2].partition(".")[0]
+
+    @property
+    def media_type(self) -> str:
+        """The type of its bytes, by its name."""
+        return _MEDIA_TYPES[self.path.rpartition(".")[2]]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text that was too long for the file; else it is to be looked at."""
+        return self.path.endswith(".txt")
+
+    @property
+    def text(self) -> str:
+        """The text that stands for it where its bytes are not sent."""
+        size, kind = _SIZE.fullmatch(self.label), self.media_type
+        first = f"{'image' if kind.startswith('image/') else 'document'} {kind}"
+        return f"[{first}, {size[1]}]" if size else f"[{first}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Thinking:
     """A thinking block as an API gave it; `text` is None where it had none, `signature` "" where unsigned.
 
@@ -137,10 +188,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a call; `refused` means that it never ran."""
+    """The outcome of a call; `refused` means that it never ran.
+
+    Of a text that was too long for the file, `body` is the head, and the whole is attached.
+    """
 
     status: Status
     body: str
+    attachments: tuple[Attachment, ...] = ()
     spelling: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -192,10 +247,11 @@ class Broken:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
+QuestionPart: TypeAlias = Text | Note | Attachment
 Segment: TypeAlias = Text | Thinking | Proposal | Orphan | Broken | Note
 
 
-def _no_two_texts(parts: tuple[Segment, ...]) -> None:
+def _no_two_texts(parts: tuple[Segment | Attachment, ...]) -> None:
     for one, other in pairwise(parts):
         _require(not (isinstance(one, Text) and isinstance(other, Text)), "two texts side by side")
 
@@ -207,7 +263,7 @@ class RoundStarts:
         self._after_call = False
         self._index = -1
 
-    def feed(self, segment: Segment) -> bool:
+    def feed(self, segment: Segment | Attachment) -> bool:
         """Whether this segment begins a round after an earlier one."""
         begins = False
         match segment:
@@ -239,16 +295,18 @@ def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
 class Question:
     """The user's turn; without parts it is still to be asked."""
 
-    parts: tuple[Text | Note, ...] = ()
+    parts: tuple[QuestionPart, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _no_two_texts(self.parts)
+        is_long = any(isinstance(part, Attachment) and part.is_text for part in self.parts)
+        _require(not is_long, "a text is attached to a result only")
 
     @property
     def text(self) -> str:
-        """The text for the model: without the notes, "" where there is none."""
-        return "\n\n".join(part.text for part in self.parts if isinstance(part, Text))
+        """The text for the model: without the notes, attachments in words, "" where there is nothing."""
+        return "\n\n".join(part.text for part in self.parts if not isinstance(part, Note))
 
 
 @dataclass(frozen=True, slots=True)

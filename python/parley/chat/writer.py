@@ -5,14 +5,15 @@ A piece that was read keeps the spelling it was read in, as long as that still s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from parley.chat import calls, grammar, results
+from parley.chat import attachments, calls, grammar, results
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import (
     BLANK,
     SPACING,
     Answer,
+    Attachment,
     Broken,
     Exchange,
     Note,
@@ -75,13 +76,13 @@ def _exchange_blocks(exchange: Exchange) -> list[list[str]]:
 
 def question_blocks(question: Question) -> list[list[str]]:
     """A question's blocks; its text starts beside the marker where it can."""
-    marker, blocks = MARKERS["question"], segment_blocks(question.parts)
+    marker, blocks = MARKERS["question"], segment_blocks(question.parts, attachments.escape)
     match question.parts:
         case ():
             return [[marker + " "]]
         case (Text(text=text), *_) if text[0] not in SPACING:
             first, *rest = text.split("\n")
-            lines = [f"{marker} {first}", *map(grammar.escape_line, rest)]
+            lines = [f"{marker} {first}", *map(attachments.escape_line, rest)]
             return [lines, *blocks[1:]]
         case (Text(), *_):
             return [[marker, *blocks[0]], *blocks[1:]]
@@ -99,16 +100,20 @@ def answer_blocks(answer: Answer) -> list[list[str]]:
     return [[answer_line(answer.agent)], *segment_blocks(answer.segments)]
 
 
-def segment_blocks(segments: Sequence[Segment]) -> list[list[str]]:
-    """One block a segment, two for a proposal with its result."""
+def segment_blocks(
+    segments: Sequence[Segment | Attachment], escape: Callable[[str], list[str]] = grammar.escape
+) -> list[list[str]]:
+    """One block a segment, two for a proposal with its result; `escape` is that of texts."""
     blocks = list[list[str]]()
     for segment, after in zip(segments, [*segments[1:], None], strict=False):
         match segment:
             case Text(text=text):
-                blocks.append(grammar.escape(text))
+                blocks.append(escape(text))
+            case Attachment():
+                blocks.append([attachments.link(segment)])
             case Note(text=text):
                 blocks.append(note_lines(text))
-                if isinstance(after, Text):
+                if isinstance(after, Text | Attachment):
                     blocks.append([MARKERS["note"]])
             case Thinking():
                 blocks.append(thinking_lines(segment))
@@ -165,5 +170,5 @@ def result_lines(name: str, call_id: str, result: Result) -> list[str]:
     if result.spelling and trouble is None and body == result.body and count == len(result.spelling):
         spelled = [grammar.escape_line(line) for line in result.spelling]
         gap = [] if not spelled[0].strip() else [""]
-        return [results.result_header(name, call_id, result.status), *gap, *spelled]
+        return [results.result_header(name, call_id, result), *gap, *spelled]
     return results.result_lines(name, call_id, result)

@@ -1,0 +1,56 @@
+"""An attachment as a link in a chat file: a line of a question, or behind the header of a result.
+
+Knows the link and how text is kept from looking like one; knows nothing of the bytes, nor of who reads them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from parley.chat import grammar
+from parley.chat.transcript import NOWHERE, PICTURE_PATH, TEXT_PATH, Attachment, Span
+
+_LABEL = r"\[[^\[\]\n\r]*\]"
+_PICTURE = rf"!{_LABEL}\({PICTURE_PATH}\)"
+_TEXT = rf"{_LABEL}\({TEXT_PATH}\)"
+_LINE = re.compile(rf"(?P<escape>\\*)(?P<link>{_PICTURE})[ \t\r]*")
+_LINKS = re.compile(rf"{_PICTURE}|{_TEXT}")
+
+LINKS = rf"(?:[ \t\u00a0]*(?:{_PICTURE}|{_TEXT}))*"
+"""The links that may stand behind a result's header."""
+
+
+def link(attachment: Attachment) -> str:
+    """The link to an attachment: a picture's, or for a long text a plain one."""
+    return f"{'' if attachment.is_text else '!'}[{attachment.label}]({attachment.path})"
+
+
+def read_line(line: str, span: Span) -> Attachment | None:
+    """The attachment that a line of a question is, None for a line of text."""
+    match = _LINE.fullmatch(line) if line.startswith("![") else None
+    return _read(match["link"], span) if match else None
+
+
+def read_links(text: str) -> tuple[Attachment, ...]:
+    """The attachments behind a result's header."""
+    return tuple(map(_read, _LINKS.findall(text)))
+
+
+def _read(text: str, span: Span = NOWHERE) -> Attachment:
+    label, _, path = text.removeprefix("!")[1:-1].partition("](")
+    return Attachment(label, path, span)
+
+
+def unescape_line(line: str) -> str:
+    """A line of a question as it is meant, where a backslash says that it is no attachment."""
+    return line[1:] if line.startswith("\\") and _LINE.fullmatch(line) else line
+
+
+def escape_line(line: str) -> str:
+    """One line of any text as it is written at column 0 of a question."""
+    return "\\" + line if line[:1] in ("!", "\\") and _LINE.fullmatch(line) else grammar.escape_line(line)
+
+
+def escape(text: str) -> list[str]:
+    """The lines of any text as they are written at column 0 of a question."""
+    return [escape_line(line) for line in text.split("\n")]

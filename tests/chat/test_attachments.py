@@ -1,0 +1,41 @@
+"""The link to an attachment, and the words that stand for it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from parley.chat.attachments import escape_line, link, read_line, read_links, unescape_line
+from parley.chat.transcript import NOWHERE, Attachment
+from tests.strategies import DIGEST, attachments, lines, pictures
+
+
+@given(pictures)
+def test_a_link_is_read_as_what_it_was_made_of(attachment: Attachment) -> None:
+    assert read_line(link(attachment), NOWHERE) == attachment
+
+
+@given(attachments, attachments)
+def test_links_in_a_row_are_told_apart(first: Attachment, second: Attachment) -> None:
+    assert read_links(f" {link(first)} {link(second)}") == (first, second)
+
+
+@given(lines)
+def test_an_escaped_line_is_no_attachment_and_means_what_it_meant(line: str) -> None:
+    escaped = escape_line(line)
+    assert read_line(escaped, NOWHERE) is None
+    assert unescape_line(escaped) in (line, escaped)
+
+
+@pytest.mark.parametrize(
+    ("label", "suffix", "text"),
+    [
+        ("image/png 12 kB", "png", "[image image/png, 12 kB]"),
+        ("image/gif 12 kB", "jpg", "[image image/jpeg, 12 kB]"),
+        ("my cat", "webp", "[image image/webp]"),
+        ("1.2 MB", "gif", "[image image/gif, 1.2 MB]"),
+        ("application/pdf 512 B", "pdf", "[document application/pdf, 512 B]"),
+    ],
+)
+def test_the_name_tells_the_type_and_the_label_the_size(label: str, suffix: str, text: str) -> None:
+    assert Attachment(label, f"stocks.assets/{DIGEST}.{suffix}").text == text
