@@ -21,6 +21,7 @@ local links = {
   ParleyArgument = "Identifier",
   ParleyValue = "String",
   ParleyStatus = "Comment",
+  ParleyQuestionLine = "CursorLine",
 }
 
 --- The look of a chat's lines, drawn for the lines on the screen and no others.
@@ -34,6 +35,15 @@ function M.chat(buf)
     return
   end
   H.provided = true
+  api.nvim_create_autocmd("ColorScheme", { callback = H.set_links })
+  api.nvim_create_autocmd("Syntax", {
+    pattern = "markdown",
+    callback = function(event)
+      if H.chats[event.buf] then
+        H.tame_syntax(event.buf)
+      end
+    end,
+  })
   api.nvim_set_decoration_provider(api.nvim_create_namespace("parley.look"), {
     on_win = function(_, _, shown)
       return H.chats[shown] == true
@@ -45,13 +55,13 @@ function M.chat(buf)
 end
 
 local looks = {
-  { known.start("question"), "ParleyQuestion", whole = false },
-  { known.start("answer"), "ParleyAnswer", whole = true },
-  { known.start("proposal"), "ParleyProposal", whole = true },
-  { known.start("result"), "ParleyResult", whole = true },
-  { known.start("thinking"), "ParleyThinking", whole = true },
-  { known.start("note"), "ParleyNote", whole = true },
-  { known.start("summary"), "ParleySummary", whole = true },
+  { name = "question", group = "ParleyQuestion", line = "ParleyQuestionLine" },
+  { name = "answer", group = "ParleyAnswer", line = "ParleyAnswerLine", whole = true },
+  { name = "proposal", group = "ParleyProposal", whole = true },
+  { name = "result", group = "ParleyResult", whole = true },
+  { name = "thinking", group = "ParleyThinking", whole = true },
+  { name = "note", group = "ParleyNote", whole = true },
+  { name = "summary", group = "ParleySummary", whole = true },
 }
 local look_ns = api.nvim_create_namespace("parley.look")
 
@@ -61,14 +71,23 @@ function H.look(buf, row)
     return
   end
   for _, look in ipairs(looks) do
-    if vim.startswith(line, look[1]) then
-      local colon = line:find(":", #look[1], true) or #line
-      local opts = { end_col = look.whole and #line or colon, hl_group = look[2], ephemeral = true }
-      opts.priority = 150
-      api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
+    if known.is(line, look.name) then
+      local last = look.whole and #line or line:find(":", 1, true)
+      H.paint(buf, row, { end_col = last, hl_group = "ParleyMarker", priority = 149 })
+      H.paint(buf, row, { end_col = last, hl_group = look.group, priority = 150 })
+      if look.line then
+        local band = { end_row = row + 1, hl_group = look.line, hl_eol = true, priority = 10 }
+        H.paint(buf, row, band)
+        H.paint(buf, row, vim.tbl_extend("force", band, { hl_group = look.line .. "16", priority = 151 }))
+      end
       return
     end
   end
+end
+
+function H.paint(buf, row, opts)
+  opts.ephemeral, opts.strict = true, false -- a line after the last one is none
+  api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
 end
 
 --- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
@@ -110,13 +129,14 @@ function H.tame_treesitter(buf)
   end
 end
 
---- Without Treesitter, the syntax file takes a `_` in the name of a tool for an error.
+--- The syntax file boxes a `_` between letters as an error, which in Markdown it is not, and what is read
+--- after a marker is none.
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
-      local starts = vim.iter({ "result", "proposal", "answer", "thinking" }):map(known.start)
+      local starts = vim.iter({ "result", "proposal", "answer", "thinking", "note" }):map(known.start)
       local any = starts:join("\\|")
-      vim.cmd("silent! syntax clear parleyLine")
+      vim.cmd("silent! syntax clear markdownError parleyLine")
       vim.cmd(("syntax match parleyLine /^\\%%(%s\\)\\%%uFE0F\\?:.*$/"):format(any))
     end)
   end
@@ -125,6 +145,13 @@ end
 function H.set_links()
   for name, link in pairs(links) do
     api.nvim_set_hl(0, name, { link = link, default = true })
+  end
+  -- Whoever highlights Markdown takes the brackets of a marker's line for a link: what that draws is taken away.
+  api.nvim_set_hl(0, "ParleyMarker", { nocombine = true, default = true })
+  -- A colour scheme may have no colour for it where 'termguicolors' is off, as Neovim's own: a rule is drawn there.
+  local band = api.nvim_get_hl(0, { name = "ParleyQuestionLine", link = false })
+  if band.bg and not band.ctermbg then
+    api.nvim_set_hl(0, "ParleyQuestionLine16", { cterm = { underline = true }, default = true })
   end
 end
 

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Grid:
         self.rows: list[list[str]] = []
         self.attributes: list[list[int]] = []
         self.styles: dict[int, dict[str, Any]] = {0: {}}
+        self.terminal_styles: dict[int, dict[str, Any]] = {0: {}}
+        """The same where 'termguicolors' is off."""
         self.cursor = (0, 0)
         self.mode = "normal"
 
@@ -73,8 +76,8 @@ class Grid:
     def _mode_change(self, mode: str, _: int) -> None:
         self.mode = mode
 
-    def _hl_attr_define(self, number: int, rgb: dict[str, Any], *_: Any) -> None:
-        self.styles[number] = rgb
+    def _hl_attr_define(self, number: int, rgb: dict[str, Any], terminal: dict[str, Any], *_: Any) -> None:
+        self.styles[number], self.terminal_styles[number] = rgb, terminal
 
     def text(self) -> str:
         """The screen, without blanks at the ends of its lines."""
@@ -82,14 +85,16 @@ class Grid:
 
     def style(self, text: str) -> dict[str, Any]:
         """How the first cell of a text on the screen is drawn."""
+        row, column = self.place(text)
+        return self.styles[self.attributes[row][column]]
+
+    def place(self, text: str) -> tuple[int, int]:
+        """Row and column of the first cell of a text on the screen."""
         for row, cells in enumerate(self.rows):
-            column = "".join(cells).find(text)
-            if column >= 0:
-                before = 0
-                for number, cell in enumerate(cells):
-                    if before == column:
-                        return self.styles[self.attributes[row][number]]
-                    before += len(cell)
+            start = "".join(cells).find(text)
+            if start >= 0:
+                ends = accumulate(map(len, cells))
+                return row, next(column for column, end in enumerate(ends) if end > start)
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text()}")
 
 

@@ -1,0 +1,190 @@
+"""The colours of a chat, on the grid, in a Neovim that has nothing else: with Treesitter and with syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nvim.harness import ROOT, Child, child
+
+CHAT = """\
+💬: What is in my_old_file.csv, by max_row_size?
+
+🤖:[Claude]
+
+🧠:[anthropic:claude_5 c2ln]
+> I look at snake_case_words.
+
+A file_with_rows, its __init__ aside; `code_span_here`, see [the_manual](https://a.b/c_d).
+
+| head_of_it | b |
+|---|---|
+| cell_of_it | dict_or_none |
+
+- an item_of_a_list
+- another *with_stress* in it
+
+## A heading_of_it
+
+❓:[ya] `{"id":"call_1","function":{"name":"web_search","arguments":"{}"}}`
+
+🛠️: [web_search][call_1]
+
+`text_of_a_result`
+
+🔒: [Stopped: by_the_user]
+💬: second_question
+"""
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["treesitter", "syntax"])
+def chat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A chat in a Neovim without a host."""
+    init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
+    with child(tmp_path_factory.mktemp("colours"), init=init, width=80, height=40) as neovim:
+        neovim.lua("require('parley.host').start = function() return false end")
+        neovim.lua("require('parley').setup({ highlight = { treesitter = ... } })", request.param)
+        show(neovim, CHAT)
+        assert has_treesitter(neovim) == request.param
+        yield neovim
+
+
+def has_treesitter(neovim: Child) -> bool:
+    active: bool = neovim.lua("return vim.treesitter.highlighter.active[vim.fn.bufnr()] ~= nil")
+    return active
+
+
+def show(neovim: Child, text: str) -> None:
+    """Open a chat, its last line on the screen."""
+    neovim.command("silent! %bwipeout!")
+    neovim.edit("chat.md", text)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G")
+    neovim.command("redraw!")
+    neovim.screen()
+
+
+def underscores(neovim: Child) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Each `_` between letters: the text up to it, how it is drawn, and how the letter before it is."""
+    grid = neovim.grid
+    for cells, attributes in zip(grid.rows, grid.attributes, strict=True):
+        for column in range(1, len(cells) - 1):
+            if cells[column] == "_" and cells[column - 1].isalpha() and cells[column + 1].isalpha():
+                styles = (grid.styles[attributes[place]] for place in (column, column - 1))
+                yield "".join(cells[: column + 1]), *styles
+
+
+def assert_no_underscore_stands_out(neovim: Child) -> None:
+    neovim.screen()
+    all_of_them = [*underscores(neovim)]
+    assert len(all_of_them) > 10
+    assert [text for text, style, before in all_of_them if style != before] == []
+
+
+def test_no_underscore_is_taken_for_an_error(chat: Child) -> None:
+    assert_no_underscore_stands_out(chat)
+
+
+def test_nor_is_it_after_the_syntax_was_set_anew(chat: Child) -> None:
+    chat.command("set syntax=markdown | redraw!")
+    assert_no_underscore_stands_out(chat)
+    chat.command("edit | normal! G")
+    assert_no_underscore_stands_out(chat)
+
+
+def test_nor_in_a_chat_that_is_too_long_for_treesitter(chat: Child) -> None:
+    show(chat, "💬: long\n\n🤖:\n\n" + "a line_of_words\n" * 1000 + CHAT)
+    try:
+        assert not has_treesitter(chat)
+        assert_no_underscore_stands_out(chat)
+    finally:
+        show(chat, CHAT)
+
+
+def test_markers_are_no_links(chat: Child) -> None:
+    for text in ("[Claude]", "[ya]", "[web_search][call_1]", "[call_1]", "[Stopped", "[anthropic"):
+        assert not chat.grid.style(text).get("underline"), text
+    assert chat.grid.style("the_manual").get("underline")
+
+
+def colours(neovim: Child, group: str) -> dict[str, Any]:
+    """What a highlight group is drawn with."""
+    spec: dict[str, Any] = neovim.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group)
+    return spec
+
+
+def backgrounds(neovim: Child, text: str) -> set[int | None]:
+    """Those of the row that a text is in."""
+    neovim.screen()
+    row, _ = neovim.grid.place(text)
+    return {neovim.grid.styles[style].get("background") for style in neovim.grid.attributes[row]}
+
+
+def test_a_question_is_a_band_from_edge_to_edge(chat: Child) -> None:
+    band = colours(chat, "CursorLine")["bg"]
+    for scheme in ("default", "habamax", "quiet", "lunaperche", "default"):
+        chat.command(f"colorscheme {scheme} | redraw!")
+        band = colours(chat, "CursorLine")["bg"]
+        assert backgrounds(chat, "What is in") == {band}, scheme
+        assert backgrounds(chat, "second_question") == {band}, scheme
+        assert backgrounds(chat, "[Claude]") == {None}, scheme
+        assert not chat.grid.style("[Claude]").get("underline"), scheme
+
+
+def test_the_bands_are_links_that_can_be_set(chat: Child) -> None:
+    chat.command("hi! link ParleyQuestionLine DiffAdd | hi! link ParleyAnswerLine DiffText | redraw!")
+    assert backgrounds(chat, "What is in") == {colours(chat, "DiffAdd")["bg"]}
+    assert backgrounds(chat, "[Claude]") == {colours(chat, "DiffText")["bg"]}
+    chat.command("hi! link ParleyQuestionLine NONE | hi! link ParleyAnswerLine NONE | redraw!")
+    assert backgrounds(chat, "What is in") == backgrounds(chat, "[Claude]") == {None}
+    chat.command("hi! link ParleyQuestionLine CursorLine")
+
+
+def terminal_styles(neovim: Child, text: str) -> list[dict[str, Any]]:
+    neovim.screen()
+    row, _ = neovim.grid.place(text)
+    return [neovim.grid.terminal_styles[style] for style in neovim.grid.attributes[row]]
+
+
+def test_where_a_scheme_has_no_colour_of_the_terminals_a_question_is_underlined(chat: Child) -> None:
+    chat.command("colorscheme default | redraw!")
+    assert all(style.get("underline") for style in terminal_styles(chat, "What is in"))
+    chat.command("colorscheme habamax | redraw!")
+    assert {style["background"] for style in terminal_styles(chat, "What is in")} == {236}
+    assert not any(style.get("underline") for style in terminal_styles(chat, "What is in"))
+    chat.command("colorscheme default | redraw!")
+
+
+COUNT = """
+_G.reads = 0
+local get_text = vim.api.nvim_buf_get_text
+vim.api.nvim_buf_get_text = function(...) _G.reads = _G.reads + 1 return get_text(...) end
+"""
+
+
+def test_a_redraw_reads_no_more_rows_than_there_are_on_the_screen(chat: Child) -> None:
+    show(chat, CHAT * 800)
+    chat.lua(COUNT)
+    for key in ("gg", "<C-f>", "10000G", "ix<Esc>", "G"):
+        chat.lua("_G.reads = 0")
+        chat.keys(key)
+        chat.screen()
+        assert 0 < chat.lua("return _G.reads") <= 3 * 40, key
+
+
+def test_pages_of_the_users_own_keep_what_their_syntax_says(tmp_path: Path) -> None:
+    init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
+    with child(tmp_path, init=init, width=60, height=10) as neovim:
+        neovim.edit("notes.md", "# Notes\n\nsome snake_case\n")
+        neovim.until_screen("snake_case")
+        assert neovim.grid.style("_case") != neovim.grid.style("case")
+
+
+def test_every_group_is_in_the_help(chat: Child) -> None:
+    help_text = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
+    groups = set(chat.lua("return vim.fn.getcompletion('Parley', 'highlight')"))
+    assert groups | {"ParleyAnswerLine"} == set(re.findall(r"(?:\*hl-|\(`)(Parley\w+)[*`]", help_text))
