@@ -36,6 +36,27 @@ function M.open(buf, row)
   return handle.id
 end
 
+--- Open a handle for work of the host's own. What it writes is one step of undo with what was written last,
+--- if the text is still that of `tick`.
+---@return integer? id
+function M.open_after(buf, tick)
+  if api.nvim_buf_is_loaded(buf) then
+    local id = M.open(buf, 0)
+    H.handles[id].tick = api.nvim_buf_get_changedtick(buf) == tick and tick or nil
+    return id
+  end
+end
+
+--- The row in which somebody types into the buffer of a handle, nil if nobody does.
+---@return integer?
+function M.typing(id)
+  local handle = H.handles[id]
+  local types = handle
+    and handle.buf == api.nvim_get_current_buf()
+    and api.nvim_get_mode().mode:match("^[iR]")
+  return types and api.nvim_win_get_cursor(0)[1] - 1 or nil
+end
+
 --- From now on the host hears at once when the buffer or the answer in hand is taken away.
 function M.watch(id)
   local handle = H.handles[id]
@@ -157,6 +178,7 @@ end
 --- The turn is over.
 ---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer } where the user
 ---goes on, a row whose virtual lines are to be seen there, and the number of what is to be looked at
+---@return integer? tick the changedtick that is left
 function M.finish(id, goes_on)
   local handle = M.get(id)
   if handle and goes_on and M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.reveal then
@@ -168,6 +190,7 @@ function M.finish(id, goes_on)
   end
   if handle then
     require("parley.chat").keep(handle.buf)
+    return api.nvim_buf_get_changedtick(handle.buf)
   end
 end
 

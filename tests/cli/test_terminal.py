@@ -204,3 +204,13 @@ def test_a_terminal_that_goes_away_loses_nothing(shell: Shell) -> None:
         terminal.hang_up()
         assert terminal.process.wait(45) == 130
     assert shell.text.endswith("🔒: [Stopped: by the user]\n\n💬: \n")
+
+
+@pytest.mark.parametrize(
+    ("setting", "topic"), [("", "You said hello, and I said who I am"), ("fill_topic = false", '""')]
+)
+def test_an_empty_topic_is_filled_in_after_the_first_answer(shell: Shell, setting: str, topic: str) -> None:
+    shell.configure(setting)
+    shell.chat.write_text('---\ntopic: ""\n---\n\n💬: hello\n', encoding="utf-8")
+    assert shows(shell, "respond", "chat.md")[0] == 0
+    assert shell.text.startswith(f"---\ntopic: {topic}\n---\n\n💬: hello\n\n🤖:[")

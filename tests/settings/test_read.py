@@ -89,7 +89,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"approval": {"deny": [{"tool": 1}]}}, "approval.deny[1].tool: expected a text, got 1"),
     ({"mcp": {"servers": {"s": 1}}}, "mcp.servers.s: expected a table, got 1"),
     ({"mcp": {"servers": [1]}}, "mcp.servers: expected a table, got [1]"),
-    ({"system_prompt": "x\ny" * 99, "topic": 1}, "topic: there is no such setting"),
+    ({"system_prompt": "x\ny" * 99, "zebra": 1}, "zebra: there is no such setting"),
     ({"chat_dir": ["a\nb"]}, "chat_dir: expected a text, got ['a\\nb']"),
     ({"loop": "a\nb"}, 'loop: expected a table, got "a\\nb"'),
     (

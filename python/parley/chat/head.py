@@ -6,7 +6,9 @@ Knows where YAML puts a key; what the keys mean, `front_matter` knows.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parley.chat.edits import Edit, LineDecoder, apply_edits
 from parley.chat.front_matter import line_of, read_front_matter
@@ -23,16 +25,55 @@ def put_list(
     would change what else it says.
     """
     edits = _put(lines, transcript.front_matter, key, values)
-    before, after = (
-        dict(read_front_matter(state.front_matter).keys)
-        for state in (transcript, parse("\n".join([*apply_edits(lines, edits), ""])))
-    )
-    others = {name: value for name, value in before.items() if name != key}
-    if after != (others if values is None else others | {key: tuple(values)}):
+    others = {name: value for name, value in _keys(transcript).items() if name != key}
+    if _keys_after(lines, edits) != (others if values is None else others | {key: tuple(values)}):
         raise ValueError(
             f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
         )
     return edits
+
+
+def height(transcript: Transcript) -> int:
+    """The number of lines that the front matter takes, with those around it."""
+    return 0 if transcript.front_matter is None else _count(transcript.front_matter) + 2
+
+
+def lacks_topic(transcript: Transcript) -> bool:
+    """Whether the front matter has a topic that is empty."""
+    return len(_empty_topics(transcript)) == 1
+
+
+def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Edit]:
+    """A topic where the front matter has an empty one, and is otherwise as it was; else nothing."""
+    rows = _empty_topics(transcript)
+    if len(rows) != 1:
+        return []
+    edits = [Edit(rows[0], rows[0] + 1, (f"topic: {_scalar(topic)}",))]
+    after = {name: value for name, value in _keys(transcript).items() if name != "topic"} | {"topic": topic}
+    return edits if _keys_after(lines, edits) == after else []
+
+
+_EMPTY_TOPIC = re.compile(r"""topic:[ \t]*(?:""|''|~|null)?[ \t]*""")
+
+
+def _empty_topics(transcript: Transcript) -> list[int]:
+    """The lines of the file that are a key `topic` and nothing else."""
+    lines = (transcript.front_matter or "").split("\n")
+    return [number for number, line in enumerate(lines, 1) if _EMPTY_TOPIC.fullmatch(line)]
+
+
+def _scalar(text: str) -> str:
+    """A text on one line as YAML: as it stands, where it is read as that; else in quotes, as in JSON."""
+    plain = read_front_matter(f"topic: {text}").keys.get("topic")
+    return text if plain == text else json.dumps(text, ensure_ascii=False)
+
+
+def _keys(transcript: Transcript) -> Mapping[str, Any]:
+    return read_front_matter(transcript.front_matter).keys
+
+
+def _keys_after(lines: LineDecoder, edits: Sequence[Edit]) -> Mapping[str, Any]:
+    return _keys(parse("\n".join([*apply_edits(lines, edits), ""])))
 
 
 def _put(lines: LineDecoder, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:

@@ -18,6 +18,7 @@ from parley.chat.transcript import Proposal, Transcript
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.doubts import caution
+from parley.policy.topic import fill_topic
 from parley.settings.start import Ready, Refusal
 from parley.text import legible
 
@@ -76,6 +77,8 @@ async def _respond(arguments: argparse.Namespace) -> int:
     resolve = app.resolve(arguments.agent)
     try:
         end = await _turns(ports, resolve, list(arguments.choose))
+        if end.kind == "complete" and app.settings.fill_topic:
+            await document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
         if end.kind == "waiting":
             report.waiting(await engine.observe(ports, resolve))
     except GoneError as error:

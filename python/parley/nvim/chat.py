@@ -9,11 +9,15 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from parley import engine
+from parley.chat.edits import Edit
+from parley.chat.head import height, lacks_topic, put_topic
 from parley.chat.transcript import Choice, Proposal, Result, Transcript
 from parley.errors import GoneError
 from parley.models.events import Event, RateLimits, Usage
@@ -30,6 +34,7 @@ from parley.nvim.turn import Turn, Work
 from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
+from parley.policy.topic import fill_topic
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.start import Ready, Refusal, has_question, wanted_agent
@@ -63,6 +68,8 @@ class Chat:
         """The agents (or provider, model) that the file asked for each time that it was read."""
         self._doing = ("", 0)
         self._question = ""
+        self._has_title = False
+        """Whether a model was asked for a title."""
 
     @property
     def path(self) -> str:
@@ -96,7 +103,7 @@ class Chat:
                 return engine.End("nothing", refusal)
             if regenerate:
                 await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
-            return await engine.run_turn(turn.ports, self._resolve_for(shot))
+            return await self._run(turn, self._resolve_for(shot))
 
         self._start(handle, row, work)
 
@@ -139,7 +146,7 @@ class Chat:
             if not choice.decided:
                 turn.doubts = choice.doubts
                 return engine.End("waiting")
-            return await engine.run_turn(turn.ports, resolve)
+            return await self._run(turn, resolve)
 
         self._start(handle, row, work)
 
@@ -280,6 +287,49 @@ class Chat:
         agent, self._to_confirm = self._to_confirm, ""
         if agent:
             self.editor.tell("confirm_agent", self.buf, agent)
+        if turn.tick is not None:
+            await self._find_title(turn.tick)
+
+    async def _run(self, turn: Turn, resolve: engine.Resolve) -> engine.End:
+        """Run a turn. With the first answer an empty topic is filled in from its summary."""
+        end = await engine.run_turn(turn.ports, resolve)
+        if end.kind == "complete" and self.app.settings.fill_topic:
+            await self._put_topic(turn.document, turn.handle, fill_topic)
+        return end
+
+    async def _find_title(self, tick: int) -> None:
+        """Have a model find a topic that is still empty after a turn; it is asked once, and not waited for.
+
+        `tick` is the changedtick that the turn has left: it joins the turn's step of undo if that holds.
+        """
+        transcript = self.mirror.text.transcript
+        if self._has_title or not self.app.settings.fill_topic or not lacks_topic(transcript):
+            return
+        title = await self.app.title(transcript, self.path, self.chosen)
+        if self._turn is not None:
+            return  # its end looks again
+        self._has_title = True
+        handle = await self.editor.ask("open_after", self.buf, tick) if title else None
+        if handle is None:
+            return
+
+        async def work(document: BufferDocument) -> None:
+            await self._put_topic(document, handle, partial(put_topic, topic=title))
+            await self.editor.ask("finish", handle, None)
+
+        with suppress(GoneError):
+            await self._at(handle, None, work)
+            await self.refresh()
+
+    async def _put_topic(
+        self, document: BufferDocument, handle: int, edits: Callable[[list[str], Transcript], list[Edit]]
+    ) -> None:
+        """Apply the edits of the front matter, unless somebody types there."""
+        shot = await document.look()
+        if edits(shot.lines, shot.transcript):
+            row = await self.editor.ask("typing", handle)
+            if row is None or row >= height(shot.transcript):
+                await document.change(lambda now: edits(now.lines, now.transcript))
 
     async def change(self, handle: int, change: engine.Change) -> None:
         """Change the text beside whatever runs, as one step of undo."""

@@ -61,6 +61,8 @@ class Turn:
         """Reasons for which a yes was not taken."""
         self.is_drawn = False
         """Whether what is drawn is what the turn has left."""
+        self.tick: int | None = None
+        """The changedtick of a complete answer; None where the turn has ended otherwise."""
 
     async def run(self, work: Work) -> None:
         """Do the work, and whatever comes of it leave a valid file and tell the user."""
@@ -113,7 +115,8 @@ class Turn:
         shot = await self.document.read()
         view = await chat.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
-        await chat.editor.ask("finish", self.handle, goes_on)
+        tick = await chat.editor.ask("finish", self.handle, goes_on)
+        self.tick = tick if end.kind == "complete" else None
         self.is_drawn = True
 
     def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:

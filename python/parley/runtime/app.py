@@ -23,14 +23,17 @@ from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
 from parley.models.text_tools.template import load_templates
+from parley.policy import topic
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling import Sampler
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
+from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.tasks import TurnClock
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
+from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
 from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, Provider, Settings
@@ -212,6 +215,23 @@ class App:
 
         references = FileReferences(folder, self.servers.read_resource, may_read)
         return engine.Ports(document, model, tools, ledger, TurnClock(clock), audited, references)
+
+    async def title(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
+        """A title that a model finds for a chat; "" where none is found, or none is to be asked."""
+        request, prompt = self.resolve(chosen)(transcript).request, topic.title_prompt(transcript)
+        provider, status = self.provider(request.provider), self.settings.status
+        if not prompt or not status.llm or provider.builtin:
+            return ""
+        reply = await short_reply(
+            self.client,
+            provider,
+            short_request(request, prompt, status.model, topic.TITLE_TOKENS),
+            rate=self._rate,
+            audit=self.ledger(chat),
+            purpose=FOR_TOPIC,
+            limit_s=topic.TITLE_SECONDS,
+        )
+        return topic.title(reply)
 
     def provider(self, name: str) -> Provider:
         """The provider of an agent."""

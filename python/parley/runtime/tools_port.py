@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
-from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
+from parley.chat.transcript import Result
 from parley.clock import PausableClock
-from parley.errors import ParleyError
 from parley.mcp.servers import Servers
-from parley.models.events import Aside, TextDelta
+from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status
 from parley.policy.limits import invalid_arguments
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
-from parley.runtime.audit import AuditedObserver, AuditLog, recorded
+from parley.runtime.audit import AuditedObserver, AuditLog
+from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
 from parley.settings.values import Provider, Status
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import decode_arguments
-
-_ENOUGH_LEFT = 0.2
-"""The part of the rate window that has to be free for a request that only words a status."""
 
 _MOMENT_S = 0.3
 """A call that takes no longer is not shown."""
@@ -95,39 +91,18 @@ class ToolsPort:
         would have to stop for it.
         """
         await asyncio.sleep(_MOMENT_S)
-        loop = asyncio.get_running_loop()
-        if not (
-            self._settings.llm
-            and self._provider(call_request.provider).official
-            and self._rate.left(loop.time()) >= _ENOUGH_LEFT
-        ):
+        if not (self._settings.llm and self._provider(call_request.provider).official):
             return
-        self._rate.take(loop.time())
-        request = _sentence_request(
-            call_request, status.sentence_prompt(tool.name, arguments), self._settings.model
+        prompt = status.sentence_prompt(tool.name, arguments)
+        request = short_request(call_request, prompt, self._settings.model, status.SENTENCE_TOKENS)
+        reply = await short_reply(
+            self._client,
+            self._provider(request.provider),
+            request,
+            rate=self._rate,
+            audit=self._audit,
+            purpose=FOR_STATUS,
+            limit_s=status.SENTENCE_SECONDS,
         )
-        pieces = list[str]()
-        try:
-            async with asyncio.timeout(status.SENTENCE_SECONDS):
-                events = self._client.once(self._provider(request.provider), request)
-                async for event in recorded(events, request, self._audit, FOR_STATUS):
-                    if isinstance(event, TextDelta):
-                        pieces.append(event.text)
-        except (ParleyError, TimeoutError):
-            return
-        if text := status.sentence("".join(pieces)):
+        if text := status.sentence(reply):
             self._observer.status(text)
-
-
-def _sentence_request(call_request: Request, prompt: str, model: str | None) -> Request:
-    """A request of its own, with nothing of the chat but the call."""
-    return Request(
-        Transcript((Exchange(Question((Text(prompt),))),)),
-        0,
-        call_request.provider,
-        model or call_request.model,
-        max_tokens=status.SENTENCE_TOKENS,
-        thinking=replace(call_request.thinking, enabled=False),
-        tools_on=False,
-        quirks=call_request.quirks,
-    )

@@ -15,6 +15,8 @@ Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
 
 FOR_STATUS = "status"
 """The purpose (`for`) of a request that only words a status."""
+FOR_TOPIC = "topic"
+"""The purpose of one that only finds a title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def totals(records: Iterable[Record]) -> Totals:
                     for_status=sums.for_status + for_status,
                     seconds=sums.seconds + facts["seconds"],
                 )
-                if facts["outcome"] == "complete" and not for_status:
+                if facts["outcome"] == "complete" and not facts.get("for"):
                     failed.clear()  # the answer is complete: what comes is asked anew
             case "call" | "refused" | "declined":
                 name = facts["tool"]

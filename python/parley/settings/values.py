@@ -213,6 +213,7 @@ class Settings:
     chat_dir: str | None = None
     agent: str | None = None
     system_prompt: str = SYSTEM_PROMPT
+    fill_topic: bool = True
     max_full_exchanges: int = 42
     max_tool_calls: CallLimits = field(default_factory=CallLimits)
     tool_mode: ToolMode = "auto"

@@ -1,0 +1,58 @@
+"""A small request beside the chat, for a few words that can be done without: a status, a title."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from parley.chat.transcript import Exchange, Question, Text, Transcript
+from parley.errors import ParleyError
+from parley.models.events import TextDelta
+from parley.models.request import Request
+from parley.policy.rate import RateWindow
+from parley.providers.client import ProviderClient
+from parley.runtime.audit import AuditLog, recorded
+from parley.settings.values import Provider
+
+_ENOUGH_LEFT = 0.2
+"""The part of the rate window that has to be free for such a request."""
+
+
+def short_request(request: Request, prompt: str, model: str | None, tokens: int) -> Request:
+    """A request of its own to the provider of another one, with nothing of the chat but the prompt."""
+    return Request(
+        Transcript((Exchange(Question((Text(prompt),))),)),
+        0,
+        request.provider,
+        model or request.model,
+        max_tokens=tokens,
+        thinking=replace(request.thinking, enabled=False),
+        tools_on=False,
+        quirks=request.quirks,
+    )
+
+
+async def short_reply(
+    client: ProviderClient,
+    provider: Provider,
+    request: Request,
+    *,
+    rate: RateWindow,
+    audit: AuditLog,
+    purpose: str,
+    limit_s: float,
+) -> str:
+    """The text of a reply: "" where few requests of the minute are left, or none comes in time."""
+    now = asyncio.get_running_loop().time()
+    if rate.left(now) < _ENOUGH_LEFT:
+        return ""
+    rate.take(now)
+    pieces = list[str]()
+    try:
+        async with asyncio.timeout(limit_s):
+            async for event in recorded(client.once(provider, request), request, audit, purpose):
+                if isinstance(event, TextDelta):
+                    pieces.append(event.text)
+    except (ParleyError, TimeoutError):
+        return ""
+    return "".join(pieces)
