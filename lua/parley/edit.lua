@@ -41,13 +41,17 @@ function M.apply(id, tick, edits, answer, markers)
   if api.nvim_buf_get_changedtick(handle.buf) ~= tick then
     return M.read(id, tick)
   end
+  local followers = handles.followers(handle)
   M.write(handle, function()
     for _, each in ipairs(edits) do
       H.replace(handle.buf, each[1], each[2], each[3])
       guard.note(handle.buf, each[1], 0, each[1] + #each[3] - 1, markers)
     end
   end)
-  H.tip_below(handle, edits)
+  if H.tip_below(handle, edits) and #followers > 0 then
+    handles.follow(handle, followers)
+    require("parley.status").moved(handle.buf)
+  end
   handles.pin(id, handle.tick, answer)
   changes.agree(handle.buf)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
@@ -83,14 +87,17 @@ function M.write(handle, change)
 end
 
 --- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it.
+---@return boolean moved
 function H.tip_below(handle, edits)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
   for i = 2, #edits do
     row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
   end
-  if #edits > 0 and row > (handles.row(handle, "tip") or -1) then
+  local goes_down = #edits > 0 and row > (handles.row(handle, "tip") or -1)
+  if goes_down then
     handles.set_tip(handle, math.max(row, 0), 0)
   end
+  return goes_down
 end
 
 --- The row of the exchange in hand.

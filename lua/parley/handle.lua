@@ -163,6 +163,33 @@ function M.unmoved(handle)
   return M.row(handle, "cursor") == api.nvim_win_get_cursor(win)[1] - 1
 end
 
+--- The windows whose cursor is on a row, and that may be scrolled or moved: nobody is who types, selects, or
+--- is about to give a command its motion.
+---@return integer[]
+function M.at(buf, row)
+  local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
+  return vim.tbl_filter(function(win)
+    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == "n")
+  end, vim.fn.win_findbuf(buf))
+end
+
+--- The windows that go along with the tip: those whose cursor is on its line.
+function M.followers(handle)
+  local row = M.row(handle, "tip")
+  return row and M.at(handle.buf, row) or {}
+end
+
+--- Put the cursors of windows to the tip.
+function M.follow(handle, windows)
+  local row, col = M.row(handle, "tip")
+  for _, win in ipairs(row and windows or {}) do
+    api.nvim_win_set_cursor(win, { row + 1, col })
+    if win == handle.win then
+      M.set_cursor(handle, row)
+    end
+  end
+end
+
 --- Put the cursor of a handle's window into a row, at its start or its end, if the user has not moved it.
 ---@return boolean moved
 function M.lead(handle, row, to_end)
@@ -171,6 +198,9 @@ function M.lead(handle, row, to_end)
   end
   local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
   api.nvim_win_set_cursor(handle.win, { row + 1, to_end and #line or 0 })
+  api.nvim_win_call(handle.win, function()
+    pcall(vim.cmd, "silent foldopen!") -- an error where there is none
+  end)
   M.set_cursor(handle, row)
   return true
 end

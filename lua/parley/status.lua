@@ -46,11 +46,14 @@ function M.agent(buf, name)
   end
 end
 
---- The tip has moved: the line goes along.
+--- The tip has moved: the line goes along, and is seen where the tip is followed.
 function M.moved(buf)
   local run = H.running[buf]
   if run and run.shown then
-    H.draw(buf, run)
+    local row = H.draw(buf, run)
+    if row then
+      H.make_room(buf, row)
+    end
   end
 end
 
@@ -86,31 +89,62 @@ function H.begin(buf)
       if H.running[buf] ~= run then
         return
       end
-      run.shown = run.shown or vim.uv.now() - run.step >= patience_ms
       run.frame = run.frame % #frames + 1
       if run.shown then
         H.draw(buf, run)
+      elseif vim.uv.now() - run.step >= patience_ms then
+        run.shown = true
+        M.moved(buf)
       end
     end)
   )
   return run
 end
 
+--- Draw the line. Returns the row that it stands below; nil where there is no place for it.
 function H.draw(buf, run)
-  if not api.nvim_buf_is_loaded(buf) then
-    return
-  end
-  local handles = require("parley.handle")
-  local handle = handles.get(run.handle)
-  local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
+  local row = H.row(buf, run)
   if not row then
     H.erase(buf)
-    return
+    return nil
   end
   local seconds = math.floor((vim.uv.now() - run.since) / 1000)
   local elapsed = seconds > 0 and (" %ds"):format(seconds) or ""
   local line = { { frames[math.max(run.frame, 1)] .. " " .. run.text .. elapsed, "ParleyStatus" } }
   api.nvim_buf_set_extmark(buf, ns, row, 0, { id = 1, virt_lines = { line } })
+  return row
+end
+
+function H.row(buf, run)
+  local handles = require("parley.handle")
+  local handle = handles.get(run.handle)
+  local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
+  -- What the user has taken away may have been below the tip: then it is past the last line.
+  return row and math.min(row, api.nvim_buf_line_count(buf) - 1)
+end
+
+--- Neovim does not scroll for what is drawn below the cursor's line: where the window ends with it, we do.
+function H.make_room(buf, row)
+  local mode = api.nvim_get_mode().mode
+  for _, win in ipairs((mode == "n" or mode == "i") and require("parley.handle").at(buf, row) or {}) do
+    api.nvim_win_call(win, function()
+      local line = vim.fn.winline()
+      local missing = math.min(line + H.rows_on(win, row) - vim.fn.winheight(win), line - 1)
+      if missing > 0 then
+        vim.cmd.normal({ missing .. vim.keycode("<C-e>"), bang = true })
+      end
+    end)
+  end
+end
+
+--- How many rows the current window shows of a line from its cursor's on.
+function H.rows_on(win, row)
+  if not vim.wo[win].wrap or vim.fn.col(".") + 1 >= vim.fn.col("$") then
+    return 1
+  end
+  local from = math.max(vim.fn.virtcol(".") - 1, 0)
+  local height = api.nvim_win_text_height(win, { start_row = row, start_vcol = from, end_row = row })
+  return height.all - height.fill
 end
 
 function H.erase(buf)

@@ -13,8 +13,10 @@ function M.open(id, tick, edits, answer, row, markers)
     return reply
   end
   local handle = handles.get(id) --[[@as parley.Handle]]
+  local followers = handles.followers(handle)
   -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
   handles.set_tip(handle, row, 0)
+  handles.follow(handle, followers)
   handles.lead(handle, row, true)
   require("parley.status").moved(handle.buf)
   return reply
@@ -46,7 +48,7 @@ function M.append(id, text, fresh, markers)
   local before = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
   local lines = vim.split(text, "\n", { plain = true })
   local escape = M.fit(lines, before, fresh, markers)
-  local followers = M.followers(handle, row)
+  local followers = handles.followers(handle)
   edit.write(handle, function()
     if escape then
       api.nvim_buf_set_text(buf, row, 0, row, 0, { "\\" })
@@ -58,7 +60,7 @@ function M.append(id, text, fresh, markers)
   local end_col = (#lines == 1 and col or 0) + #lines[#lines]
   handles.set_tip(handle, last, end_col)
   guard.note(buf, row, col, last, markers)
-  M.follow(handle, followers, last, end_col)
+  handles.follow(handle, followers)
   require("parley.status").moved(buf)
   M.show(buf)
   local cost, parsed = (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
@@ -83,24 +85,6 @@ function M.fit(lines, before, fresh, markers)
     return false
   end
   return starts(before .. lines[1]) and not starts(before)
-end
-
---- The windows that go along with the text: those whose cursor is on its last line. Nobody is moved who
---- types, selects, or is about to give a command its motion.
-function M.followers(handle, row)
-  local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
-  return vim.tbl_filter(function(win)
-    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == "n")
-  end, vim.fn.win_findbuf(handle.buf))
-end
-
-function M.follow(handle, windows, row, col)
-  for _, win in ipairs(windows) do
-    api.nvim_win_set_cursor(win, { row + 1, col })
-    if win == handle.win then
-      handles.set_cursor(handle, row)
-    end
-  end
 end
 
 --- Draw now, so that the cost is known here and not found out by the next key.

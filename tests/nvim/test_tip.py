@@ -1,0 +1,198 @@
+"""The line at an answer's tip, as it is seen at the bottom of a window that the chat does not fit into."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.hanging_model import hanging_model
+from tests.nvim.harness import Child, child
+
+HERE = Path(__file__).parent
+LONG = "\n".join(f"Line {number} of a long answer." for number in range(60))
+BEFORE = f"💬: first\n\n🤖:[Demo-OpenAI]\n\n{LONG}\n\n"
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+WIDTH, HEIGHT = 80, 24
+LAST = HEIGHT - 3
+"""The last row of a window above a status line and the command line."""
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    env = {"PARLEY_DEMO_PACE": "0.01"}
+    init = "vim.o.laststatus, vim.o.ruler = 2, false"
+    home = tmp_path_factory.mktemp("tip")
+    with child(home, init=init, width=WIDTH, height=HEIGHT, env=env) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def nvim(neovim: Child) -> Child:
+    neovim.keys("<C-\\><C-n>")
+    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.lua(
+        "for _, o in ipairs({ 'wrap', 'so', 'winbar', 'number', 'fdm' }) do vim.cmd('set ' .. o .. '&') end"
+    )
+    neovim.lua(
+        "require('parley').setup({ agent = 'Demo-OpenAI', safety = { rate_limit_per_minute = 100000 } })"
+    )
+    return neovim
+
+
+def ask(nvim: Child, question: str, options: str = "", below: str = "") -> None:
+    """Open a long chat, and ask with the cursor at the end of its last question."""
+    nvim.edit("chat.md", f"{BEFORE}💬: {question}\n{below}")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    if options:
+        nvim.command(options)
+    nvim.command("call cursor(search('^💬', 'bw'), 1000)")
+    nvim.command("ParleyRespond")
+
+
+@contextmanager
+def frames(nvim: Child) -> Iterator[list[list[str]]]:
+    """The rows of all that is drawn meanwhile."""
+    drawn = list[list[str]]()
+    nvim.grid._flush = lambda: drawn.append(nvim.grid.text().split("\n"))  # type: ignore[attr-defined]
+    try:
+        yield drawn
+    finally:
+        del nvim.grid._flush  # type: ignore[attr-defined]
+
+
+def rows(nvim: Child) -> list[str]:
+    """The rows of the screen."""
+    return nvim.screen().split("\n")
+
+
+def patient(nvim: Child, home: Path) -> None:
+    """A server whose tool ends when `home/go` is there."""
+    server = {
+        "command": sys.executable,
+        "args": [str(HERE / "patient_server.py")],
+        "env": {"GO": str(home / "go")},
+    }
+    settings = {
+        "agent": "Demo-OpenAI",
+        "mcp": {"servers": {"patient": server}},
+        "approval": {"auto": ["patient/*"]},
+    }
+    nvim.lua("require('parley').setup(...)", settings)
+
+
+def place(rows: list[str]) -> int | None:
+    """The row of the line at the tip."""
+    return next(
+        (row for row, text in enumerate(rows) if text.lstrip(" 0123456789")[:1] in tuple(SPINNER)), None
+    )
+
+
+WINDOWS = {
+    "as it is": ("", LAST),
+    "nowrap": ("set nowrap", LAST),
+    "scrolloff=8": ("set scrolloff=8", LAST),
+    "scrolloff=999": ("set scrolloff=999", LAST),
+    "without smoothscroll": ("setlocal nosmoothscroll", LAST),
+    "with numbers": ("set number", LAST),
+    "with a winbar": ("set winbar=bar", LAST),
+    "in the upper of two": ("belowright split | 1wincmd w", 9),
+    "in another one": ("split | wincmd p | normal! G$", LAST),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, window: str) -> None:
+    options, last = WINDOWS[window]
+    with frames(nvim) as drawn:
+        ask(nvim, "write 120 words", options)
+        nvim.until(lambda: nvim.screen() and nvim.lines()[-1] == "💬: ", "the next question")
+        nvim.until_idle()
+        nvim.flush()
+    places = [place(frame) for frame in drawn]
+    seen = [number for number, row in enumerate(places) if row is not None]
+    assert len(seen) > 10
+    assert set(places[seen[0] : seen[-1] + 1]) == {last}
+    assert "Formulating response..." in drawn[seen[-1]][last]
+
+
+def test_it_stands_below_the_call_that_runs(nvim: Child, tmp_path: Path) -> None:
+    patient(nvim, tmp_path)
+    ask(nvim, 'call look_up {"query":"google"}')
+    nvim.until(lambda: "Searching for google" in rows(nvim)[LAST], "the sentence in the last row")
+    assert nvim.lines()[-1].startswith("❓:")
+    (tmp_path / "go").touch()
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+    assert nvim.cursor[0] == len(nvim.lines())
+    assert "💬:" in nvim.screen()
+
+
+def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
+    with hanging_model() as model:
+        provider = {"kind": "openai", "base_url": f"{model.url}/v1", "api_key_command": ["echo", "key"]}
+        agents = [{"name": "Slow", "provider": "here", "model": "hanging"}]
+        nvim.lua(
+            "require('parley').setup(...)",
+            {"agents": agents, "agent": "Slow", "providers": {"here": provider}},
+        )
+        ask(nvim, "anything")
+        nvim.until(lambda: "Analyzing request... 1s" in rows(nvim)[LAST], "the line in the last row")
+        assert rows(nvim)[LAST - 3] == "🤖:[Slow]"
+        nvim.command("ParleyStop")
+        nvim.until_idle()
+
+
+def test_it_does_not_vanish_when_what_is_below_the_tip_is_deleted(nvim: Child, tmp_path: Path) -> None:
+    patient(nvim, tmp_path)
+    ask(nvim, 'call look_up {"query":"google"}, call look_up {"query":"apple"}')
+    nvim.until(lambda: "Searching" in rows(nvim)[LAST], "the sentence")
+    nvim.command("normal! Gd2k")
+    nvim.until(lambda: "Searching" in nvim.screen(), "the sentence again")
+    assert not nvim.lua("return vim.b.parley_status == ''")
+    nvim.command("ParleyStop")
+    nvim.until_idle()
+
+
+def test_a_cursor_that_the_user_moved_and_its_window_stay(nvim: Child) -> None:
+    ask(nvim, "write 120 words")
+    nvim.until(lambda: place(rows(nvim)) == LAST, "the line at the tip")
+    nvim.command("normal! 40G")
+    top = rows(nvim)[0]
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+    assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
+
+
+def test_who_types_in_another_window_is_not_disturbed_when_room_is_made(nvim: Child) -> None:
+    ask(nvim, "write 120 words")
+    nvim.command("new")
+    nvim.keys("ihere")
+    nvim.until(lambda: place(rows(nvim)) == LAST, "the line in the window below")
+    nvim.keys(" and there")
+    nvim.until(lambda: "💬:" in rows(nvim)[LAST - 1] and place(rows(nvim)) is None, "the end of the turn")
+    assert nvim.lines() == ["here and there"]
+    assert nvim.nvim.api.get_mode()["mode"] == "i"
+
+
+def test_a_selection_in_another_window_stays(nvim: Child) -> None:
+    ask(nvim, "write 120 words")
+    nvim.command("new")
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'some words', 'to select' })")
+    nvim.keys("vj")
+    chat = nvim.nvim.funcs.bufnr("chat.md")
+    nvim.until(lambda: nvim.lines(chat)[-1] == "💬: ", "the next question")
+    assert nvim.nvim.api.get_mode()["mode"] == "v"
+    assert (nvim.nvim.funcs.line("v"), nvim.cursor[0]) == (1, 2)
+
+
+def test_an_answer_is_not_written_into_a_closed_fold_that_is_followed(nvim: Child) -> None:
+    folds = "setlocal foldmethod=expr foldlevel=0 foldexpr=getline(v:lnum)=~'^🤖'?'>1':'='"
+    ask(nvim, "write 120 words", folds)
+    nvim.until(lambda: place(rows(nvim)) is not None, "the line at the tip")
+    assert "the file is the conversation" in nvim.screen()
+    assert "lines: 🤖:" in nvim.screen()
+    nvim.until_idle()
