@@ -74,8 +74,8 @@ def underscores(neovim: Child) -> Iterator[tuple[str, dict[str, Any], dict[str, 
     for cells, attributes in zip(grid.rows, grid.attributes, strict=True):
         for column in range(1, len(cells) - 1):
             if cells[column] == "_" and cells[column - 1].isalpha() and cells[column + 1].isalpha():
-                styles = (grid.styles[attributes[place]] for place in (column, column - 1))
-                yield "".join(cells[: column + 1]), *styles
+                style, before = grid.styles[attributes[column]], grid.styles[attributes[column - 1]]
+                yield "".join(cells[: column + 1]), style, before
 
 
 def assert_no_underscore_stands_out(neovim: Child) -> None:
