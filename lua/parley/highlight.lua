@@ -146,9 +146,10 @@ function H.set_links()
   for name, link in pairs(links) do
     api.nvim_set_hl(0, name, { link = link, default = true })
   end
-  -- Whoever highlights Markdown takes the brackets of a marker's line for a link: what that draws is taken away.
+  -- Who highlights Markdown takes the brackets of a marker's line for a link; what that draws is taken away.
   api.nvim_set_hl(0, "ParleyMarker", { nocombine = true, default = true })
-  -- A colour scheme may have no colour for it where 'termguicolors' is off, as Neovim's own: a rule is drawn there.
+  -- A colour scheme may have no colour for it where 'termguicolors' is off, as Neovim's own has none: there a
+  -- rule is drawn.
   local band = api.nvim_get_hl(0, { name = "ParleyQuestionLine", link = false })
   if band.bg and not band.ctermbg then
     api.nvim_set_hl(0, "ParleyQuestionLine16", { cterm = { underline = true }, default = true })

@@ -12,7 +12,7 @@ function M.draw(page, chat, opening)
   local pages = require("parley.pages")
   local buf = pages.buffer(H.name)
   if opening then
-    buf = pages.scratch(H.name, page.lines, "markdown")
+    buf = pages.scratch(H.name, page.lines, "parley")
     H.begin(buf)
   end
   local win = vim.fn.bufwinid(buf)

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from parley.nvim.pages import log_page
+from parley.nvim.tools_page import Offer, tools_page
+from parley.tools.catalogue import Tool
+from parley.tools.servers import ServerStatus
 from tests.nvim.harness import ROOT, Child, child
 
 CHAT = """\
@@ -184,7 +188,63 @@ def test_pages_of_the_users_own_keep_what_their_syntax_says(tmp_path: Path) -> N
         assert neovim.grid.style("_case") != neovim.grid.style("case")
 
 
+TOOL = Tool("files", "write_file", "Write_file", "Writes a_file.\nSays what.", {"type": "object"})
+PAGE = Offer(
+    [
+        ServerStatus("files", "ready", True, "2025-06-18", (TOOL,), "", ("one_line",)),
+        ServerStatus("broken", "failed", True, "", (), "no such_file", ()),
+    ],
+    frozenset({("files", "write_file")}),
+    frozenset({("files", "write_file")}),
+    problems=["a.b: no such_setting"],
+)
+
+
+def page(neovim: Child, name: str, lines: list[str]) -> None:
+    neovim.command("silent! only")
+    neovim.lua("require('parley.pages').scratch(...)", name, lines, "parley")
+    neovim.command("only | redraw!")
+    neovim.screen()
+
+
+def foregrounds(neovim: Child, *texts: str) -> list[int | None]:
+    return [neovim.grid.style(text).get("foreground") for text in texts]
+
+
+def test_the_page_of_tools_has_colours_of_its_own(chat: Child) -> None:
+    page(chat, "tools", tools_page(PAGE).lines)
+    good, bad = (colours(chat, name)["fg"] for name in ("DiagnosticOk", "DiagnosticError"))
+    assert foregrounds(chat, "[x] write_file", "ready, protocol", "failed, 0") == [good, good, bad]
+    assert foregrounds(chat, "Error: no such", "! a.b: no such") == [bad, bad]
+    assert foregrounds(chat, "write_file  Writes", "x: on", "<CR>:", 'object"') == [
+        colours(chat, name)["fg"] for name in ("Function", "Special", "Special", "String")
+    ]
+    assert [text for text, style, before in underscores(chat) if style != before] == []
+    show(chat, CHAT)
+
+
+def test_the_log_has_colours_of_its_own(chat: Child) -> None:
+    call = {"call": "call_1", "tool": "files/write_file", "seconds": 0.1, "bytes": 3, "rule": "key"}
+    page(
+        chat,
+        "log",
+        log_page(
+            "chat_of_mine.md",
+            [(1.0, "call", call | {"outcome": "ok"}), (2.0, "call", call | {"outcome": "error"})],
+            [],
+        ),
+    )
+    names = ("Comment", "Identifier", "Function", "DiagnosticOk", "DiagnosticError")
+    row = next(line for line in chat.text().split("\n") if " ok, " in line)
+    assert foregrounds(chat, row, row[8:].lstrip(), "files/write_file", "ok, ", "error, ") == [
+        colours(chat, name)["fg"] for name in names
+    ]
+    assert [text for text, style, before in underscores(chat) if style != before] == []
+    show(chat, CHAT)
+
+
 def test_every_group_is_in_the_help(chat: Child) -> None:
     help_text = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
-    groups = set(chat.lua("return vim.fn.getcompletion('Parley', 'highlight')"))
+    page(chat, "tools", [])
+    groups = {name for name in chat.lua("return vim.fn.getcompletion('', 'highlight')") if "Parley" in name}
     assert groups | {"ParleyAnswerLine"} == set(re.findall(r"(?:\*hl-|\(`)(Parley\w+)[*`]", help_text))

@@ -122,7 +122,7 @@ def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Chi
     desk.keys("ya")
     complete(desk)
     text = page(desk, "ParleyLog")
-    rows = [line.split() for line in text.split("```text\n")[1].split("\n```")[0].split("\n")]
+    rows = [line.split() for line in text.split("\n\n## Totals")[0].split("\n") if line]
     assert [row[1] for row in rows if row[0][2:3] == ":"] == [
         "request",
         *("ran", "ran", "ya", "ya", "asked", "asked"),

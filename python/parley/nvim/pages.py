@@ -123,13 +123,13 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
     rows = [(_time(at)[11:], *_row(kind, facts)) for at, kind, facts in records]
     columns = list(zip(*((row[:-1]) for row in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
-    lines = ["", f"## {day}", "", "```text"]
+    lines = ["", f"## {day}", ""]
     for *cells, fact in rows:
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True) if width)
         lines += textwrap.wrap(
             fact, max(_WIDTH, len(start) + 20), initial_indent=start, subsequent_indent=" " * len(start)
         ) or [start.rstrip()]
-    return [*lines, "```"]
+    return lines
 
 
 def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -230,7 +230,7 @@ class Plugin:
         path = self._chat(buf, name).path
         ledger = self.app.ledger(path)
         lines = log_page(path, ledger.history(), ledger.view().entries)
-        self.editor.tell("scratch", "log", lines, "markdown")
+        self.editor.tell("scratch", "log", lines, "parley")
 
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
         self.editor.spawn(self._chat(buf, name).export(Path(path), force))

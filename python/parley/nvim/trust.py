@@ -58,7 +58,7 @@ class TrustDialog:
 
     async def _ask(self, path: Path, content: bytes) -> str:
         file = read_servers(content, path.name, str(path.parent))
-        self._editor.tell("scratch", _PAGE, project_page(path, content, file), "markdown")
+        self._editor.tell("scratch", _PAGE, project_page(path, content, file), "parley")
         names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
         handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {path.name}, as this page shows them?{handed}"
