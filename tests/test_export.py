@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
@@ -90,6 +91,86 @@ def test_all_that_was_said_is_on_the_page() -> None:
     assert "[Stopped: by the user]" in text
     assert ("strong", {}) in page().all
     assert ("table", {}) in page().all
+
+
+CODE = """\
+💬: show me
+
+🤖:
+
+```python title="a"
+def f(x_y): return "<b>" + 1  # why
+```
+
+~~~nonsense
+let x
+~~~
+
+```diff
+-a
++b
+```
+
+    indented()
+"""
+
+
+def test_code_has_the_colours_of_its_language() -> None:
+    page = html_page(parse(CODE), "a")
+    for piece in (
+        '<span class="keyword">def</span> <span class="name">f</span>(x_y): ',
+        '<span class="string">&quot;&lt;b&gt;&quot;</span> + <span class="number">1</span>',
+        '<span class="comment"># why</span>',
+        '<span class="minus">-a</span>',
+        '<span class="plus">+b</span>',
+        "let x",
+        "indented()",
+    ):
+        assert piece in page
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0\r")),
+    st.sampled_from(["python", "json", "html", "html+php", "c++", "diff", "sh", "tex", "nonsense", '"<b>&']),
+)
+@examples(100)
+def test_colours_change_nothing_of_a_text_and_let_nothing_through(code: str, language: str) -> None:
+    fence = "~" * (3 + len(code))
+    tags = Tags(html_page(parse(f"💬: q\n\n🤖:\n\n{fence}{language}\n{code}\n{fence}\n"), "a"))
+    plain = Tags(html_page(parse(f"💬: q\n\n🤖:\n\n{fence}\n{code}\n{fence}\n"), "a"))
+    assert tags.text == plain.text
+    assert tags.open == []
+    assert {tag for tag, _ in tags.all} - {tag for tag, _ in plain.all} <= {"span"}
+    assert {attribute for tag, attributes in tags.all if tag == "span" for attribute in attributes} <= {
+        "class"
+    }
+
+
+def test_what_is_long_or_takes_long_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = CODE.replace("def f", "#" * 70_000 + "\ndef f")
+    assert 'class="name"' not in html_page(parse(long), "a")
+    assert 'class="plus"' in html_page(parse(long), "a")
+    monkeypatch.setattr("parley.export._SECONDS", -1.0)
+    page = html_page(parse(CODE), "a")
+    assert "<span" not in page
+    assert "def f(x_y): return &quot;&lt;b&gt;&quot; + 1  # why" in page
+
+
+@pytest.mark.parametrize(("part", "ground"), [(0, 0xF7F7F7), (1, 0x202020)], ids=["light", "dark"])
+def test_colours_can_be_read(part: int, ground: int) -> None:
+    """A contrast of 4.5 at least: https://www.w3.org/TR/WCAG22/#contrast-minimum, 2026-11-23."""
+    style = html_page(Transcript(), "a").partition("<style>")[2].split("prefers-color-scheme")[part]
+    colours = re.findall(r"--(?!dim|line|back)\w+: #(\w{6});", style)
+    assert len(colours) == 7
+    for colour in colours:
+        dark, light = sorted((_luminance(int(colour, 16)), _luminance(ground)))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, colour
+
+
+def _luminance(colour: int) -> float:
+    parts = ((colour >> shift & 0xFF) / 255 for shift in (16, 8, 0))
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_the_users_notes_are_left_out() -> None:

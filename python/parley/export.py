@@ -1,14 +1,17 @@
 """A chat as one HTML page that needs nothing else: no script, no picture, no address that is fetched.
 
-Knows the transcript and HTML; Markdown is `markdown-it-py`'s. What a model or a tool wrote stays text: its
-HTML is shown as it was written, and its pictures are links, since a page that fetched them would tell whoever
-named their address that it was read.
+Knows the transcript and HTML; Markdown is `markdown-it-py`'s, the colours of code are Pygments'. What a model
+or a tool wrote stays text: its HTML is shown as it was written, and its pictures are links, since a page that
+fetched them would tell whoever named their address that it was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
 from html import escape
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from parley.chat.front_matter import topic
@@ -47,7 +50,26 @@ details pre { background: none; padding: 0; white-space: pre-wrap; overflow-wrap
 summary { cursor: pointer; }
 blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
+:root { --comment: #57606a; --keyword: #cf222e; --string: #0a3069; --number: #0550ae; --name: #8250df;
+  --minus: #82071e; --plus: #116329; }
+@media (prefers-color-scheme: dark) { :root { --comment: #8b949e; --keyword: #ff7b72; --string: #a5d6ff;
+  --number: #79c0ff; --name: #d2a8ff; --minus: #ffdcd7; --plus: #aff5b4; } }
+.comment { color: var(--comment); } .keyword { color: var(--keyword); } .string { color: var(--string); }
+.number { color: var(--number); } .name { color: var(--name); }
+.minus { color: var(--minus); } .plus { color: var(--plus); }
 """
+_CLASSES = (
+    ("comment", ("Comment",)),
+    ("keyword", ("Keyword", "Generic.Heading", "Generic.Subheading")),
+    ("string", ("Literal.String",)),
+    ("number", ("Literal.Number",)),
+    ("name", ("Name.Function", "Name.Class", "Name.Builtin", "Name.Decorator", "Name.Tag", "Name.Attribute")),
+    ("minus", ("Generic.Deleted",)),
+    ("plus", ("Generic.Inserted",)),
+)
+"""The class of a piece of code, by what it is to Pygments, or is a kind of."""
+_LONGEST_CODE, _SECONDS = 65_536, 2.0
+"""Of a block of code, and for all of a page: what is more has no colours."""
 _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
@@ -68,7 +90,52 @@ def html_page(transcript: Transcript, title: str) -> str:
 def _markdown() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    options = {"html": False, "highlight": _highlighter(time.monotonic() + _SECONDS)}
+    return MarkdownIt("commonmark", options).enable("table").disable("image")
+
+
+def _highlighter(end: float) -> Callable[[str, str, str], str]:
+    """A function from code and its language to HTML; "" for code that is to be shown without colours.
+
+    That is code of an unknown language, of too many characters, or when it is past `end`.
+    """
+
+    def html(code: str, language: str, _: str) -> str:
+        if len(code) > _LONGEST_CODE:
+            return ""
+        tokens = list(takewhile(lambda _: time.monotonic() < end, _tokens(code, language)))
+        pieces = [
+            (name, "".join(text for _, text in run)) for name, run in groupby(tokens, lambda token: token[0])
+        ]
+        is_whole = "".join(text for _, text in pieces) == code
+        return "".join(_piece(name, text) for name, text in pieces) if is_whole else ""
+
+    return html
+
+
+def _tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
+    """The tokens of code, each as its class and its text; none where Pygments does not know the language."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        lexer: Any = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return
+    for kind, text in lexer.get_tokens(code):
+        yield _class_of(kind), text
+
+
+@cache
+def _class_of(kind: Any) -> str:
+    from pygments.token import string_to_tokentype
+
+    known = ((name, string_to_tokentype(parent)) for name, parents in _CLASSES for parent in parents)
+    return next((name for name, parent in known if kind in parent), "")
+
+
+def _piece(name: str, text: str) -> str:
+    return f'<span class="{name}">{escape(text)}</span>' if name else escape(text)
 
 
 def _exchange(exchange: Exchange, markdown: MarkdownIt) -> Iterator[str]:
