@@ -183,6 +183,9 @@ def test_the_time_a_user_takes_to_allow_a_file_is_not_the_turns(tmp_path: Path) 
 class Talker:
     """A provider that answers at once."""
 
+    def settled(self, request: Request) -> Request:
+        return request
+
     async def stream(self, *_: object) -> AsyncIterator[Event]:
         yield TextDelta("yes")
         yield Finished("complete")
@@ -212,4 +215,4 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
     audit = open_ledger().chat("chat.md")
     observer = AuditedObserver(Callbacks(status), audit)
     talker: Any = Talker()
-    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller(attempts_with()))
+    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller(attempts_with()), set())

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.history import OMITTED, ModelTurn, UserTurn
+from parley.chat.omissions import MIDDLE
 from parley.chat.reader import parse
-from parley.models.refusals import Amendment, amended, crowding, says_too_long
+from parley.models.context_window import Limit
+from parley.models.refusals import amended, crowding, limit_in, says_too_long
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
 
@@ -59,20 +61,17 @@ def omitted(request: Request) -> int:
 def test_a_chat_that_fits_is_sent_whole() -> None:
     request = chat(3)
     assert omitted(request) == 0
-    assert request.crowded() is None
     assert crowding(request) == ""
 
 
 def test_of_a_chat_that_does_not_fit_the_older_exchanges_stand_back_as_few_as_may_be() -> None:
     request = chat(10)
     assert omitted(request) == 3
-    assert request.crowded() == 8
     assert (
-        crowding(request)
-        == "this chat is too long for gpt-4o: before the last 8 exchanges, only 📝: lines are sent"
+        crowding(request) == "this chat is too long for gpt-4o; not sent: all but the 📝: line of 3 exchanges"
     )
     assert omitted(replace(request, max_full_exchanges=3)) == 8
-    assert replace(request, max_full_exchanges=3).crowded() is None
+    assert crowding(replace(request, max_full_exchanges=3)) == ""
 
 
 def test_tools_system_prompt_and_reply_need_room_as_well() -> None:
@@ -87,11 +86,86 @@ def test_tools_system_prompt_and_reply_need_room_as_well() -> None:
         assert omitted(crowded) == 1
 
 
-def test_exchanges_without_a_summary_stay_whole_and_nobody_is_told_otherwise() -> None:
-    request = chat(20, summaries=False)
+RESULTS = [f"[result omitted: {len(LINE) // 1000} kB]"]
+
+
+def results(request: Request) -> list[str]:
+    turns = [turn for turn in request.turns() if isinstance(turn, ModelTurn)]
+    return [outcome.content for turn in turns for outcome in turn.calls]
+
+
+def test_the_results_of_older_exchanges_go_first() -> None:
+    request = chat(5, calls=True)
+    assert results(request) == RESULTS * 3 + [LINE] * 2
     assert omitted(request) == 0
-    assert request.crowded() is None
-    assert request.narrowed() is None
+    assert crowding(request) == "this chat is too long for gpt-4o; not sent: the results of 3 calls"
+
+
+def test_what_is_left_out_goes_in_this_order() -> None:
+    request, seen = chat(5, calls=True, summaries=True), list[str]()
+    for window in range(30_000, 1_000, -20):
+        notice = crowding(replace(request, window=window)).partition("; not sent: ")[2]
+        if notice not in seen:
+            seen.append(notice)
+    assert seen == [
+        "",
+        "the results of 1 call",
+        "the results of 2 calls",
+        "the results of 3 calls",
+        "the results of 2 calls, all but the 📝: line of 1 exchange",
+        "the results of 1 call, all but the 📝: line of 2 exchanges",
+        "all but the 📝: line of 3 exchanges",
+        "the results of 1 call, all but the 📝: line of 3 exchanges",
+        "the results of 2 calls, all but the 📝: line of 3 exchanges",
+        "the results of 1 call, all but the 📝: line of 4 exchanges",
+        "all but the 📝: line of 5 exchanges",
+        "all but the 📝: line of 4 exchanges, all of 1 older exchange",
+        "all but the 📝: line of 3 exchanges, all of 2 older exchanges",
+        "all but the 📝: line of 2 exchanges, all of 3 older exchanges",
+        "all but the 📝: line of 1 exchange, all of 4 older exchanges",
+        "all of 5 older exchanges",
+    ]
+
+
+def test_of_exchanges_without_a_summary_the_question_is_cut_to_what_fits() -> None:
+    request = chat(20, summaries=False)
+    questions = [turn.text for turn in request.turns() if isinstance(turn, UserTurn)]
+    assert len(questions) == 21
+    long = [LINE.strip() in text and OMITTED not in text for text in questions[:-1]]
+    assert long == sorted(long)
+    assert sum(long) == 6
+    assert all(text.startswith(f"{n} word") for n, text in enumerate(questions[:-1]))
+    cut = [text for text in questions if OMITTED in text]
+    assert all(MIDDLE in text for text in cut)
+    assert len(cut[-1]) > 3 * len(cut[0])
+    assert crowding(request) == (
+        "this chat is too long for gpt-4o; not sent: all but the question of 14 exchanges without 📝: line"
+    )
+
+
+LONG = "word " * 400_000
+CALL = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"💬: Begin {LONG}End\n", f"💬: q\n\n🤖:\n\n{CALL}\n\n🛠️: [f][c]\n\n`Begin {LONG}End`\n"],
+    ids=["question", "result"],
+)
+def test_one_exchange_that_is_too_long_is_cut_in_the_middle(text: str) -> None:
+    request = Request(parse(text), 0, "openai", "gpt-4o")
+    (sent,) = (text for text in map(str, request.turns()) if "Begin word" in text)
+    assert "word End" in sent
+    assert "[the middle of this text was left out]" in sent
+    assert 450_000 < request.memory().size < 512_000
+    assert crowding(request).endswith("not sent: the middle of what is longest in the last exchange")
+
+
+def test_the_question_in_hand_stays_whole_as_long_as_may_be() -> None:
+    request = Request(parse(f"💬: {LINE}\n\n🤖:\n\n{CALL}\n\n🛠️: [f][c]\n\n`{LONG}`\n"), 0, "x", "m")
+    for window in range(128_000, 4_500, -2_000):
+        (question, *_) = replace(request, window=window).turns()
+        assert question == replace(request, window=10**9).turns()[0]
 
 
 @given(st.integers(0, 12), st.integers(1_001, 60_000), st.booleans())
@@ -102,20 +176,68 @@ def test_a_call_and_its_result_are_sent_both_or_neither(count: int, window: int,
     for turn in turns:
         if isinstance(turn, ModelTurn):
             assert all(call.content for call in turn.calls)
-    whole = sum(isinstance(turn, ModelTurn) and bool(turn.calls) for turn in turns)
-    assert whole + omitted(request) == count
 
 
 def test_a_request_that_was_refused_as_too_long_gets_smaller_until_nothing_can_stand_back() -> None:
     request: Request | None = replace(chat(10), window=None)
     sizes = list[int]()
     while request is not None:
-        sizes.append(omitted(request))
-        amendment = amended(request, "chat", 400, TOO_LONG[0])
+        sizes.append(request.memory().size)
+        amendment = amended(request, "chat", 400, "prompt is too long")
         request = amendment.request if amendment else None
-    assert sizes[0] == 0
-    assert sizes[-1] == 10
-    assert sizes == sorted(set(sizes))
+    assert sizes[0] > 100_000
+    assert sizes[-1] < 200
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+VLLM = (
+    "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens "
+    "(112946 in the messages, 10000 in the completion). Please reduce the length of the messages"
+)
+PER_MINUTE = (
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or "
+    "output tokens must be reduced in order to run successfully."
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        (TOO_LONG[0], Limit(200_000, 213_462)),
+        (TOO_LONG[1], Limit(200_000, 198_000, 21_333)),
+        (TOO_LONG[2], Limit(128_000, 130_000)),
+        (
+            VLLM,
+            Limit(16_384, 112_946, 10_000),
+        ),
+        (TOO_LONG[3], None),
+        (TOO_LONG[4], Limit(1_048_576, 1_200_000)),
+        (TOO_LONG[5], None),
+        ("request (8000 tokens) exceeds the available context size (4096 tokens)", Limit(4_096, 8_000)),
+        ("Requested tokens (2285) exceed context window of 2048", Limit(2_048, 2_285)),
+        (
+            PER_MINUTE,
+            Limit(30_000, 342_389),
+        ),
+    ],
+)
+def test_a_refusal_that_names_its_limit_teaches_it(words: str, limit: Limit | None) -> None:
+    assert says_too_long(words)
+    assert limit_in(words) == limit
+
+
+def test_after_a_limit_the_request_is_made_as_small_as_that_says_and_no_smaller() -> None:
+    request = chat(30)
+    request = replace(request, window=None)
+    counted = 2 * request.tokens()  # by the provider, for whom a token is shorter than one thinks
+    words = f"prompt is too long: {counted} tokens > 60000 maximum"
+    amendment = amended(request, "anthropic", 400, words)
+    assert amendment
+    assert 27_000 < amendment.request.memory().size / 4 < 29_500
+    words = "This model's maximum context length is 40000 tokens."
+    amendment = amended(request, "chat", 400, words)
+    assert amendment
+    assert 36_000 < amendment.request.memory().size / 4 < 39_000
 
 
 ONLY = "This model is only supported in {} and not in {}."
@@ -168,14 +290,21 @@ def test_a_refusal_may_point_to_the_other_api(api: str, status: int, words: str,
 def test_thinking_that_is_refused_is_dropped_once(words: str) -> None:
     request = chat(0)
     amendment = amended(request, "chat", 400, words)
-    assert amendment == Amendment(replace(request, keep_thinking=False))
+    assert amendment
+    assert amendment.request == replace(request, keep_thinking=False)
     assert amended(amendment.request, "chat", 400, words) is None
 
 
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int) -> None:
     request = chat(3)
-    shorter = amended(request, "chat", status, TOO_LONG[0])
+    shorter = amended(request, "chat", status, "prompt is too long")
     assert shorter is not None
     assert omitted(shorter.request) > 0
-    assert shorter.aside == crowding(shorter.request) != ""
+    assert shorter.status == "gpt-4o takes less than this chat: asking with less of it..."
+    assert shorter.aside == ""
+
+
+def test_whatever_is_too_large_for_a_proxy_is_sent_with_less_of_it() -> None:
+    assert amended(chat(3), "chat", 413, "Request Entity Too Large")
+    assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None

@@ -9,6 +9,7 @@ import pytest
 from parley.chat.options import ThinkingSettings
 from parley.chat.reader import parse
 from parley.engine import End, run_turn
+from parley.errors import ModelError
 from parley.models.events import Aside, Event, RateLimits, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
@@ -65,7 +66,7 @@ async def test_the_api_is_switched_as_the_refusal_says_and_that_is_remembered_an
     await client.close()
 
 
-async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_told(
+async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_so_are_those_that_follow(
     faulty: FaultyProviders,
 ) -> None:
     client, provider = fresh(faulty), faulty.provider("anthropic")
@@ -74,13 +75,51 @@ async def test_a_chat_that_the_model_finds_too_long_is_shortened_and_the_user_to
     faulty.server.plan(
         refused(400, "prompt is too long: 3000 tokens > 2000 maximum"), Response(SAYS["anthropic"]("A"))
     )
-    words = "this chat is too long for some-model: before the last 3 exchanges, only 📝: lines are sent"
-    assert await events_of(client, provider, request) == [Aside(words), TextDelta("A")]
+    assert await events_of(client, provider, request) == [TextDelta("A")]
     first, second = faulty.server.requests
     assert "[Previous messages omitted]" not in str(first)
     assert str(second).count("[Previous messages omitted]") == 2
-    assert len(client.settled(request).turns()) == len(request.turns())
-    assert client.settled(request).turns() != request.turns()
+    assert await events_of(client, provider, request) == [TextDelta("A")]
+    assert faulty.server.requests[2:] == [second]
+    await client.close()
+
+
+LONG = f"💬: {'word ' * 500}\n\n🤖:\n\nfine\n\n💬: and now?\n"
+
+
+async def test_a_request_that_is_refused_however_short_teaches_nothing(faulty: FaultyProviders) -> None:
+    client, provider = fresh(faulty), faulty.provider("anthropic")
+    request = Request(
+        parse(f"💬: {'word ' * 500}\n\n🤖:\n\nfine\n\n💬: and now?\n"), 1, "faulty", "some-model"
+    )
+    faulty.server.plan(refused(400, "prompt is too long"))
+    with pytest.raises(ModelError):
+        await events_of(client, provider, request)
+    assert len(faulty.server.requests) > 1
+    assert client.settled(request) == request
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "chat", "responses"])
+async def test_a_chat_that_is_found_too_long_in_the_stream_is_shortened(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    request = Request(
+        parse(f"💬: {'word ' * 500}\n\n🤖:\n\nfine\n\n💬: and now?\n"), 1, "faulty", "some-model"
+    )
+    error = {
+        "code": "context_length_exceeded",
+        "message": "Your input exceeds the context window of this model.",
+    }
+    stream = (
+        {"type": "response.failed", "response": {"error": error}}
+        if kind == "responses"
+        else {"type": "error", "error": error}
+    )
+    faulty.server.plan(Response([event(stream)]), Response(SAYS[kind]("Whole")))
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    assert "[Previous messages omitted]" in str(faulty.server.requests[1])
     await client.close()
 
 
@@ -145,7 +184,7 @@ async def test_thinking_that_a_model_does_not_know_is_left_out_and_that_is_told_
     await client.close()
 
 
-async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_model(
+async def test_the_user_is_told_once_what_of_a_chat_is_not_sent(
     faulty: FaultyProviders,
 ) -> None:
     exchanges = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
@@ -160,10 +199,10 @@ async def test_the_user_is_told_once_a_turn_that_a_chat_is_too_long_for_its_mode
 
     document = TextDocument(f"{exchanges}💬: and now?\n", 10**6)
     faulty.server.plan(Response(SAYS["chat"]("Fine.")))
-    ports = app.ports(document, "", Callbacks(on_event=on_event))
-    assert await run_turn(ports, app.resolve(None)) == End("complete")
-    assert asides == [
-        "this chat is too long for gpt-4o: before the last 2 exchanges, only 📝: lines are sent"
-    ]
+    for _ in range(3):
+        ports = app.ports(document, "", Callbacks(on_event=on_event))
+        assert await run_turn(ports, app.resolve(None)) == End("complete")
+        document = TextDocument(f"{document.text}and then?\n", 10**6)
+    assert asides == ["this chat is too long for gpt-4o; not sent: all but the 📝: line of 2 exchanges"]
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
     await app.close()

@@ -181,7 +181,7 @@ def too_long(kind: str) -> Fault:
     }
     body = event({"error": {"message": words[kind]}}).removeprefix(b"data: ")
     response = Response([body], 400, {"content-type": "application/json"})
-    return Fault(response, f"faulty answered 400: {words[kind]}", "shorten the chat", TOO_LONG)
+    return Fault(response, f"faulty answered 400: {words[kind]}", "shorten the question", TOO_LONG)
 
 
 def empty(kind: str) -> list[bytes]:
@@ -206,7 +206,7 @@ def faults(kind: str) -> Mapping[str, Fault]:
         "407 the proxy wants a password": refused(407, "check HTTPS_PROXY"),
         "408 too slow": refused(408, RETRY, tries=4),
         "409 conflict": refused(409, RETRY, tries=4),
-        "413 too large": refused(413, "shorten the chat"),
+        "413 too large": refused(413, "shorten the question"),
         "422 not understood": refused(422, SEE),
         "429 slow down": refused(429, WAIT, tries=4),
         "429 for a while": refused(429, WAIT, 4, **{"retry-after": "7"}),

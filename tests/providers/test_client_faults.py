@@ -46,7 +46,7 @@ REFUSALS = {
     404: (False, "check the agent's model 'some-model' and the base URL"),
     408: (True, "try :ParleyRespond again"),
     409: (True, "try :ParleyRespond again"),
-    413: (False, "shorten the chat"),
+    413: (False, "shorten the question"),
     422: (False, "see :ParleyRequest"),
     429: (True, "wait, then :ParleyRespond"),
     500: (True, "try :ParleyRespond again"),
@@ -144,7 +144,7 @@ async def test_a_refused_signature_drops_the_thinking_once(faulty: FaultyProvide
     refused = Response([body], 400, {"content-type": "application/json"})
     faulty.plan(refused, Response(SAYS[kind]("Whole")))
     assert TextDelta("Whole") in await faulty.say(faulty.provider(kind))
-    assert (len(faulty.server.requests), faulty.notices) == (2, [])
+    assert (len(faulty.server.requests), faulty.notices) == (2, ["Asking again without earlier thoughts..."])
     faulty.plan(refused)
     check_message(await faulty.fail(faulty.provider(kind)), "Invalid `signature`")
     assert len(faulty.server.requests) == 2

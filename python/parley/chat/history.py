@@ -7,7 +7,7 @@ Knows nothing of roles, JSON or models.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -98,13 +98,26 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
     whole) only the summary line is sent, where there is one; None sends all whole. A reply that holds
     neither text nor a readable call is not sent, nor is an empty question that nothing sent answers.
     """
-    ids = _Ids()
-    turns, exchanges = list[Turn](), transcript.exchanges[: at + 1]
+    exchanges = transcript.exchanges[: at + 1]
+    return joined(portions(exchanges, max_full_exchanges), exchanges)
+
+
+def portions(exchanges: Sequence[Exchange], max_full_exchanges: int | None) -> list[tuple[Turn, ...]]:
+    """The turns of each exchange, the last of which is answered; ids of calls are as in the file."""
+    last = len(exchanges) - 1
+    turns = list[tuple[Turn, ...]]()
     for number, exchange in enumerate(exchanges):
-        is_old = max_full_exchanges is not None and number <= at - max(max_full_exchanges, 1)
+        is_old = max_full_exchanges is not None and number <= last - max(max_full_exchanges, 1)
         short = shortened(exchange) if is_old else ()
-        turns += short or map(ids.applied, whole(exchange, is_answered=number == at))
-    return _with_the_user_last(tuple(turns), exchanges)
+        turns.append(short or whole(exchange, is_answered=number == last))
+    return turns
+
+
+def joined(portions: Iterable[Sequence[Turn]], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
+    """The turns of these exchanges as one history: no two calls of one id, and the user speaks last."""
+    ids = _Ids()
+    turns = tuple(ids.applied(turn) for portion in portions for turn in portion)
+    return _with_the_user_last(turns, exchanges)
 
 
 def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
@@ -127,7 +140,7 @@ def shortened(exchange: Exchange) -> tuple[Turn, ...]:
     return turns
 
 
-def _with_the_user_last(turns: tuple[Turn, ...], exchanges: tuple[Exchange, ...]) -> tuple[Turn, ...]:
+def _with_the_user_last(turns: tuple[Turn, ...], exchanges: Sequence[Exchange]) -> tuple[Turn, ...]:
     """The turns, with a stand-in for the user where an answer is begun to which nothing sent leads.
 
     So it is below an answer that another one is to follow, and in a file that begins with an empty one.

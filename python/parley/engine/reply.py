@@ -24,7 +24,7 @@ from parley.models.events import (
     Usage,
     Withdrawn,
 )
-from parley.models.refusals import SHORTEN, TOO_LONG
+from parley.models.refusals import TOO_LONG
 from parley.models.request import Request
 from parley.policy import status
 from parley.policy.approval import call_key, departed, written_key
@@ -73,7 +73,7 @@ _AGAIN = ":ParleyRespond asks again"
 _EMPTY = _Trouble("the model's reply was empty", _AGAIN)
 _TROUBLE: Mapping[str, _Trouble] = {
     "length": _Trouble("the reply was cut at max_tokens", f"set max_tokens higher; {_AGAIN}"),
-    "context": _Trouble(TOO_LONG, SHORTEN),
+    "context": _Trouble(TOO_LONG, f"{_AGAIN}, with less of it"),
     "refusal": _Trouble("the model refused to answer", f"put the question another way; {_AGAIN}"),
     "content_filter": _Trouble(
         "the provider's content filter cut the reply", f"put the question another way; {_AGAIN}"

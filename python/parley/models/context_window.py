@@ -6,6 +6,7 @@ A model that is not known here gets a cautious guess. Knows no requests.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
@@ -39,6 +40,17 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"gpt-4o|gpt-4-turbo"), 128_000),
     (re.compile(r"gemini"), 1_048_576),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The tokens that a provider said it takes, what it counted in a prompt, and kept for the reply."""
+
+    tokens: int
+    prompt: int | None = None
+    reply: int | None = None
+
+
 _ASSUMED_WINDOW = 128_000
 ASSUMED_OUTPUT = 8_192
 
@@ -62,8 +74,3 @@ def max_output(model: str) -> int:
 
 BYTES_PER_TOKEN = 4
 """Of English, more or less; of other languages a letter is more bytes, and more tokens."""
-
-
-def size(text: str) -> int:
-    """The bytes of a text."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

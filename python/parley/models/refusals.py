@@ -8,24 +8,61 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
 from parley.models.request import Request
 
 TOO_LONG = "the conversation is larger than the model's context window"
-SHORTEN = "shorten the chat, lower max_full_exchanges, or ask in a new chat"
+SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer fewer tools"
 
-# As providers word it, read 2026-11-22: "input length and `max_tokens` exceed context limit: 178959 + 64000"
-# (Anthropic, github.com/docker/docker-agent/issues/569), "This model's maximum context length is 16384
-# tokens" (vLLM, github.com/vllm-project/vllm/issues/20409). For the others no source was kept.
+# As providers word it, read 2026-11-22 and 2026-11-23: "prompt is too long: 202128 tokens > 200000 maximum"
+# (Anthropic, github.com/stackblitz/bolt.new/issues/1748), "input length and `max_tokens` exceed context
+# limit: 178959 + 64000" (Anthropic, github.com/docker/docker-agent/issues/569), "This model's maximum context
+# length is 16384 tokens. However, you requested 122946 tokens (112946 in the messages, 10000 in the
+# completion)" (vLLM, github.com/vllm-project/vllm/issues/20409), "your messages resulted in 142422 tokens"
+# (OpenAI, github.com/brianpetro/obsidian-smart-connections/issues/867), "The input token count (3475108)
+# exceeds the maximum number of tokens allowed (1048576)" (Gemini,
+# github.com/google-gemini/gemini-cli/issues/4231), "the request exceeds the available context size"
+# (github.com/ggml-org/llama.cpp/pull/15780), "Requested tokens (2285) exceed context window of 2048"
+# (llama-cpp-python, github.com/fedora-copr/logdetective-website/pull/193). With status 429, though no waiting
+# helps: "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or
+# output tokens must be reduced in order to run successfully." (OpenAI,
+# github.com/vanna-ai/vanna-flask/issues/11). For the others no source was kept.
 _TOO_LONG = re.compile(
     r"prompt is too long"  # Anthropic
     r"|exceed(s|ed)? (the |its )?(model'?s )?(available |maximum )?context"  # Anthropic, OpenAI, llama.cpp
     r"|maximum context length"  # OpenAI, vLLM
     r"|context_length_exceeded"
     r"|input token count .* exceeds"  # Gemini
-    r"|input length .* exceeds? ",  # Ollama
+    r"|input length .* exceeds? "  # Ollama
+    r"|request too large for .*tokens must be reduced",  # OpenAI
+    re.IGNORECASE | re.DOTALL,
+)
+_N = r"(\d{1,12})"
+_LIMIT = re.compile(
+    rf"> {_N}"  # Anthropic
+    rf"|maximum context length (?:is|of) {_N}"  # OpenAI, vLLM
+    rf"|tokens allowed \({_N}\)"  # Gemini
+    rf"|context (?:size|window|length)(?: of| is)? \(?{_N}"  # llama.cpp and its kin
+    rf"|\bLimit {_N}, Requested",  # OpenAI
     re.IGNORECASE,
 )
+_PROMPT = re.compile(
+    rf"{_N}(?: tokens)?(?: \+ \d+)? > "  # Anthropic
+    rf"|\({_N} in the messages"  # OpenAI, vLLM
+    rf"|resulted in {_N} tokens"  # OpenAI
+    rf"|token count \({_N}\)"  # Gemini
+    rf"|request \({_N} tokens\)|requested tokens \({_N}\)"  # llama.cpp and its kin
+    rf"|, Requested {_N}",  # OpenAI
+    re.IGNORECASE,
+)
+_REPLY = re.compile(
+    rf"\d \+ {_N} >"  # Anthropic
+    rf"|, {_N} in the completion",  # OpenAI, vLLM
+    re.IGNORECASE,
+)
+_TOO_LARGE = 413
+"""Whatever else is said: proxies say it of requests of too many bytes."""
 
 
 def says_too_long(words: str) -> bool:
@@ -33,11 +70,26 @@ def says_too_long(words: str) -> bool:
     return bool(_TOO_LONG.search(words))
 
 
+def limit_in(words: str) -> Limit | None:
+    """The limit that such a refusal names, None where it names none."""
+    tokens = _number(_LIMIT, words)
+    return Limit(tokens, _number(_PROMPT, words), _number(_REPLY, words)) if tokens else None
+
+
+def _number(pattern: re.Pattern[str], words: str) -> int | None:
+    match = pattern.search(words)
+    return next((int(number) for number in match.groups() if number), None) if match else None
+
+
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A request as it may be taken after it was refused; `aside` is what the user is to know of it."""
+    """A request as it may be taken after it was refused.
+
+    `status` is shown while it is asked, `aside` is what the user is to know of it.
+    """
 
     request: Request
+    status: str
     aside: str = ""
 
 
@@ -48,22 +100,33 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
     ever smaller requests.
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
-        return Amendment(replace(request, keep_thinking=False))
-    if status in (400, 413) and says_too_long(words) and (narrow := request.narrowed()):
-        return Amendment(narrow, crowding(narrow))
+        return Amendment(replace(request, keep_thinking=False), "Asking again without earlier thoughts...")
+    if (says_too_long(words) or status == _TOO_LARGE) and (narrow := request.narrowed(limit_in(words))):
+        return Amendment(narrow, f"{request.model} takes less than this chat: asking with less of it...")
     if request.api is None and (other := _other_api(request.model, api, status, words)):
-        words = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} wants it"
-        return Amendment(replace(request, api=other), words)
+        aside = f"{request.model} is asked through {FORMATS[other].title}, as {request.provider} wants it"
+        return Amendment(replace(request, api=other), f"Asking through {FORMATS[other].title}...", aside)
     return None
 
 
 def crowding(request: Request) -> str:
-    """The notice that fewer exchanges than wanted are sent whole; "" where all are."""
-    full = request.crowded()
-    if full is None:
+    """The notice of what of a chat is not sent, since it is too long; "" where all is."""
+    memory = request.memory()
+    if memory.is_whole:
         return ""
-    exchanges = "exchange" if full == 1 else f"{full} exchanges"
-    return f"this chat is too long for {request.model}: before the last {exchanges}, only 📝: lines are sent"
+    omissions = [
+        (memory.results, "the results of {}", "call"),
+        (memory.summaries, "all but the 📝: line of {}", "exchange"),
+        (memory.questions, "all but the question of {} without 📝: line", "exchange"),
+        (memory.missing, "all of {}", "older exchange"),
+    ]
+    words = [text.format(_counted(count, noun)) for count, text, noun in omissions if count]
+    words += ["the middle of what is longest in the last exchange"] if memory.is_cut else []
+    return f"this chat is too long for {request.model}; not sent: {', '.join(words)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # "Invalid `signature` in `thinking` block. The block is bound to a different conversation"

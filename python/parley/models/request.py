@@ -5,17 +5,18 @@ Knows which tools are offered with which history. Knows no wire format.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, Literal
 
-from parley.chat.history import ModelTurn, Turn, UserTurn, history, shortened, whole
+from parley.chat.history import ModelTurn, Turn
+from parley.chat.omissions import size
 from parley.chat.options import ThinkingSettings
-from parley.chat.transcript import Exchange, Thinking, Transcript
-from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, context_window, size
+from parley.chat.transcript import Thinking, Transcript
+from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit, context_window
 from parley.models.encode import wire_name
+from parley.models.memory import Memory, memory
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
 from parley.tools.catalogue import Catalogue, Tool
@@ -80,92 +81,60 @@ class Request:
 
     def turns(self) -> tuple[Turn, ...]:
         """The part of the transcript that is sent."""
-        if self.text_turns is not None:
-            return self.text_turns
-        return self._history(self._fitting(_Sizes(self)))
+        return self.memory().turns if self.text_turns is None else self.text_turns
+
+    def memory(self) -> Memory:
+        """What of the transcript is sent: all of it where the model's window has room for that."""
+        exchanges = self.transcript.exchanges[: self.at + 1]
+        room = (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
+        return memory(exchanges, self.max_full_exchanges, room, self.goes_back)
+
+    @property
+    def reach(self) -> int:
+        """The tokens that the model takes, prompt and reply together, by what was found or by its name."""
+        return self.window or context_window(self.model)
 
     def tokens(self) -> int:
         """The tokens that are sent, by the estimate that decides what fits."""
-        sizes = _Sizes(self)
-        return sizes.of(self._fitting(sizes)) // BYTES_PER_TOKEN
+        return (self._rest() + self.memory().size) // BYTES_PER_TOKEN
 
-    def crowded(self) -> int | None:
-        """How many exchanges are sent whole where the model takes no more of them; None where all fit."""
-        fewer = self._fitting(_Sizes(self))
-        return fewer if self._history(fewer) != self._history(self.max_full_exchanges) else None
+    def fullness(self) -> float:
+        """The part of the model's window that the chat would take if nothing of it were left out."""
+        return (self._rest() + self.memory().all) / BYTES_PER_TOKEN / self.reach
 
-    def narrowed(self) -> Request | None:
-        """The request made a quarter smaller, where older exchanges can stand back; None where none can."""
-        sizes = _Sizes(self)
-        full = self._fitting(sizes)
-        narrow = replace(self, window=sizes.of(full) // BYTES_PER_TOKEN * 3 // 4 + self._answer())
-        return narrow if narrow.turns() != self.turns() else None
+    def narrowed(self, limit: Limit | None = None) -> Request | None:
+        """The request made smaller, as small as the limit says that it was refused for, else by a quarter.
 
-    def _history(self, full: int | None) -> tuple[Turn, ...]:
-        return history(self.transcript, self.at, max_full_exchanges=full)
+        None where it cannot be smaller.
+        """
+        tokens = self.tokens()
+        window = self._window_for(tokens * 3 // 4)
+        if limit:
+            reply = self._answer(limit.tokens) if limit.reply is None else limit.reply
+            room = limit.tokens - reply
+            fewer = room * tokens // limit.prompt if limit.prompt else room
+            window = self._window_for(fewer) if fewer < tokens else window
+        narrow = replace(self, window=window)
+        return narrow if narrow.memory().size < self.memory().size else None
 
-    def _fitting(self, sizes: _Sizes) -> int | None:
-        """As many exchanges as are wanted and fit, the one that is answered at least; None is all."""
+    def _rest(self) -> int:
+        """The bytes of what is sent beside the transcript."""
+        tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
+        return sum(map(size, chain([self.system], tools)))
 
-        def fits(full: int | None) -> bool:
-            window = self.window or context_window(self.model)
-            return sizes.of(full) // BYTES_PER_TOKEN + self._answer() <= window
+    def _answer(self, window: int) -> int:
+        """The tokens of a window that are left for the reply."""
+        return self.max_tokens or min(ASSUMED_OUTPUT, window // 4)
 
-        if fits(self.max_full_exchanges):
-            return self.max_full_exchanges
-        most = min(filter(None, (self.max_full_exchanges, self.at + 1)))
-        fewer = bisect_left(range(most), True, key=lambda n: fits(most - n))
-        return max(most - fewer, 1)
-
-    def _answer(self) -> int:
-        return self.max_tokens or ASSUMED_OUTPUT
+    def _window_for(self, tokens: int) -> int:
+        """The window that has room for a prompt of so many tokens, and no more."""
+        is_small = not self.max_tokens and tokens < 3 * ASSUMED_OUTPUT
+        return max(1, tokens * 4 // 3 if is_small else tokens + (self.max_tokens or ASSUMED_OUTPUT))
 
     def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
         is_own = (part.provider, part.model) == (self.provider, self.model)
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
-
-
-class _Sizes:
-    """Bytes of what is sent, by how many exchanges are sent whole."""
-
-    def __init__(self, request: Request) -> None:
-        exchanges = request.transcript.exchanges[: request.at + 1]
-        tools = (f"{tool.description}{tool.input_schema}" for _, tool in request.catalogue.tools)
-        self._rest = sum(map(size, chain([request.system], tools)))
-        sizes = [_sizes(exchange) for exchange in exchanges[:-1]]
-        sizes += [(_size(whole(exchange, is_answered=True)), 0) for exchange in exchanges[-1:]]
-        self._whole = [0, *accumulate(whole for whole, _ in sizes)]
-        self._short = [0, *accumulate(short for _, short in sizes)]
-
-    def of(self, full: int | None) -> int:
-        """Where so many exchanges are sent whole; None is all."""
-        count = len(self._whole) - 1
-        old = 0 if full is None else max(count - max(full, 1), 0)
-        return self._rest + self._short[old] + self._whole[-1] - self._whole[old]
-
-
-def _sizes(exchange: Exchange) -> tuple[int, int]:
-    """The bytes of an exchange that is sent whole, or shortened."""
-    if "sizes" not in exchange.derived:
-        long = whole(exchange, is_answered=False)
-        exchange.derived["sizes"] = _size(long), _size(shortened(exchange) or long)
-    sizes: tuple[int, int] = exchange.derived["sizes"]
-    return sizes
-
-
-def _size(turns: Iterable[Turn]) -> int:
-    return sum(size(text) for turn in turns for text in _texts(turn))
-
-
-def _texts(turn: Turn) -> Iterator[str]:
-    match turn:
-        case UserTurn(text):
-            yield text
-        case ModelTurn():
-            yield turn.text
-            for outcome in turn.calls:
-                yield from (outcome.call.name, outcome.call.arguments, outcome.content)
 
 
 def tool_fields(

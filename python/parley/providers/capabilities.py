@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from parley.errors import ModelError
-from parley.models.events import Aside, Event, Finished
+from parley.models.events import Aside, Event, Finished, RateLimits
 from parley.models.formats import Format
 from parley.models.refusals import Amendment, amended
 from parley.models.request import Request
@@ -45,18 +45,15 @@ class Capabilities:
 
     def amended(self, request: Request, api: str, refusal: ModelError) -> Amendment | None:
         """How a refused request is to be asked, None where that is not known. A chosen `api` is ""."""
-        other = amended(request, api, refusal.status, refusal.words)
-        if other:
-            self._keep(other.request)
-        return other
+        return amended(request, api, refusal.status, refusal.words)
 
     def heed(self, event: Event, request: Request) -> None:
-        """The next request is to be smaller than one that left no room for its reply."""
-        if event == Finished("context") and (narrow := request.narrowed()):
-            self._keep(narrow)
-
-    def _keep(self, request: Request) -> None:
-        if request.api:
-            self._apis[request.provider, request.model] = request.api
-        if request.window:
-            self._windows[request.provider, request.model] = request.window
+        """The model replies to such a request, so the next one is as this; smaller if that left no room."""
+        if isinstance(event, RateLimits):
+            return
+        sent = (request.narrowed() if event == Finished("context") else None) or request
+        known = sent.provider, sent.model
+        if sent.api:
+            self._apis[known] = sent.api
+        if sent.window:
+            self._windows[known] = min(sent.window, self._windows.get(known, sent.window))

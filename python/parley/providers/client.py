@@ -125,6 +125,7 @@ class ProviderClient:
                 api = wire_format(provider, request).name if provider.api == "auto" else ""
                 if other := self._capabilities.amended(request, api, error):
                     request = other.request
+                    tell(other.status)
                     if other.aside:
                         yield Aside(other.aside)
                     continue

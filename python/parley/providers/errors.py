@@ -30,7 +30,7 @@ _WHAT_TO_DO: dict[int, str] = {
     407: "the proxy wants a password: check HTTPS_PROXY",
     408: "try :ParleyRespond again",
     409: "try :ParleyRespond again",
-    413: "the request is too large: shorten the chat or lower max_full_exchanges",
+    413: f"the request is too large: {SHORTEN}",
     429: "too many requests, or no credit left: wait, then :ParleyRespond",
     529: "the provider is overloaded: wait, then :ParleyRespond",
 }
@@ -113,10 +113,13 @@ def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelEr
 def in_stream(error: ModelError, secret: str) -> ModelError:
     """A decoder's error with a stream, and what to do."""
     hint = "wait, then :ParleyRespond asks again" if error.retryable else ":ParleyRespond asks again"
+    words = bounded(str(error), secret)
+    is_too_long = says_too_long(words)
     return ModelError(
-        f"{bounded(str(error), secret)}. What to do: {hint}",
-        reason=bounded(error.reason, secret),
+        f"{words}. What to do: {SHORTEN if is_too_long else hint}",
+        reason=TOO_LONG if is_too_long else bounded(error.reason, secret),
         retryable=error.retryable,
+        words=words,
     )
 
 

@@ -83,6 +83,8 @@ class App:
         self._trust = trust
         self._has_given_hint = False
         self._warm = set[tuple[str, bool, bool]]()
+        self._notices: dict[str, set[str]] = {}
+        """What was said of each chat's requests."""
         self._may_read = may_read
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
@@ -206,7 +208,7 @@ class App:
         ledger, clock = self.ledger(chat), PausableClock()
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
-        model = ModelPort(self.client, *shared, self._text_tools)
+        model = ModelPort(self.client, *shared, self._text_tools, self._notices.setdefault(chat, set()))
         tools = ToolsPort(self.servers, self.client, *shared, self.settings.status)
 
         async def may_read(path: Path) -> bool:

@@ -6,11 +6,12 @@ Knows in which order these stand around a request; what each of them does, other
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from parley.clock import PausableClock
 from parley.engine.ports import closing
-from parley.models.events import Aside, Event
+from parley.models.events import Aside, Event, RateLimits
 from parley.models.refusals import crowding
 from parley.models.request import Request
 from parley.policy import status
@@ -33,8 +34,9 @@ class ModelPort:
         audit: AuditLog,
         rate: RateWindow,
         text_tools: TextToolCaller,
+        notices: set[str],
     ) -> None:
-        """`provider` finds the one that a request names."""
+        """`provider` finds the one that a request names; `notices` are what was said of this chat before."""
         self._client = client
         self._provider = provider
         self._observer = observer
@@ -42,7 +44,7 @@ class ModelPort:
         self._audit = audit
         self._rate = rate
         self._text_tools = text_tools
-        self._has_told_crowding = False
+        self._notices = notices
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         """The events of a reply, in as many requests as that takes; the outermost layer stands last."""
@@ -69,13 +71,22 @@ class ModelPort:
                 yield event
 
     async def _with_notices(self, events: AsyncIterator[Event], request: Request) -> AsyncIterator[Event]:
-        """The same events, and once a turn what of a long chat was not sent whole.
+        """The same events, and what of a long chat was not sent: once for a chat, unless that is more.
 
-        That is found out while the model is at work.
+        That is found out while the model is at work, when it is known how much it takes.
         """
+        has_begun = False
         async with closing(events):
             async for event in events:
-                has_told, self._has_told_crowding = self._has_told_crowding, True
-                if not has_told and (notice := crowding(request)):
-                    yield Aside(notice)
+                if not has_begun and not isinstance(event, Aside | RateLimits):
+                    has_begun = True
+                    for notice in self._news(self._client.settled(request)):
+                        yield Aside(notice)
                 yield event
+
+    def _news(self, request: Request) -> Iterator[str]:
+        """Notices that are not the same but for their numbers as one before."""
+        notice = crowding(request)
+        if notice and (key := re.sub(r"\d+", "", notice)) not in self._notices:
+            self._notices.add(key)
+            yield notice

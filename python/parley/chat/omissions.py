@@ -1,0 +1,120 @@
+"""Shorter forms in which a part of a chat is sent, each with a word in place of what is left out.
+
+Knows how a result, a question or a text is made shorter; not when, which is `models/memory.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from parley.chat.history import OMITTED, CallOutcome, Turn, UserTurn, whole
+from parley.chat.transcript import Exchange, Text, Thinking
+from parley.text import size_text
+
+MIDDLE = "\n\n[the middle of this text was left out]\n\n"
+"""The words between the beginning and the end of a text that is too long."""
+
+
+def size(text: str) -> int:
+    """The bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def without_results(turn: Turn) -> Turn:
+    """The turn with a word in place of each result that is longer or has pictures; itself where none is."""
+    if isinstance(turn, UserTurn) or not any(map(_is_longer, turn.calls)):
+        return turn
+    return replace(turn, calls=tuple(map(_without_result, turn.calls)))
+
+
+def _is_longer(outcome: CallOutcome) -> bool:
+    return bool(outcome.parts) or size(outcome.content) > size(_result_omitted(outcome))
+
+
+def _without_result(outcome: CallOutcome) -> CallOutcome:
+    return replace(outcome, content=_result_omitted(outcome), parts=()) if _is_longer(outcome) else outcome
+
+
+def _result_omitted(outcome: CallOutcome) -> str:
+    return f"[result omitted: {size_text(size(outcome.content))}]"
+
+
+def bare(exchange: Exchange) -> tuple[Turn, ...]:
+    """The turns of an exchange that is sent without the results of its calls."""
+    if "bare" not in exchange.derived:
+        exchange.derived["bare"] = tuple(map(without_results, whole(exchange, is_answered=False)))
+    turns: tuple[Turn, ...] = exchange.derived["bare"]
+    return turns
+
+
+def question_only(exchange: Exchange, most: int) -> tuple[Turn, ...]:
+    """The turn of an exchange of which only the question is sent, cut to so many bytes."""
+    question = exchange.question.text if exchange.question else ""
+    return (UserTurn(f"{cut(question, most)}\n\n{OMITTED}" if question.strip() else OMITTED),)
+
+
+def cut(text: str, most: int) -> str:
+    """A text without its middle, in at most so many bytes: a few more than `MIDDLE` takes."""
+    if size(text) <= most:
+        return text
+    content, half = text.encode("utf-8", "surrogatepass"), (most - len(MIDDLE)) // 2
+    return f"{_decoded(content[:half])}{MIDDLE}{_decoded(content[-half:])}"
+
+
+def _decoded(content: bytes) -> str:
+    """The text without what a cut left of its first and last character."""
+    return content.decode("utf-8", "ignore")
+
+
+def cut_results(turn: Turn, most: int) -> Turn:
+    """The turn with each result of at most so many bytes."""
+    return _changed(turn, lambda outcome: _cut_content(outcome, most))
+
+
+def cut_texts(turn: Turn, most: int) -> Turn:
+    """The turn of the model with each text, argument and result of at most so many bytes."""
+    if isinstance(turn, UserTurn):
+        return turn
+    parts = tuple(Text(cut(part.text, most)) if isinstance(part, Text) else part for part in turn.parts)
+    shorter = turn if parts == turn.parts else replace(turn, parts=parts)
+    return _changed(shorter, lambda outcome: _cut_arguments(_cut_content(outcome, most), most))
+
+
+def cut_question(turn: Turn, most: int) -> Turn:
+    """The turn of the user with a text of at most so many bytes."""
+    if isinstance(turn, UserTurn) and size(turn.text) > most:
+        return UserTurn(cut(turn.text, most))
+    return turn
+
+
+def _cut_content(outcome: CallOutcome, most: int) -> CallOutcome:
+    if size(outcome.content) <= most:
+        return outcome
+    return replace(outcome, content=cut(outcome.content, most), parts=())
+
+
+def _cut_arguments(outcome: CallOutcome, most: int) -> CallOutcome:
+    return replace(outcome, call=replace(outcome.call, arguments=cut(outcome.call.arguments, most)))
+
+
+def _changed(turn: Turn, change: Callable[[CallOutcome], CallOutcome]) -> Turn:
+    """The turn with its calls changed; itself where none is."""
+    if isinstance(turn, UserTurn):
+        return turn
+    calls = tuple(map(change, turn.calls))
+    return turn if calls == turn.calls else replace(turn, calls=calls)
+
+
+def without_pictures(turn: Turn) -> Turn:
+    """The turn with words for its pictures."""
+    if isinstance(turn, UserTurn):
+        return UserTurn(turn.text) if turn.parts else turn
+    return _changed(turn, lambda outcome: replace(outcome, parts=()))
+
+
+def without_thinking(turn: Turn) -> Turn:
+    """The turn without the model's thoughts."""
+    if isinstance(turn, UserTurn) or not any(isinstance(part, Thinking) for part in turn.parts):
+        return turn
+    return replace(turn, parts=tuple(part for part in turn.parts if not isinstance(part, Thinking)))

@@ -1,0 +1,299 @@
+"""Memory: what of a chat is sent to a model that cannot take all of it.
+
+A ladder of steps, each of which leaves out a little more, is taken for as far as the request needs it, and no
+further. Its order does not depend on the room, so a model that takes more is never sent less. No step parts a
+call from its result, and the last ones cut what is asked now, so that there is a request for every chat.
+Knows bytes and no tokens, turns and no wire format.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from parley.chat.history import OMITTED, ModelTurn, Turn, UserTurn, joined, portions, shortened, whole
+from parley.chat.omissions import (
+    bare,
+    cut_question,
+    cut_results,
+    cut_texts,
+    question_only,
+    size,
+    without_pictures,
+    without_results,
+    without_thinking,
+)
+from parley.chat.transcript import Attachment, Exchange, Text, Thinking
+
+RECENT = 3
+"""Exchanges, the one that is answered among them, that are left as they are for as long as may be."""
+QUESTION = 400
+"""Bytes of the question that are left of an exchange without a summary, if there is no room for more."""
+RESULT = 16_000
+"""Bytes of a result that the model waits for: before more of it goes, what is older does."""
+LEAST = 400
+"""Bytes of each text that stay in any case."""
+FRAME = 16
+"""Bytes that a text takes beside its own: whose it is, and where it begins and ends."""
+PICTURE = 6_000
+"""Bytes of text that cost as much as a picture, more or less."""
+_BESIDE_QUESTION = FRAME + size(f"\n\n{OMITTED}")
+_LONGEST_NAME = 64
+
+Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
+"""How an older exchange is sent that is not sent whole: without results, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The turns that are sent, their `size` in bytes and that of `all` turns, and what is left out.
+
+    `results` are those of which only the size is sent. Exchanges that stand back are sent as their summary,
+    as the beginning of their question, or not at all; `is_cut` where what is asked now is cut.
+    """
+
+    turns: tuple[Turn, ...]
+    size: int
+    all: int
+    results: int = 0
+    summaries: int = 0
+    questions: int = 0
+    missing: int = 0
+    is_cut: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing had to be left out."""
+        return self.size == self.all
+
+
+def memory(
+    exchanges: Sequence[Exchange],
+    max_full_exchanges: int | None,
+    room: int,
+    goes_back: Callable[[Thinking, ModelTurn], bool],
+) -> Memory:
+    """The turns that ask for an answer to the last of the exchanges, in so many bytes where that can be.
+
+    `goes_back` says which thinking is sent.
+    """
+    turns = portions(exchanges, max_full_exchanges)
+    sizes = [_size_of(exchange, portion) for exchange, portion in zip(exchanges[:-1], turns, strict=False)]
+    own_sizes = [_size(turn, goes_back) for turn in turns[-1]] if turns else []
+    total = sum(sizes) + sum(own_sizes)
+    if total <= room:
+        return Memory(joined(turns, exchanges), total, total)
+    ladder = _Ladder(exchanges, turns, sizes, own_sizes, total - room, goes_back)
+    for excess in ladder.steps():
+        if excess <= 0:
+            break
+    return ladder.memory(total)
+
+
+def _size_of(exchange: Exchange, turns: tuple[Turn, ...]) -> int:
+    """The size of turns that are kept with an older exchange, kept with them."""
+    sizes: dict[int, tuple[tuple[Turn, ...], int]] = exchange.derived.setdefault("sizes", {})
+    if id(turns) not in sizes:
+        sizes[id(turns)] = turns, sum(map(_size, turns))
+    return sizes[id(turns)][1]
+
+
+def _size(turn: Turn, goes_back: Callable[[Thinking, ModelTurn], bool] = lambda *_: False) -> int:
+    if isinstance(turn, UserTurn):
+        return FRAME + size(turn.text) + _pictures(turn.parts)
+    thoughts = [p for p in turn.parts if isinstance(p, Thinking) and goes_back(p, turn)]
+    names = [min(size(each.call.name), _LONGEST_NAME) + size(each.call.extra) for each in turn.calls]
+    texts = [*(size(p.text or "") + size(p.signature) for p in thoughts), *names, *_lengths(turn)]
+    return FRAME * len(texts) + sum(texts) + sum(_pictures(outcome.parts) for outcome in turn.calls)
+
+
+def _pictures(parts: Iterable[str | Attachment]) -> int:
+    return PICTURE * sum(isinstance(part, Attachment) for part in parts)
+
+
+def _lengths(turn: Turn) -> Iterator[int]:
+    """The sizes of the texts of the model's turn that can be cut."""
+    if isinstance(turn, ModelTurn):
+        yield from (size(part.text) for part in turn.parts if isinstance(part, Text))
+        yield from (size(outcome.call.arguments) for outcome in turn.calls)
+        yield from _results(turn)
+
+
+def _results(turn: Turn) -> Iterator[int]:
+    """The sizes of the results in a turn."""
+    if isinstance(turn, ModelTurn):
+        yield from (size(outcome.content) for outcome in turn.calls)
+
+
+class _Ladder:
+    """The turns of the exchanges, which get fewer and shorter step by step."""
+
+    def __init__(
+        self,
+        exchanges: Sequence[Exchange],
+        portions: Sequence[tuple[Turn, ...]],
+        sizes: list[int],
+        own_sizes: list[int],
+        excess: int,
+        goes_back: Callable[[Thinking, ModelTurn], bool],
+    ) -> None:
+        """`excess` is how many bytes are too many; `own` is what belongs to the exchange that is answered."""
+        self._exchanges = exchanges
+        self._older = list(portions[:-1])
+        self._sizes = sizes
+        self._own: list[Turn | None] = list(portions[-1])
+        self._own_sizes = own_sizes
+        self._excess = excess
+        self._goes_back = goes_back
+        self._forms: dict[int, Form] = {}
+        self._has_marker = False
+        self._own_results = 0
+        self._is_cut = False
+
+    def memory(self, total: int) -> Memory:
+        """What is left."""
+        own = tuple(turn for turn in self._own if turn is not None)
+        forms = list(self._forms.values())
+        bare = [self._older[number] for number, form in self._forms.items() if form == "bare"]
+        return Memory(
+            joined([*self._older, own], self._exchanges),
+            sum(self._sizes) + sum(self._own_sizes),
+            total,
+            self._own_results + sum(_omitted(turn) for turns in bare for turn in turns),
+            forms.count("summary"),
+            forms.count("question"),
+            forms.count("nothing"),
+            self._is_cut,
+        )
+
+    def steps(self) -> Iterator[int]:
+        """Take one step after the other; yields the bytes that are still too many."""
+        count = len(self._older)
+        older = range(max(count - RECENT + 1, 0))
+        recent = range(len(older), count)
+        yield from self._without_results(older)
+        yield from self._summaries(older)
+        yield from self._questions(older)
+        yield from self._without_results(recent)
+        yield from self._without_own_results()
+        yield from self._cut_own(_results, cut_results, RESULT)
+        yield from self._summaries(recent)
+        yield from self._questions(recent)
+        yield from self._nothing(range(count))
+        yield from self._change_own(without_thinking)
+        yield from self._change_own(
+            lambda turn: turn if isinstance(turn, UserTurn) else without_pictures(turn)
+        )
+        yield from self._cut_own(_lengths, cut_texts, LEAST)
+        yield from self._last_reply_only()
+        yield from self._change_own(without_pictures)
+        yield from self._cut_own(_question, cut_question, LEAST)
+
+    # --- Older exchanges ----------------------------------------------------------------------------------
+
+    def _without_results(self, numbers: range) -> Iterator[int]:
+        for number in numbers:
+            exchange = self._exchanges[number]
+            if self._older[number] is whole(exchange, is_answered=False):
+                yield from self._put(number, "bare", bare(exchange))
+
+    def _summaries(self, numbers: range) -> Iterator[int]:
+        for number in numbers:
+            if turns := shortened(self._exchanges[number]):
+                yield from self._put(number, "summary", turns)
+
+    def _questions(self, numbers: range) -> Iterator[int]:
+        """Of exchanges without a summary the question, with as much of it as there is room for."""
+        for number in numbers:
+            exchange = self._exchanges[number]
+            if not shortened(exchange):
+                most = max(QUESTION, self._sizes[number] - self._excess - _BESIDE_QUESTION)
+                yield from self._put(number, "question", question_only(exchange, most))
+
+    def _nothing(self, numbers: range) -> Iterator[int]:
+        """Nothing of any exchange, but a word in place of them all."""
+        waiting, marker = list[int](), (UserTurn(OMITTED),)
+        for number in filter(self._sizes.__getitem__, numbers):
+            waiting.append(number)
+            if self._has_marker or sum(self._sizes[n] for n in waiting) > _size(marker[0]):
+                for each in waiting:
+                    turns, self._has_marker = () if self._has_marker else marker, True
+                    self._replace(each, "nothing", turns)
+                waiting.clear()
+                yield self._excess
+
+    def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> Iterator[int]:
+        """Send an exchange in another form, if it is a smaller one."""
+        if sum(map(_size, turns)) < self._sizes[number]:
+            self._replace(number, form, turns)
+            yield self._excess
+
+    def _replace(self, number: int, form: Form, turns: tuple[Turn, ...]) -> None:
+        smaller = sum(map(_size, turns))
+        self._excess -= self._sizes[number] - smaller
+        self._older[number], self._sizes[number], self._forms[number] = turns, smaller, form
+
+    # --- The exchange that is answered --------------------------------------------------------------------
+
+    def _without_own_results(self) -> Iterator[int]:
+        """The results of all rounds but the last, the oldest first."""
+        for number, turn in enumerate(self._own[:-1]):
+            if turn and self._put_own(number, without_results(turn)):
+                self._own_results += _omitted(turn)
+                yield self._excess
+
+    def _cut_own(
+        self, lengths: Callable[[Turn], Iterable[int]], change: Callable[[Turn, int], Turn], least: int
+    ) -> Iterator[int]:
+        """The longest texts, all to the same length, which is the `least` if that has to be."""
+        most = _most([length for turn in self._own if turn for length in lengths(turn)], least, self._excess)
+        yield from self._change_own(lambda turn: change(turn, most))
+
+    def _change_own(self, change: Callable[[Turn], Turn]) -> Iterator[int]:
+        changes = [self._put_own(n, change(turn)) for n, turn in enumerate(self._own) if turn]
+        if any(changes):
+            self._is_cut = True
+            yield self._excess
+
+    def _last_reply_only(self) -> Iterator[int]:
+        """All replies but the last go, the oldest first, with their calls and results."""
+        replies = [number for number, turn in enumerate(self._own) if isinstance(turn, ModelTurn)]
+        for number in replies[:-1]:
+            self._put_own(number, None)
+            self._is_cut = True
+            yield self._excess
+
+    def _put_own(self, number: int, turn: Turn | None) -> bool:
+        """Replace a turn by a shorter one; False where that is itself."""
+        if turn is self._own[number]:
+            return False
+        smaller = _size(turn, self._goes_back) if turn else 0
+        self._excess -= self._own_sizes[number] - smaller
+        self._own[number], self._own_sizes[number] = turn, smaller
+        return True
+
+
+def _omitted(turn: Turn) -> int:
+    """The number of calls whose results are left out of a turn that had them."""
+    return len(turn.calls) if isinstance(turn, ModelTurn) else 0
+
+
+def _is_reply(turn: Turn) -> bool:
+    return isinstance(turn, ModelTurn)
+
+
+def _question(turn: Turn) -> Iterator[int]:
+    if isinstance(turn, UserTurn):
+        yield size(turn.text)
+
+
+def _most(lengths: Sequence[int], least: int, excess: int) -> int:
+    """The most bytes that each of several texts may have, so that all are shorter by the excess together."""
+
+    def is_too_much(most: int) -> bool:
+        return sum(max(length - most, 0) for length in lengths) < excess
+
+    lengths = [length for length in lengths if length > least]
+    return least + max(bisect_left(range(least, max([least, *lengths])), True, key=is_too_much) - 1, 0)
