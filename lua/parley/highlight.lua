@@ -6,7 +6,13 @@ local known = require("parley.known")
 local longest = 1000 -- lines of a chat that Treesitter is to highlight
 local H = { chats = {}, tame = {}, treesitter = {} }
 
+-- What a model thought is a quote, and no more than that to Markdown: it would be the brightest of a chat.
+H.thinking = [[
+((block_quote) @parley.thinking (#parley-thinking? @parley.thinking) (#set! priority 120))
+]]
+
 local links = {
+  ["@parley.thinking"] = "ParleyThinking",
   ParleyQuestion = "Title",
   ParleyAnswer = "Special",
   ParleyProposal = "Comment",
@@ -115,11 +121,12 @@ function H.tame_treesitter(buf)
     return
   end
   local ok = pcall(function()
+    vim.treesitter.query.add_predicate("parley-thinking?", H.is_thinking, { force = true, all = true })
     local query = {}
     for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
       query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
     end
-    local tame = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "")
+    local tame = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "") .. H.thinking
     local parser = vim.treesitter.get_parser(buf, "markdown")
     vim.treesitter.stop(buf)
     H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = tame } })
@@ -127,6 +134,14 @@ function H.tame_treesitter(buf)
   if not ok then
     pcall(vim.treesitter.start, buf, "markdown")
   end
+end
+
+--- Whether the line above a quote is the marker of thinking.
+function H.is_thinking(match, _, source, predicate)
+  local nodes = match[predicate[2]]
+  local row = nodes and nodes[1]:start() or 0
+  local line = row > 0 and api.nvim_buf_get_lines(source, row - 1, row, false)[1]
+  return line and known.is(line, "thinking") or false
 end
 
 --- The syntax file boxes a `_` between letters as an error, which in Markdown it is not, and what is read

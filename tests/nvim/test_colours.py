@@ -29,6 +29,8 @@ A file_with_rows, its __init__ aside; `code_span_here`, see [the_manual](https:/
 |---|---|
 | cell_of_it | dict_or_none |
 
+> as others say
+
 - an item_of_a_list
 - another *with_stress* in it
 
@@ -113,6 +115,15 @@ def test_markers_are_no_links(chat: Child) -> None:
     for text in ("[Claude]", "[ya]", "[web_search][call_1]", "[call_1]", "[Stopped", "[anthropic"):
         assert not chat.grid.style(text).get("underline"), text
     assert chat.grid.style("the_manual").get("underline")
+
+
+def test_what_a_model_thought_is_dimmed_and_no_other_quote(chat: Child) -> None:
+    if has_treesitter(chat):
+        dim = colours(chat, "Comment")["fg"]
+        assert [chat.grid.style(text).get("foreground") == dim for text in ("> I look", "snake_case")] == [
+            True
+        ] * 2
+        assert chat.grid.style("> as others say").get("foreground") != dim
 
 
 def colours(neovim: Child, group: str) -> dict[str, Any]:
