@@ -60,16 +60,23 @@ function H.environment()
     health.error(why or ("there is no Python environment yet: " .. install.dir()), "Run :ParleyInstall")
     return false
   end
-  local ran = H.run({ python, "-I", "-c", install.probe("pynvim") })
-  if ran.code ~= 0 then
-    health.error(install.flaw(python, ran), {
+  local ran = H.run({ python, "-I", "-c", install.probe("sys") })
+  local version = vim.trim(ran.stdout or "")
+  local flaw = ran.code ~= 0 and install.flaw(python, ran)
+  if not flaw then
+    ran = H.run({ python, "-I", "-c", install.inventory, install.requirements() })
+    ran.stdout = version
+    flaw = ran.code ~= 0 and install.flaw(python, ran)
+  end
+  if flaw then
+    health.error(flaw, {
       vim.g.parley_python
           and "vim.g.parley_python names it: install Parley’s requirements there, or unset it"
         or "Run :ParleyInstall! to make the environment anew",
     })
     return false
   end
-  health.ok(("%s (Python %s)"):format(python, vim.trim(ran.stdout or "")))
+  health.ok(("%s (Python %s)"):format(python, version))
   return true
 end
 

@@ -158,6 +158,27 @@ function M.probe(...)
   return code .. "import " .. table.concat({ ... }, ", ")
 end
 
+--- The code that has a Python name all that Parley requires and it has not; `M.requirements()` is its argument.
+M.inventory = [=[
+import re, sys, tomllib
+from importlib import metadata
+with open(sys.argv[1], "rb") as file:
+    wanted = [re.match(r"[\w.-]+", line)[0] for line in tomllib.load(file)["project"]["dependencies"]]
+def is_there(name):
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
+missing = [name for name in wanted if not is_there(name)]
+sys.exit("it has no " + ", ".join(missing) if missing else 0)
+]=]
+
+--- The file that says what Parley requires, with names and least versions.
+---@return string
+function M.requirements()
+  return H.root .. "/pyproject.toml"
+end
+
 --- What is wrong with a Python that failed when it was asked.
 function M.flaw(path, ran)
   local version = vim.trim(ran.stdout or "")

@@ -5,34 +5,42 @@ Where a key was found is told, and never the key.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
+from parley.addresses import flaw
 from parley.errors import ParleyError
 from parley.models.formats import sdks
 from parley.nvim.summary import count
 from parley.paths import config_path
 from parley.runtime.app import App
-from parley.settings.values import Agent
+from parley.settings.values import DEMO, Agent, Provider
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 
+_LISTENS_S = 1.0
+"""How long a server of this machine may take to accept a connection."""
 PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
 async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    await app.servers.catalogue()
+    local, _ = await asyncio.gather(_local_servers(app), app.servers.catalogue())
     return [
         *_packages(),
         ("start", "parley: agents", []),
+        _new_chats(app),
         *(_agent(app, agent) for agent in app.settings.all_agents()),
+        *local,
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
         ("start", "parley: files", []),
@@ -41,7 +49,7 @@ async def report(app: App) -> list[Line]:
 
 
 def _packages() -> Iterator[Line]:
-    yield "ok", f"Python {platform.python_version()}", []
+    yield "ok", f"Python {platform.python_version()}: {sys.executable}", []
     for name in PACKAGES:
         try:
             yield "ok", f"{name} {metadata.version(name)}", []
@@ -49,10 +57,25 @@ def _packages() -> Iterator[Line]:
             yield "error", f"{name} is not installed", ["Run :ParleyInstall! to make the environment anew"]
 
 
+def _new_chats(app: App) -> Line:
+    """Which agent new chats get, and why."""
+    settings, environ = app.settings, app.environ
+    agent = settings.default_agent(environ)
+    text, missing = f"new chats get {agent.name}", settings.missing_key(agent, environ)
+    if agent.name == settings.agent:
+        text += ": your settings name it as `agent`"
+        if missing:
+            return "warn", f"{text}, but it has no key", [f"export {missing}=..."]
+        return "ok", text, []
+    if agent == settings.named_agent(DEMO):
+        return "ok", f"{text}: no key is set, and your settings name no `agent`", []
+    return "ok", f"{text}: it is the first agent below with a key; `agent` names another", []
+
+
 def _agent(app: App, agent: Agent) -> Line:
     provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
-    base = app.environ.get(provider.base_url_env or "") or provider.base_url
+    base = _base(app, provider)
     where += f" at {base}" if base else ""
     if provider.builtin:
         return "ok", f"{where}: built in, needs no key", []
@@ -60,9 +83,37 @@ def _agent(app: App, agent: Agent) -> Line:
         return "ok", f"{where}: the key comes from the command {provider.api_key_command[0]}", []
     if provider.api_key_env is None:
         return "ok", f"{where}: needs no key", []
-    if app.environ.get(provider.api_key_env):
-        return "ok", f"{where}: key found in {provider.api_key_env}", []
-    return "info", f"{where}: no key; to use it: export {provider.api_key_env}=...", []
+    if missing := app.settings.missing_key(agent, app.environ):
+        return "info", f"{where}: no key; to use it: export {missing}=...", []
+    return "ok", f"{where}: key found in {provider.api_key_env}", []
+
+
+def _base(app: App, provider: Provider) -> str:
+    return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
+
+
+async def _local_servers(app: App) -> list[Line]:
+    """Whether anything listens where agents of this machine, such as Ollama, are."""
+    from parley.http.proxies import is_here
+
+    names: dict[str, str] = {}
+    for agent in app.settings.all_agents():
+        base = _base(app, app.provider(agent.provider))
+        if base and not flaw(base) and is_here(base):
+            names.setdefault(base, agent.name)
+    return list(await asyncio.gather(*(_listener(base, name) for base, name in names.items())))
+
+
+async def _listener(base: str, name: str) -> Line:
+    parts = urlsplit(base)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_LISTENS_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+        writer.close()
+    except (OSError, TimeoutError):
+        return "info", f"{name}: nothing listens at {parts.hostname}:{port}; start it to use the agent", []
+    return "ok", f"{name}: a server listens at {parts.hostname}:{port}", []
 
 
 def _server(status: ServerStatus) -> Line:

@@ -1,0 +1,102 @@
+"""`:checkhealth parley`: whom new chats talk to, whether a local model listens, what is wrong with Python."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.harness import Child, child
+
+
+def report(nvim: Child) -> str:
+    """The report, each line of it in one piece."""
+    nvim.command("silent checkhealth parley")
+    nvim.until(lambda: "parley: keys" in nvim.text() or "ERROR" in nvim.text(), "the report")
+    return nvim.text()
+
+
+@contextmanager
+def port(listens: bool) -> Iterator[int]:
+    """A port of this machine on which something listens, or nothing does."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if listens:
+            server.listen()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("init", "env", "line"),
+    [
+        ("", {}, "OK new chats get Demo: no key is set, and your settings name no `agent`"),
+        (
+            "",
+            {"OPENAI_API_KEY": "x"},
+            "OK new chats get ChatGPT: it is the first agent below with a key; `agent` names another",
+        ),
+        (
+            "require('parley').setup({ agent = 'Gemini' })",
+            {},
+            "WARNING new chats get Gemini: your settings name it as `agent`, but it has no key",
+        ),
+        (
+            "require('parley').setup({ agent = 'Ollama' })",
+            {"OPENAI_API_KEY": "x"},
+            "OK new chats get Ollama: your settings name it as `agent`",
+        ),
+    ],
+)
+def test_it_says_which_agent_new_chats_get_and_why(
+    tmp_path: Path, init: str, env: dict[str, str], line: str
+) -> None:
+    with child(tmp_path, init=init, env=env) as nvim:
+        assert re.search(rf"{re.escape(line)}$", report(nvim), re.M)
+
+
+@pytest.mark.parametrize(("listens", "what"), [(True, "a server listens"), (False, "nothing listens")])
+def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, what: str) -> None:
+    with port(listens) as number:
+        env = {"OLLAMA_BASE_URL": f"http://127.0.0.1:{number}/v1"}
+        with child(tmp_path, env=env) as nvim:
+            assert f"Ollama: {what} at 127.0.0.1:{number}" in report(nvim)
+
+
+def test_a_model_elsewhere_is_not_knocked_at(tmp_path: Path) -> None:
+    with child(tmp_path, env={"OLLAMA_BASE_URL": "http://models.example/v1"}) as nvim:
+        text = report(nvim)
+    assert "Ollama: llama3.1 of ollama at http://models.example/v1" in text
+    assert "listens" not in text
+
+
+def test_all_that_a_python_of_ones_own_lacks_is_named_with_its_path(tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", symlinks=True)
+    python = tmp_path / "bare" / "bin" / "python"
+    version = ".".join(map(str, sys.version_info[:3]))
+    with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}", width=300) as nvim:
+        text = report(nvim)
+    assert f"ERROR {python} is Python {version}: it has no pynvim, anthropic, openai, mcp, " in text
+    assert "vim.g.parley_python names it" in text
+
+
+def test_a_python_that_is_not_there_is_named_with_its_path(tmp_path: Path) -> None:
+    with child(tmp_path, init="vim.g.parley_python = '/nowhere/python'", width=300) as nvim:
+        assert "ERROR /nowhere/python cannot be run: " in report(nvim)
+
+
+def test_the_requirements_that_the_report_looks_for_are_all_there_here() -> None:
+    """It reads them from the file that the plugin comes with, as this interpreter can."""
+    root = Path(__file__).resolve().parents[2]
+    code = (root / "lua" / "parley" / "install.lua").read_text(encoding="utf-8")
+    code = code.split("M.inventory = [=[\n")[1].split("\n]=]")[0]
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code, root / "pyproject.toml"], capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
