@@ -30,7 +30,7 @@ function M.scratch(name, lines, filetype)
     end
     win = api.nvim_get_current_win()
     api.nvim_win_set_buf(win, buf)
-    vim.w[win].parley_height = api.nvim_win_get_height(win)
+    api.nvim_win_set_var(win, "parley_height", api.nvim_win_get_height(win))
   end
   api.nvim_win_set_cursor(win, { 1, 0 })
   M.fit(win)
@@ -51,7 +51,7 @@ function M.fit(win)
   if vim.w[win].parley_height == height and vim.fn.winnr("$") > 1 then
     local needed = api.nvim_win_text_height(win, {}).all
     api.nvim_win_set_height(win, math.max(1, math.min(needed, math.floor(vim.o.lines / 2))))
-    vim.w[win].parley_height = api.nvim_win_get_height(win)
+    api.nvim_win_set_var(win, "parley_height", api.nvim_win_get_height(win))
   end
 end
 
@@ -86,7 +86,9 @@ function M.pick_agent(buf, agents, current)
   vim.ui.select(agents, {
     prompt = "Agent",
     format_item = function(agent)
-      return agent.name .. (agent.name == current and " (now)" or "") .. "  " .. agent.model
+      local now = agent.name == current and " (now)" or ""
+      local lack = agent.no_key ~= "" and ("  no key: " .. agent.no_key) or ""
+      return agent.name .. now .. "  " .. agent.model .. lack
     end,
   }, function(agent)
     if agent then

@@ -190,7 +190,9 @@ class Reader:
         if raw in ([], ()) and not self._is_overlay:
             raw = {}
         if not isinstance(raw, Mapping):
-            return self.flaw(path, expected(own.noun or f"a table{_of(item)}", raw, own.is_secret))
+            return self.flaw(
+                path, expected(own.noun or f"a table{_of(item) if item is str else ''}", raw, own.is_secret)
+            )
         if is_dataclass(item):  # what is named by its key knows its name
             raw = {
                 key: {**entry, "name": str(key)} if isinstance(entry, Mapping) else entry
@@ -230,7 +232,8 @@ def expected(noun: str, raw: Any, is_secret: bool = False, known: Iterable[str] 
 
 def brief(value: Any) -> str:
     """A value on one short line."""
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else _SHORT.repr(value)
+    is_json = isinstance(value, str | bool) or value is None  # nobody here writes Python
+    text = json.dumps(value, ensure_ascii=False) if is_json else _SHORT.repr(value)
     return text[:_MOST_SHOWN]
 
 
@@ -310,6 +313,9 @@ def _below(path: str, name: str) -> str:
 
 
 def _of(item: Any) -> str:
+    if is_dataclass(item):
+        is_short = any(_rule(field).is_short for field in fields(item))
+        return " of texts or tables" if is_short else " of tables"
     return " of texts" if item is str else ""
 
 

@@ -48,10 +48,10 @@ WRONG = {
     "temperature: .nan": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got nan"),
     "temperature: .inf": Problem(1, 0, "warning", "front matter temperature: expected a number ≥ 0, got inf"),
     "temperature: true": Problem(
-        1, 0, "warning", "front matter temperature: expected a number ≥ 0, got True"
+        1, 0, "warning", "front matter temperature: expected a number ≥ 0, got true"
     ),
     "max_tokens: true": Problem(
-        1, 0, "warning", "front matter max_tokens: expected an integer ≥ 0, got True"
+        1, 0, "warning", "front matter max_tokens: expected an integer ≥ 0, got true"
     ),
     "max_tool_calls: -1": Problem(
         1,
@@ -73,9 +73,9 @@ WRONG = {
         f"thinking: {table}": Problem(1, 0, "warning", f"front matter thinking{message}")
         for table, message in {
             "7": ": expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
-            "null": ": expected true, false or a table of enabled, budget_tokens, effort and show, got None",
+            "null": ": expected true, false or a table of enabled, budget_tokens, effort and show, got null",
             "{budget_tokens: 1023}": ".budget_tokens: expected an integer ≥ 1024, got 1023",
-            "{budget_tokens: null}": ".budget_tokens: expected an integer ≥ 1024, got None",
+            "{budget_tokens: null}": ".budget_tokens: expected an integer ≥ 1024, got null",
             "{enabled: 1}": ".enabled: expected true or false, got 1",
             "{effort: hihg}": '.effort: expected "none", "minimal", "low", "medium", "high", "xhigh" '
             'or "max", got "hihg"; did you mean high?',
@@ -87,7 +87,7 @@ WRONG = {
         f"max_tool_calls: {table}": Problem(1, 0, "error", f"front matter max_tool_calls{message}")
         for table, message in {
             "[]": ": expected an integer ≥ 0 or a table of per_message and per_session, got []",
-            "{per_message: null}": ".per_message: expected an integer ≥ 0, got None",
+            "{per_message: null}": ".per_message: expected an integer ≥ 0, got null",
             "{per_mesage: 3}": ".per_mesage: not a key of a chat file; did you mean per_message?",
         }.items()
     },

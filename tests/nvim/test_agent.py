@@ -77,3 +77,19 @@ def test_a_yes_in_a_file_from_elsewhere_asks_about_its_agent_first(nvim: Child) 
     until_asked(nvim, ["Demo-OpenAI"])
     nvim.until_waiting()
     assert "[ya]" not in nvim.text()
+
+
+def test_the_list_of_agents_says_which_of_them_have_no_key(nvim: Child) -> None:
+    nvim.edit("pick.md", f"{MARKER}hello\n")
+    nvim.lua("""
+        _G.labels = {}
+        vim.ui.select = function(items, opts)
+          for _, item in ipairs(items) do table.insert(_G.labels, opts.format_item(item)) end
+        end
+    """)
+    nvim.command("ParleyAgent")
+    nvim.until(lambda: nvim.lua("return #_G.labels") > 0, "the list")
+    labels = {label.split("  ")[0]: label for label in nvim.lua("return _G.labels")}
+    assert labels["Claude"] == "Claude  claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
+    assert labels["Ollama"] == "Ollama  llama3.1"
+    assert labels["Demo (now)"] == "Demo (now)  demo"

@@ -222,6 +222,21 @@ def test_undoing_a_mark_takes_the_yes_back(nvim: Child) -> None:
     nvim.until(lambda: "Approved, not run yet" not in log(nvim), "the revoked entry")
 
 
+def test_a_mark_that_comes_back_by_redo_says_that_its_yes_was_undone(nvim: Child) -> None:
+    ask_stocks(nvim)
+    nvim.command(str(row_of(nvim, "❓")))
+    nvim.keys("yo")
+    nvim.until(lambda: proposals(nvim)[0].startswith("❓:[yo]"))
+    nvim.until_idle()
+    nvim.keys("u")
+    nvim.until(lambda: "Approved, not run yet" not in log(nvim), "the revoked entry")
+    nvim.keys("<C-r>")
+    nvim.until_screen("this call is marked [yo], but that yes was undone: choose again")
+    assert "not decided here" not in nvim.screen()
+    nvim.keys("yo")
+    nvim.until(lambda: "was undone" not in nvim.screen(), "the yes that was given again")
+
+
 def log(nvim: Child) -> str:
     nvim.command("ParleyLog")
     nvim.until(lambda: nvim.name.endswith("parley://log"), "the log")

@@ -54,6 +54,18 @@ FORGED = [
 ]
 
 
+def test_a_yes_that_was_undone_is_told_from_one_that_was_never_given_here() -> None:
+    def was_taken_back(mark: Choice, known: LedgerView) -> bool:
+        marked = asked(1, mark)
+        return Approvals(chat(answer(marked)), TOOLS, known).was_taken_back(marked)
+
+    undone = yes(MARKED, state="revoked")
+    assert was_taken_back("ya", view(undone))
+    assert not was_taken_back("yo", view(undone)), "this mark was never given"
+    assert not was_taken_back("ya", view(changed(arguments="{}")))
+    assert not was_taken_back("ya", view())
+
+
 @pytest.mark.parametrize("known", FORGED)
 @pytest.mark.parametrize("mark", ["ya", "yA", "yo", "yO"])
 def test_a_mark_without_a_yes_that_agrees_in_everything_is_undecided(known: LedgerView, mark: Choice) -> None:

@@ -32,7 +32,7 @@ WRONG: list[tuple[Any, str]] = [
         {"thinking": {"budget_tokens": 2000.5}},
         "thinking.budget_tokens: expected an integer ≥ 1024, got 2000.5",
     ),
-    ({"thinking": {"budget_tokens": True}}, "thinking.budget_tokens: expected an integer ≥ 1024, got True"),
+    ({"thinking": {"budget_tokens": True}}, "thinking.budget_tokens: expected an integer ≥ 1024, got true"),
     (
         {"thinking": 7},
         "thinking: expected true, false or a table of enabled, budget_tokens, effort and show, got 7",
@@ -63,7 +63,7 @@ WRONG: list[tuple[Any, str]] = [
         {"keys": {"scope": "leter"}},
         'keys.scope: expected "letter" or "case", got "leter"; did you mean letter?',
     ),
-    ({"agents": {"name": "x"}}, "agents: expected a list, got {'name': 'x'}"),
+    ({"agents": {"name": "x"}}, "agents: expected a list of tables, got {'name': 'x'}"),
     ({"agents": [3]}, "agents[1]: expected a table, got 3"),
     (
         {"agents": [{"name": "a]b", "provider": "demo", "model": "m"}]},
@@ -214,6 +214,22 @@ def test_without_a_key_the_demo_answers() -> None:
     assert Settings(agent="Gemini").default_agent({"OPENAI_API_KEY": "x"}).name == "Gemini"
 
 
+DEFAULTS = Settings()
+
+
+def test_the_variable_of_a_key_that_is_missing_is_known() -> None:
+    def missing(name: str, settings: Settings = DEFAULTS, **environ: str) -> str:
+        agent = settings.named_agent(name)
+        assert agent
+        return settings.missing_key(agent, environ)
+
+    assert missing("Claude") == "ANTHROPIC_API_KEY"
+    assert missing("Claude", ANTHROPIC_API_KEY="x") == ""
+    assert (missing("Ollama"), missing("Demo")) == ("", "")
+    printed = read({"providers": {"openai": {"api_key_command": ["pass", "openai"]}}})
+    assert missing("ChatGPT", printed) == ""
+
+
 # --- The file ---------------------------------------------------------------------------------------------
 
 
@@ -281,6 +297,58 @@ def test_a_broken_file_is_told_and_setup_still_holds(tmp_path: Path, text: str |
     assert settings.loop.parallel is False
     assert len(problems) == 1
     assert problem in problems[0]
+
+
+PLACED = """\
+# what I like
+agent = "Dmeo"
+approval.auto = [
+  "a/b",
+  5,
+]
+
+[loop]
+timeout_s = 5
+paralel = true
+
+[mcp.servers."dot.ted"]
+command = 5
+
+[[agents]]
+name = "One"
+provider = "demo"
+model = "m"
+
+[[agents]]
+name = "Two"
+provider = "demo"
+"""
+
+
+def test_what_is_wrong_is_told_with_where_it_was_written(tmp_path: Path) -> None:
+    setup = {"nonsense": 1, "loop": {"max_iterations": 0}, "max_tool_calls": "x"}
+    _, problems = load_settings(environ(tmp_path, PLACED), setup)
+    assert [problem.removeprefix("parley: ").partition(": expected")[0] for problem in problems] == [
+        "config.toml:3: approval.auto[2]",
+        "config.toml:10: loop.paralel: there is no such setting; did you mean parallel?",
+        "setup: loop.max_iterations",
+        "config.toml:13: mcp.servers.dot.ted.command",
+        "setup: nonsense: there is no such setting",
+        "setup: max_tool_calls",
+        "config.toml:20: agents[2].model",
+        "config.toml:2: agent",
+    ]
+
+
+def test_a_setting_of_both_is_wrong_where_it_holds(tmp_path: Path) -> None:
+    _, problems = load_settings(environ(tmp_path, "tool_mode = 'x'\n"), {"tool_mode": "y"})
+    assert [problem.split(": ")[1] for problem in problems] == ["setup"]
+
+
+def test_a_file_too_long_to_look_for_the_line_is_named_all_the_same(tmp_path: Path) -> None:
+    text = "#" * 70_000 + "\nnonsense = 1\n"
+    _, problems = load_settings(environ(tmp_path, text), None)
+    assert problems == ("parley: config.toml: nonsense: there is no such setting",)
 
 
 def test_a_folder_in_place_of_the_file_is_told_and_no_file_is_fine(tmp_path: Path) -> None:

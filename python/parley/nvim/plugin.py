@@ -200,8 +200,7 @@ class Plugin:
     def _on_agent(self, buf: int, name: str, agent: str | None = None) -> None:
         chat = self._chat(buf, name)
         if agent is None:
-            agents = [{"name": a.name, "model": a.model} for a in self.app.settings.all_agents()]
-            self.editor.tell("pick_agent", buf, agents, chat.agent.name)
+            self.editor.tell("pick_agent", buf, self._agents(), chat.agent.name)
         elif agent not in self.app.agents():
             raise ParleyError(no_such_agent(agent, self.app.settings))
         else:
@@ -209,6 +208,14 @@ class Plugin:
             self.app.warm(self.editor.loop, chat.agent)
             self.editor.tell("agent", buf, agent)
             self.editor.message(f"this chat talks to {agent} now")
+
+    def _agents(self) -> list[dict[str, str]]:
+        """The agents to choose from, each with the variable of a key that it lacks."""
+        settings, environ = self.app.settings, self.app.environ
+        return [
+            {"name": a.name, "model": a.model, "no_key": settings.missing_key(a, environ)}
+            for a in settings.all_agents()
+        ]
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         self._chat(buf, name).show_details(handle, row)

@@ -24,6 +24,7 @@ from parley.tools.schema import check_arguments
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 REFUSE = "yn/yN to refuse"
+TAKEN_BACK = "is marked [{}], but that yes was undone: choose again"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
 CHANGED = "the definition of {} changed since {}: K shows what"
 _SINCE = {
@@ -131,7 +132,8 @@ def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:
         message = CHANGED.format(legible_line(name), _SINCE[lapse.since])
         return Problem(call.span.start, 0, "warning", message)
     if call.choice in YES:
-        return Problem(call.span.start, 0, "warning", f"this call {NOT_HERE.format(call.choice)}")
+        message = TAKEN_BACK if view.approvals.was_taken_back(call) else NOT_HERE
+        return Problem(call.span.start, 0, "warning", f"this call {message.format(call.choice)}")
     return None
 
 

@@ -173,6 +173,11 @@ class Approvals:
         key = written_key(proposal)
         return self._counts.in_file[key] <= self._counts.own[key]
 
+    def was_taken_back(self, proposal: Proposal) -> bool:
+        """Whether a yes with this mark was given here and is void since the mark was undone or edited."""
+        entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
+        return any((e.choice, e.state) == (proposal.choice, "revoked") for e in entries)
+
     def is_as_proposed(self, proposal: Proposal) -> bool | None:
         """Whether its tool is what it was when the model proposed the call here; None where it did not."""
         tool = self.catalogue.get(proposal.call.name)

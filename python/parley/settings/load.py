@@ -6,7 +6,9 @@ Setup tables from the editor go on top of it, key by key.
 from __future__ import annotations
 
 import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,17 @@ from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
 
+_MOST_SEARCHED = 64_000
+"""Characters of a file of settings in which the line of a problem is looked for, statement by statement."""
+
 
 def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
-    table, problems = _read(config_path(environ))
+    text, table, problems = _read(config_path(environ))
     setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
     settings, wrong = read_settings(
-        merged(table, setup_table) if isinstance(setup_table, Mapping) else setup_table
+        merged(table, setup_table) if isinstance(setup_table, Mapping) else setup_table,
+        lambda path: _place(path, setup_table, table, text),
     )
     settings = _placed(settings, config_path(environ).parent)
     _, templates = load_templates(settings.prompt_tools.templates)
@@ -43,13 +49,51 @@ def _placed(settings: Settings, folder: Path) -> Settings:
     return replace(settings, prompt_tools=words, mcp=replace(mcp, config_file=place(mcp.config_file)))
 
 
-def _read(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def _place(path: str, setup: Any, table: Mapping[str, Any], text: str) -> str:
+    """Where a setting was written, or where the table is in which it is missing: `config.toml:3: `."""
+    while path:
+        if _has(setup, path):
+            return "setup: "
+        if _has(table, path):
+            return f"config.toml{_line(text, path)}: "
+        path = path.rpartition(".")[0]
+    return ""
+
+
+def _has(value: Any, path: str) -> bool:
+    """Whether there is something at a path such as `agents[1].name`; names may have dots, too."""
+    if not path:
+        return True
+    path = path.removeprefix(".")
+    if isinstance(value, Mapping):
+        below = [(item, path[len(str(name)) :]) for name, item in value.items() if path.startswith(str(name))]
+        return any(_has(item, rest) for item, rest in below if not rest or rest[0] in ".[")
+    number, closed, rest = path.removeprefix("[").partition("]")
+    is_item = isinstance(value, list | tuple) and path.startswith("[") and closed and number.isdecimal()
+    return bool(is_item) and 1 <= int(number) <= len(value) and _has(value[int(number) - 1], rest)
+
+
+def _line(text: str, path: str) -> str:
+    """The line of a TOML text, `:3`, on which the statement begins that makes something at a path."""
+    if len(text) > _MOST_SEARCHED:
+        return ""
+    lines, ends = text.split("\n"), [0]
+    for end in range(1, len(lines) + 1):
+        with suppress(ValueError, RecursionError):  # it goes on, as a list over several lines does
+            tomllib.loads("\n".join(lines[ends[-1] : end]))
+            ends.append(end)
+    first = bisect_left(ends, True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), path))
+    return f":{ends[first - 1] + 1}"
+
+
+def _read(path: Path) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
     try:
-        return tomllib.loads(whole(path).decode()), ()
+        text = whole(path).decode()
+        return text, tomllib.loads(text), ()
     except FileNotFoundError:
-        return {}, ()
+        return "", {}, ()
     except (OSError, ValueError, RecursionError) as error:
-        return {}, (f"parley: {path}: {_why(error)}",)
+        return "", {}, (f"parley: {path}: {_why(error)}",)
 
 
 def _servers(path: str | None) -> ServersFile:

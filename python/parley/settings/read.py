@@ -7,7 +7,7 @@ from starting. Knows nothing of where tables come from.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,14 @@ _KINDS = {
 }
 
 
-def read_settings(table: Any) -> tuple[Settings, tuple[str, ...]]:
-    """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path."""
+def read_settings(table: Any, place: Callable[[str], str] = lambda _: "") -> tuple[Settings, tuple[str, ...]]:
+    """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path.
+
+    `place` is where what has a path was written, to stand before it.
+    """
     reader = _Reader("there is no such setting", _KINDS)
     settings = reader.settings(table)
-    return settings, tuple(one_line(f"parley: {flaw}") for flaw in reader.flaws)
+    return settings, tuple(one_line(f"parley: {place(flaw.path)}{flaw}") for flaw in reader.flaws)
 
 
 def _with_quirks(settings: Settings, table: Any) -> Settings:

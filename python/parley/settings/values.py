@@ -256,6 +256,13 @@ class Settings:
         assert demo is not None, "the demo agent is built in"
         return next(usable, demo)
 
+    def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
+        """The variable that should hold this agent's key and does not; "" where it does or none is needed."""
+        provider = self.provider(agent.provider)
+        if provider is None or provider.builtin or provider.api_key_command or not provider.api_key_env:
+            return ""
+        return "" if environ.get(provider.api_key_env) else provider.api_key_env
+
     def _has_key(self, agent: Agent, environ: Mapping[str, str]) -> bool:
         provider = self.provider(agent.provider)
         if provider is None or provider.builtin:
