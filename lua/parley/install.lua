@@ -158,7 +158,7 @@ function M.probe(...)
   return code .. "import " .. table.concat({ ... }, ", ")
 end
 
---- The code that has a Python name all that Parley requires and it has not; `M.requirements()` is its argument.
+--- The code that has a Python name what Parley requires and it lacks; its argument is `M.requirements()`.
 M.inventory = [=[
 import re, sys, tomllib
 from importlib import metadata
