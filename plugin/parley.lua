@@ -25,6 +25,9 @@ if vim.fn.has("nvim-0.10") == 0 then
   end
   return
 end
+local function map(name, rhs)
+  vim.api.nvim_set_keymap("n", "<Plug>(" .. name .. ")", rhs, { desc = name })
+end
 for name, opts in pairs(commands) do
   if opts.complete == true then
     opts.complete = function(lead, line)
@@ -34,8 +37,14 @@ for name, opts in pairs(commands) do
   vim.api.nvim_create_user_command("Parley" .. name, function(args)
     require("parley.commands").run(name, args)
   end, opts)
-  vim.api.nvim_set_keymap("n", "<Plug>(Parley" .. name .. ")", "<Cmd>Parley" .. name .. "<CR>", {})
+  map("Parley" .. name, "<Cmd>Parley" .. name .. "<CR>")
 end
+for _, choice in ipairs({ "yA", "ya", "yo", "yO", "yn", "yN" }) do
+  map("parley-" .. choice, ("<Cmd>lua require('parley.keys').act('%s', true)<CR>"):format(choice))
+end
+map("parley-details", "<Cmd>lua require('parley.keys').details()<CR>")
+map("parley-next", "<Cmd>lua require('parley').jump(vim.v.count1)<CR>")
+map("parley-previous", "<Cmd>lua require('parley').jump(-vim.v.count1)<CR>")
 
 vim.api.nvim_create_autocmd("FileType", {
   pattern = "markdown",

@@ -108,12 +108,32 @@ function M.settings_changed()
   end
 end
 
+--- Hold the line of the cursor in the current buffer, for something that is asked of it.
+---@return integer handle
+function M.hold()
+  local handles, buf = require("parley.handle"), vim.api.nvim_get_current_buf()
+  local handle = handles.open(buf, vim.api.nvim_win_get_cursor(0)[1] - 1)
+  handles.watch(handle)
+  return handle
+end
+
 --- Ask the host for something in the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
----@param opts? { anywhere?: boolean } anywhere: where there is no chat, it is asked all the same
+---@param opts? { anywhere?: boolean, handle?: integer } anywhere: where there is no chat, it is asked all the
+---same; handle: what was held before, instead of the cursor's line
 function M.ask(method, arguments, opts)
-  local buf = vim.api.nvim_get_current_buf()
+  local handles, held = require("parley.handle"), nil
+  if opts and opts.handle then
+    local lost
+    held, lost = handles.get(opts.handle)
+    if not held then
+      handles.close(opts.handle)
+      require("parley.host").message(lost and lost.gone or "", "warn")
+      return
+    end
+  end
+  local buf = held and held.buf or vim.api.nvim_get_current_buf()
   if opts and opts.anywhere and not M.is_attached(buf) then
     require("parley.host").notify(method, arguments)
     return
@@ -124,10 +144,8 @@ function M.ask(method, arguments, opts)
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if vim.list_contains({ "respond", "choose", "details", "request", "prompt" }, method) then
-    local handles = require("parley.handle")
-    arguments.row = vim.api.nvim_win_get_cursor(0)[1] - 1
-    arguments.handle = handles.open(buf, arguments.row)
-    handles.watch(arguments.handle)
+    arguments.handle = held and held.id or M.hold()
+    arguments.row = held and handles.row(held, "anchor") or vim.api.nvim_win_get_cursor(0)[1] - 1
     arguments.cwd = vim.fn.getcwd()
   end
   if method == "choose" then

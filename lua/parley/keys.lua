@@ -2,9 +2,20 @@
 local M = {}
 
 local api = vim.api
-local H = { waiting = {}, mapped = {}, typed = nil }
+local H = { waiting = {}, mapped = {}, typed = nil, last = nil, native = "<Plug>(parley-native)" }
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
+
+local meanings = {
+  ya = "yes to all calls that wait",
+  yA = "yes to all that wait, and remember their tools",
+  yo = "yes to this call",
+  yO = "yes to this call and the others of its tool, and remember the tool",
+  yn = "no to this call",
+  yN = "no to all calls that wait",
+}
+local in_case = { ya = "yo", yO = "yA" } -- what they mean with `keys.scope = "case"`
+local no = { yn = "No to this call. Why (may be empty)? ", yN = "No to all that wait. Why (may be empty)? " }
 
 -- The keys that every chat has, and their commands: `respond` is `:ParleyRespond`. The default of a key is in
 -- `known.lua`, and in `Keys` of `settings/values.py`.
@@ -39,6 +50,10 @@ function M.chat(buf)
     end, sign > 0 and "Parley: next question" or "Parley: previous question")
   end
   require("parley.objects").map(buf, map, keys)
+  if H.waiting[buf] then
+    H.remove(buf)
+    H.begin(buf)
+  end
 end
 
 --- The keys that decide, there only while something waits in the buffer.
@@ -48,33 +63,16 @@ function M.wait(buf, waits)
   if waits == there or not api.nvim_buf_is_loaded(buf) then
     return
   elseif waits then
-    H.waiting[buf] = {}
-    if H.settings().choices then
-      for _, lhs in ipairs(M.choices) do
-        H.choice(buf, lhs)
-      end
-    end
-    H.details(buf)
+    H.begin(buf)
   else
     H.remove(buf)
   end
   H.listen()
 end
 
---- What `ya` and the like do: the choice, or what Vim does without us.
----
---- It is a choice only where something waits, with no register and no count, and when nothing was typed
---- right after it; else the keys are given back as they are. (Given back, the first of them is not mapped
---- again, and the operator takes the user's own text objects.) Whether somebody typed it is known only when
---- the command runs: keys from a macro, from `:normal` or from a plugin are never seen as typed.
-function H.choose(buf, lhs)
-  local row = api.nvim_win_get_cursor(0)[1] - 1
-  local native = vim.v.count > 0
-    or H.register_named()
-    or vim.fn.getchar(1) ~= 0
-    or vim.fn.reg_executing() ~= ""
-    or not require("parley.view").waits_at(buf, row)
-  return native and lhs or ("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(lhs)
+--- Whether a call waits for a choice in a buffer.
+function M.waits(buf)
+  return H.waiting[buf] ~= nil
 end
 
 --- A chat is closed, and its keys with it.
@@ -83,37 +81,158 @@ function M.forget(buf)
   H.listen()
 end
 
-function M.act(lhs)
-  if H.typed == lhs then
-    require("parley.chat").ask("choose", { key = lhs, rule = "key", reason = "" })
+--- Decide, if it was a person who typed the key: one of ours, or their own for `<Plug>(parley-ya)`.
+---@param choice string
+---@param plug? boolean
+function M.act(choice, plug)
+  local buf = api.nvim_get_current_buf()
+  if plug and not H.waits_here(buf) then
+    require("parley.host").message("no tool call waits for a choice here", "warn")
+    return
+  end
+  local typed = H.typed or ""
+  if typed == "" or not (plug or H.is_spelling(typed, H.settings().choices[choice])) then
+    return
+  end
+  local last = H.last
+  local again = last ~= nil and last.buf == buf and last.choice == choice
+  H.last = { buf = buf, choice = choice, typed = typed }
+  if no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
+    H.refuse(choice)
+  else
+    require("parley.chat").ask("choose", { key = choice, rule = "key", reason = "", again = again })
   end
 end
 
-function H.choice(buf, lhs)
-  H.map(buf, lhs, function()
-    return H.choose(buf, lhs)
-  end, { expr = true, remap = true, nowait = not H.must_wait(buf, lhs), desc = "Parley: " .. lhs })
-  if H.must_wait(buf, lhs) then
-    -- A longer map has Vim itself wait `timeoutlen` for a key that would make it a text object.
-    H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", {})
+--- Tell all of the call under the cursor.
+function M.details()
+  require("parley.chat").ask("details", {})
+end
+
+--- Ask for the reason of a no, which is one to what was under the cursor then.
+function H.refuse(choice)
+  local chat, handles = require("parley.chat"), require("parley.handle")
+  local handle = chat.hold()
+  local function done(reason)
+    if type(reason) == "string" then
+      chat.ask("choose", { key = choice, rule = "key", reason = reason }, { handle = handle })
+    else
+      handles.close(handle)
+    end
   end
+  if not pcall(vim.ui.input, { prompt = no[choice] }, done) then
+    done(nil) -- interrupted
+  end
+end
+
+--- Map what decides in a buffer, and `K`.
+function H.begin(buf)
+  H.waiting[buf] = {}
+  local keys = H.settings()
+  for _, choice in ipairs(keys.choices.enabled and M.choices or {}) do
+    local lhs = keys.choices[choice]
+    if type(lhs) == "string" and lhs ~= "" then
+      H.choice(buf, choice, lhs, meanings[keys.scope == "case" and in_case[choice] or choice])
+    end
+  end
+  H.details(buf)
+end
+
+function H.choice(buf, choice, lhs, meaning)
+  local raw = vim.keycode(lhs)
+  local must_wait = H.must_wait(buf, raw)
+  H.map(buf, lhs, function()
+    return H.choose(buf, choice, raw)
+  end, {
+    expr = true,
+    remap = true,
+    replace_keycodes = false,
+    nowait = not must_wait,
+    desc = "Parley: " .. meaning,
+  })
+  if must_wait then
+    -- A longer map has Vim itself wait `timeoutlen` for a key that would make it a text object.
+    H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", { desc = "which_key_ignore" })
+  end
+end
+
+--- What `ya` and the like do: the choice, or what Vim does without us.
+---
+--- It is a choice only where something waits, with no register and no count, and when nothing was typed
+--- right after it; else the keys are given back as they are. Whether somebody typed it is known only when
+--- the command runs: keys from a macro, from `:normal` or from a plugin are never seen as typed.
+function H.choose(buf, choice, lhs)
+  local native = vim.v.count > 0
+    or H.register_named()
+    or vim.fn.getchar(1) ~= 0
+    or vim.fn.reg_executing() ~= ""
+    or not H.waits_here(buf)
+  if native then
+    return H.given_back(buf, lhs)
+  end
+  return vim.keycode(("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(choice))
+end
+
+--- The keys as they are without ours: the user's own map of them or of their start, and what is left of them.
+--- Where there is none, they are the keys themselves: the first of them is not mapped again, and an operator
+--- takes the user's own text objects.
+function H.given_back(buf, lhs)
+  for length = #lhs, 1, -1 do
+    local map = H.map_of_the_user(buf, lhs:sub(1, length))
+    if map then
+      map.lhs, map.lhsraw, map.lhsrawalt = H.native, vim.keycode(H.native), nil
+      map.desc = "Parley: what the keys of choices are elsewhere"
+      vim.fn.mapset(map)
+      return map.lhsraw .. lhs:sub(length + 1)
+    end
+  end
+  return lhs
+end
+
+--- The map of some keys that there would be without ours, as |mapset()| takes it.
+function H.map_of_the_user(buf, lhs)
+  for _, ours in ipairs(H.waiting[buf] or {}) do
+    if vim.keycode(ours.lhs) == lhs then
+      return ours.before
+        or vim.iter(api.nvim_get_keymap("n")):find(function(map)
+          return map.lhsraw == lhs
+        end)
+    end
+  end
+  local map = vim.fn.maparg(lhs, "n", false, true)
+  return next(map) ~= nil and map or nil
+end
+
+function H.row()
+  return api.nvim_win_get_cursor(0)[1] - 1
+end
+
+function H.waits_here(buf)
+  return require("parley.view").waits_at(buf, H.row())
+end
+
+--- Whether somebody types a key so; with 'langmap' a key of another layout stands for each of it.
+function H.is_spelling(typed, lhs)
+  lhs = type(lhs) == "string" and vim.keycode(lhs) or ""
+  return vim.fn.keytrans(typed) == vim.fn.keytrans(lhs) -- a modifier has two spellings
+    or (vim.o.langmap ~= "" and vim.fn.strchars(typed) == vim.fn.strchars(lhs))
 end
 
 --- Whether the keys may be the start of something else: a text object, or a longer map.
 function H.must_wait(buf, lhs)
-  local object = lhs:sub(2)
+  local object = lhs:match("^y(.+)$")
   if object == "a" then
     return true
   end
   local function any(mode, test)
     local maps = vim.list_extend(api.nvim_buf_get_keymap(buf, mode), api.nvim_get_keymap(mode))
     return vim.iter(maps):any(function(map)
-      return test(map.lhs) and not map.lhs:find("parley-wait", 1, true)
+      return test(map.lhsraw) and not map.lhs:find("parley-wait", 1, true)
     end)
   end
   return any("n", function(other)
     return vim.startswith(other, lhs) and other ~= lhs
-  end) or any("o", function(other)
+  end) or object ~= nil and any("o", function(other)
     return vim.startswith(other, object)
   end)
 end
@@ -138,9 +257,8 @@ function H.details(buf)
     return before and before.rhs and vim.keycode(before.rhs) or "K"
   end
   H.map(buf, "K", function()
-    local row = api.nvim_win_get_cursor(0)[1] - 1
-    if vim.v.count == 0 and require("parley.view").proposal_at(buf, row) then
-      return vim.keycode("<Cmd>lua require('parley.chat').ask('details', {})<CR>")
+    if vim.v.count == 0 and require("parley.view").proposal_at(buf, H.row()) then
+      return vim.keycode("<Cmd>lua require('parley.keys').details()<CR>")
     end
     return elsewhere()
   end, { expr = true, replace_keycodes = false, desc = "Parley: all of this tool call" })
@@ -183,6 +301,9 @@ function H.listen()
     H.listening = api.nvim_create_namespace("parley.keys")
     vim.on_key(function(_, typed)
       H.typed = typed
+      if H.last and typed and typed ~= "" and typed ~= H.last.typed then
+        H.last = nil
+      end
     end, H.listening)
   elseif not listen and H.listening then
     vim.on_key(nil, H.listening)
@@ -191,8 +312,15 @@ function H.listen()
 end
 
 function H.settings()
+  local known = require("parley.known").keys
   local set = require("parley.host").setting("keys")
-  return vim.tbl_extend("force", require("parley.known").keys, type(set) == "table" and set or {})
+  local keys = vim.tbl_extend("force", known, type(set) == "table" and set or {})
+  local choices = keys.choices
+  if type(choices) ~= "table" then
+    choices = { enabled = choices ~= false }
+  end
+  keys.choices = vim.tbl_extend("force", known.choices, choices)
+  return keys
 end
 
 return M

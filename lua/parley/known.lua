@@ -22,7 +22,7 @@ M.keys = {
   answer_object = "r",
   call_object = "T",
   code_object = "c",
-  choices = true,
+  choices = { enabled = true, ya = "ya", yA = "yA", yo = "yo", yO = "yO", yn = "yn", yN = "yN" },
 }
 
 local variation = "\239\184\143" -- U+FE0F, which may follow the emoji of a marker or not

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from parley.chat.options import ThinkingSettings
 from parley.chat.reader import parse
-from parley.chat.transcript import Note, Proposal, Result, Text, Thinking, Transcript
+from parley.chat.transcript import Choice, Note, Proposal, Result, Text, Thinking, Transcript
 from parley.engine import (
     CallBegan,
     CallEnded,
     ChatSettings,
+    ChoiceMade,
     End,
     Snapshot,
     choose,
@@ -926,6 +927,22 @@ async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> 
     assert turns.ledger.view().entries == ()
     made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={drawn})
     assert made.decided
+
+
+async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> None:
+    turns = Turns(QUESTION, ScriptedModel(calls(call(), call(2))), LoggedTools(TOOLS))
+    assert await turns.run() == End("waiting")
+    before, ports, resolve = turns.text, turns.ports, turns.resolve
+    keys: tuple[Choice, ...] = ("ya", "yA")
+    for key in keys:
+        made = await choose(ports, resolve, 0, key, "key")
+        assert made == ChoiceMade(False, f"{key} decides 2 calls: press {key} again, or go to one")
+    assert (turns.text, turns.ledger.view().entries) == (before, ())
+    assert (await choose(ports, resolve, 0, "yN", "command")).decided
+    turns.edit(lambda _: before)
+    assert (await choose(ports, resolve, 0, "ya", "command")).decided
+    turns.edit(lambda _: before)
+    assert (await choose(ports, resolve, 0, "ya", "key", is_repeated=True)).decided
 
 
 async def test_an_answer_of_nobody_yet_is_of_whom_is_asked_now() -> None:

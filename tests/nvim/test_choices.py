@@ -97,6 +97,23 @@ def comes(nvim: Child, expected: str) -> None:
     until(nvim, lambda: marks(nvim) == expected, f"the marks {expected}")
 
 
+def press(nvim: Child, key: str, place: str) -> None:
+    """Press a key until it counts: beside the calls a yes to several is pressed again, a no has no reason."""
+    nvim.keys(key)
+    if place == "another exchange":
+        return
+    if key in ("ya", "yA") and place == "text":
+        before = marks(nvim)
+        until(nvim, lambda: f"calls: press {key} again, or go to one" in nvim.messages(), "the first press")
+        assert marks(nvim) == before
+        assert nvim.cursor == (ROWS[place], 0)
+        ready(nvim)
+        nvim.keys(key)
+    elif key == "yN" or (key == "yn" and place.startswith("call")):
+        nvim.until_screen("Why (may be empty)?")
+        nvim.keys("<CR>")
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("place", ROWS)
 @pytest.mark.parametrize("state", TABLE)
@@ -106,7 +123,7 @@ def test_what_each_key_decides(desk: Child, state: str, place: str) -> None:
         before = desk.text()
         go(desk, place)
         expected = TABLE[state][key].get(place, "").format(key)
-        desk.keys(key)
+        press(desk, key, place)
         if expected:
             comes(desk, expected)
         elif place == "another exchange":
@@ -127,3 +144,80 @@ def test_the_command_decides_what_the_key_does(desk: Child, key: str) -> None:
     comes(desk, TABLE["all are undecided"][key]["call 2"].format(key))
     if key == "yn":
         assert "`The user declined this call. since I say so`" in desk.text()
+
+
+def test_between_two_presses_beside_the_calls_nothing_else_was_pressed(desk: Child) -> None:
+    waiting(desk, "all are undecided")
+    go(desk, "text")
+    desk.keys("ya")
+    desk.until(lambda: "ya decides 3 calls: press ya again, or go to one" in desk.messages(), "the message")
+    ready(desk)
+    desk.keys("l")
+    desk.command("messages clear")
+    desk.keys("ya")
+    desk.until(lambda: "ya decides 3 calls" in desk.messages(), "the message once more")
+    assert marks(desk) == "- - -"
+    ready(desk)
+    desk.keys("yA")
+    desk.until(lambda: "yA decides 3 calls" in desk.messages(), "the message of the other key")
+    assert marks(desk) == "- - -"
+
+
+def test_a_paragraph_that_is_yanked_too_slowly_runs_nothing(desk: Child) -> None:
+    waiting(desk, "all are undecided")
+    go(desk, "text")
+    desk.keys("ya")
+    desk.until(lambda: "ya decides 3 calls" in desk.messages(), "the end of 'timeoutlen'")
+    desk.keys("p")
+    desk.keys("u")
+    ready(desk)
+    assert marks(desk) == "- - -"
+
+
+def test_one_call_is_decided_from_anywhere_in_its_answer(desk: Child) -> None:
+    waiting(desk, "all are undecided")
+    for number in (2, 3):
+        go(desk, f"call {number}")
+        desk.keys("yo")
+        comes(desk, {2: "- yo -", 3: "- yo yo"}[number])
+        ready(desk)
+    go(desk, "text")
+    desk.keys("ya")
+    comes(desk, "ya yo yo")
+
+
+def test_the_reason_of_a_no_goes_to_the_model(desk: Child) -> None:
+    waiting(desk, "all are undecided")
+    go(desk, "call 2")
+    desk.keys("yn")
+    desk.until_screen("No to this call. Why (may be empty)?")
+    desk.keys("not on a Monday<CR>")
+    comes(desk, "- yn -")
+    assert "`The user declined this call. not on a Monday`" in desk.text()
+
+
+@pytest.mark.parametrize("leave", ["<Esc>", "why not<Esc>", "<C-c>"])
+@pytest.mark.parametrize("key", ["yn", "yN"])
+def test_a_no_whose_reason_is_left_decides_nothing(desk: Child, key: str, leave: str) -> None:
+    waiting(desk, "all are undecided")
+    go(desk, "call 2")
+    before = desk.text()
+    desk.keys(key)
+    desk.until_screen("Why (may be empty)?")
+    desk.keys(leave)
+    ready(desk)
+    assert desk.text() == before
+    assert "Press ENTER" not in desk.screen()
+    assert "traceback" not in desk.messages()
+
+
+def test_a_no_is_one_to_the_call_it_was_typed_on_wherever_the_cursor_is_by_then(desk: Child) -> None:
+    waiting(desk, "all are undecided")
+    desk.lua("_G.input = vim.ui.input; vim.ui.input = function(_, done) _G.done = done end")
+    go(desk, "call 2")
+    desk.keys("yn")
+    until(desk, lambda: desk.lua("return _G.done ~= nil"), "the question")
+    go(desk, "call 3")
+    desk.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, { '', '' })")
+    desk.lua("_G.done('') vim.ui.input = _G.input")
+    comes(desk, "- yn -")

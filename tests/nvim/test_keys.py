@@ -23,6 +23,17 @@ TEXT = [
 ]
 KEYS = ("yA", "ya", "yo", "yO", "yn", "yN")
 
+REFUSALS = ("yn", "yN")
+
+
+def press(nvim: Child, key: str, row: int = 8) -> None:
+    """Type a choice on a row; a no is asked for its reason, and gets none."""
+    nvim.keys(key)
+    if key == "yN" or (key == "yn" and row >= 7):
+        nvim.until_screen("Why (may be empty)?")
+        nvim.keys("<CR>")
+
+
 STATE = """
 local registers = {}
 for _, name in ipairs({ '"', '0', 'a', 'A', 'q', '1', '-' }) do
@@ -34,12 +45,19 @@ return {
   mode = vim.api.nvim_get_mode().mode,
   registers = registers,
   operatorfunc = vim.o.operatorfunc,
+  plus = _G.plus,
 }
 """
 RESET = """
 vim.cmd('silent! %bwipeout!')
-vim.o.clipboard, vim.o.operatorfunc = '', ''
+vim.o.clipboard, vim.o.operatorfunc, vim.o.langmap, vim.o.langremap = '', '', '', false
+vim.g.clipboard = {
+  name = 'none',
+  copy = { ['+'] = function(lines) _G.plus = lines end, ['*'] = function(lines) _G.plus = lines end },
+  paste = { ['+'] = function() return _G.plus end, ['*'] = function() return _G.plus end },
+}
 vim.api.nvim_buf_set_lines(0, 0, -1, true, ...)
+_G.plus = { '' }
 for _, name in ipairs({ '"', '0', 'a', 'q', '1', '-' }) do vim.fn.setreg(name, '') end
 vim.fn.setreg('/', 'line')
 vim.bo.filetype = 'markdown'
@@ -86,6 +104,14 @@ def state_after(nvim: Child, keys: str) -> dict[str, Any]:
 
 AF = "vim.keymap.set('o', 'af', 'iw')"
 AI = "vim.keymap.set('o', 'a', function() return 'a' .. vim.fn.getcharstr() end, { expr = true })"
+YANK = "vim.keymap.set('n', 'y', '\"+y') vim.keymap.set('n', 'Y', 'y$')"
+YANK_EXPR = "vim.keymap.set('n', 'y', function() return '\"ay' end, { expr = true })"
+YANK_PLUG = "vim.keymap.set('n', '<Plug>(yank)', '\"ay') vim.keymap.set('n', 'y', '<Plug>(yank)')"
+OWN = "vim.keymap.set('n', 'ya', '\"ayw') vim.keymap.set('n', 'yo', '<Cmd>let @a=1<CR>')"
+UNNAMEDPLUS = "vim.o.clipboard = 'unnamedplus'"
+SWAPPED = "vim.o.langmap = 'zy,yz'"
+CYRILLIC = "vim.o.langmap = 'нy,фa,зp,цw'"
+REMAPPED = "vim.o.langremap = true vim.o.langmap = 'нy,фa,зp,цw'"
 UNIMPAIRED = "vim.keymap.set('n', 'yob', '<Cmd>let @a=1<CR>') vim.keymap.set('n', 'yop', 'op<Esc>')"
 OC = "vim.keymap.set('o', 'oc', 'iw')"
 PLUS = "vim.o.clipboard = 'unnamed'"
@@ -115,6 +141,23 @@ NATIVE = [
     ("yop", UNIMPAIRED),
     ("yoc", OC),
     ("yap", PLUS),
+    ("yap", UNNAMEDPLUS),
+    ("yap", YANK),
+    ("yaw", YANK),
+    ("yiw", YANK),
+    ("yy", YANK),
+    ("2yaw", YANK),
+    ('"ayaw', YANK),
+    ("Y", YANK),
+    ("yap", YANK_EXPR),
+    ("2yaw", YANK_PLUG),
+    ("2yaw", OWN),
+    ("2yo", OWN),
+    ("zap", SWAPPED),
+    ("zaw", SWAPPED),
+    ("нфз", CYRILLIC),
+    ("нфц", REMAPPED),
+    ("yap", REMAPPED),
     ("yawp", ""),
     ("dapu", ""),
     ("yawx.", ""),
@@ -126,6 +169,17 @@ NATIVE = [
     (":normal yaw<CR>", ""),
     ("y<Esc>ix<Esc>", ""),
 ]
+
+
+CLEAR = """
+for _, mode in ipairs({ 'n', 'o' }) do
+  for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do
+    if not vim.startswith(map.lhs, '<Plug>(Parley') and not vim.startswith(map.lhs, '<Plug>(parley') then
+      vim.keymap.del(mode, map.lhs)
+    end
+  end
+end
+"""
 
 
 @pytest.mark.parametrize(("keys", "setup"), NATIVE, ids=[f"{k} {s[:24]}".strip() for k, s in NATIVE])
@@ -142,7 +196,7 @@ def test_what_is_vims_stays_vims_whether_something_waits_or_not(
     assert state_after(plain, keys) == state_after(bare, keys)
     assert plain.lua("return _G.asked") == []
     for nvim in (plain, bare):
-        nvim.lua("for _, m in ipairs({ 'n', 'o' }) do vim.cmd(m .. 'mapclear') end")
+        nvim.lua(CLEAR)
 
 
 @pytest.mark.parametrize("keys", ["yap", "yaw", 'ya"', "ya(", "3yaw", '"ayap'])
@@ -167,7 +221,7 @@ def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Ch
     plain.until_open()
     assert plain.lua("return _G.asked") == []
     plain.command("wincmd p")
-    plain.keys("yN")
+    press(plain, "yN")
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yN"]])
     plain.command("only")
 
@@ -175,7 +229,8 @@ def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Ch
 @pytest.mark.parametrize("key", KEYS)
 def test_a_key_typed_while_a_macro_is_recorded_decides_and_the_macro_does_not(plain: Child, key: str) -> None:
     waiting(plain, 8)
-    plain.keys(f"qq{key}")
+    plain.keys("qq")
+    press(plain, key)
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", key]], "the choice")
     plain.keys("q")
     plain.keys("@q<Esc>:<Esc>")
@@ -196,9 +251,9 @@ def test_in_visual_mode_the_keys_are_vims(plain: Child, bare: Child, key: str) -
 def test_a_key_asks_for_its_choice_and_leaves_no_trace(plain: Child, key: str, row: int) -> None:
     waiting(plain, row)
     before = plain.lua(STATE)
-    after = state_after(plain, key)
+    press(plain, key, row)
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", key]], "the choice")
-    assert after == before
+    assert plain.lua(STATE) == before
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -253,7 +308,7 @@ def test_keys_of_another_exchange_are_vims(plain: Child) -> None:
     plain.until_open()
     assert plain.lua("return _G.asked") == []
     plain.command("8")
-    plain.keys("yN")
+    press(plain, "yN")
     plain.until(lambda: plain.lua("return _G.asked") == [["choose", "yN"]])
 
 
@@ -261,7 +316,7 @@ def test_the_keys_go_when_nothing_waits_and_give_back_what_was_there(plain: Chil
     prepare(plain, 5, setup="vim.keymap.set('n', 'K', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua("vim.keymap.set('n', 'yo', '<Nop>', { buffer = true, desc = 'mine' })")
     plain.lua(WAIT)
-    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: yo"
+    assert plain.lua("return vim.fn.maparg('yo', 'n', false, true).desc") == "Parley: yes to this call"
     plain.lua("require('parley.view').clear(0 + vim.api.nvim_get_current_buf())")
     described = "local key = ... return vim.fn.maparg(key, 'n', false, true).desc or ''"
     descriptions = [plain.lua(described, key) for key in ("yo", "K", "ya", "yA", "yn")]
@@ -276,6 +331,81 @@ def test_keys_can_be_changed_and_switched_off(plain: Child) -> None:
                      " { '<leader>r', '<C-g><C-g>', '<C-g>x', 'ya' })")  # fmt: skip
     plain.lua("require('parley').setup({})")
     assert maps == ["<Cmd>ParleyRespond<CR>", "", "", ""]
+
+
+def choice_keys(nvim: Child, choices: str) -> dict[str, str]:
+    """What stands for each choice while a call waits, by the description of its map."""
+    prepare(nvim, 8)
+    nvim.lua(f"require('parley').setup({{ keys = {{ choices = {choices} }} }})")
+    nvim.lua(WAIT)
+    maps = nvim.nvim.api.buf_get_keymap(0, "n")
+    nvim.lua("require('parley').setup({})")
+    return {each["desc"]: each["lhs"] for each in maps if "call" in each.get("desc", "")}
+
+
+def test_choices_take_other_keys_and_some_none(plain: Child) -> None:
+    keys = choice_keys(plain, "{ ya = '<leader>a', yN = false, yO = '' }")
+    assert keys == {
+        "Parley: yes to all calls that wait": "\\a",
+        "Parley: yes to this call": "yo",
+        "Parley: no to this call": "yn",
+        "Parley: all of this tool call": "K",
+    }
+    assert list(choice_keys(plain, "false").values()) == ["K"]
+    assert list(choice_keys(plain, "{ enabled = false, ya = 'x' }").values()) == ["K"]
+    assert "ya" in choice_keys(plain, "true").values()
+
+
+@pytest.mark.parametrize("key", ["<leader>a", "<C-y>", "gy", "<F5>", "é"])
+def test_another_key_decides_when_it_is_typed_and_only_then(plain: Child, key: str) -> None:
+    prepare(plain, 8)
+    plain.lua("require('parley').setup({ keys = { choices = { ya = ... } } })", key)
+    plain.lua(WAIT)
+    plain.lua("vim.cmd.normal(vim.keycode(...))", key)
+    plain.keys(key.replace("<leader>", "\\"))
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
+    plain.lua("require('parley').setup({})")
+    assert plain.lua("return _G.asked") == [["choose", "ya"]]
+
+
+def test_a_map_of_the_users_to_a_plug_decides_when_it_is_typed_and_only_then(plain: Child) -> None:
+    waiting(plain, 8)
+    plain.lua("vim.keymap.set('n', '<leader>y', '<Plug>(parley-ya)')")
+    plain.lua("vim.cmd.normal('\\\\y')")
+    plain.lua("vim.cmd.normal(vim.keycode('<Plug>(parley-yA)'))")
+    plain.lua("vim.fn.setreg('q', '\\\\y')")
+    plain.keys("@q")
+    plain.until_open()
+    assert plain.lua("return _G.asked") == []
+    plain.keys("\\y")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
+    plain.lua("require('parley.view').clear(vim.api.nvim_get_current_buf())")
+    plain.keys("\\y")
+    plain.until(lambda: "no tool call waits for a choice here" in plain.messages())
+    plain.lua("vim.keymap.del('n', '<leader>y')")
+    assert plain.lua("return _G.asked") == [["choose", "ya"]]
+
+
+def test_every_map_says_what_it_does(plain: Child) -> None:
+    """As which-key and its like read it: `desc`, and nothing to show for what only makes Vim wait."""
+    waiting(plain, 8)
+    maps = [each for mode in "ni" for each in plain.nvim.api.buf_get_keymap(0, mode)]
+    ours = {each["lhs"]: each.get("desc", "") for each in maps}
+    assert [
+        lhs for lhs, desc in ours.items() if "<Plug>" not in lhs and not desc.startswith("Parley: ")
+    ] == []
+    assert {desc for lhs, desc in ours.items() if "<Plug>" in lhs} == {"which_key_ignore"}  # hides it there
+    plugs = [
+        each for each in plain.nvim.api.get_keymap("n") if each["lhs"].lower().startswith("<plug>(parley")
+    ]
+    assert len(plugs) > 15
+    assert [each["lhs"] for each in plugs if not each.get("desc")] == []
+
+
+def test_with_a_latin_langmap_the_keys_decide_where_they_are_typed(plain: Child) -> None:
+    waiting(plain, 8, setup=SWAPPED)
+    plain.keys("za")
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
 
 
 def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:

@@ -72,6 +72,8 @@ def test_each_call_can_be_decided_on_its_own_line(nvim: Child) -> None:
     assert nvim.lines()[nvim.cursor[0] - 1] == proposals(nvim)[1]
     nvim.until_waiting()
     nvim.keys("yn")
+    nvim.until_screen("Why (may be empty)?")
+    nvim.keys("<CR>")
     complete(nvim)
     assert "[refused]\n\n`The user declined this call.`" in nvim.text()
     assert "GOOGL" in nvim.text()
@@ -184,6 +186,7 @@ def test_a_reopened_chat_still_waits_and_goes_on(nvim: Child) -> None:
     nvim.command(f"bwipeout! {path}")
     nvim.command(f"edit {path}")
     nvim.until_waiting()
+    nvim.command(str(row_of(nvim, "❓")))
     nvim.keys("ya")
     complete(nvim)
     assert "$911" in nvim.text()

@@ -18,7 +18,7 @@ from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
 from parley.settings.load import load_settings, merged
 from parley.settings.read import read_settings
-from parley.settings.values import AGENTS, Agent, Settings
+from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings
 from parley.tools.servers import ServerSettings
 
 NO_EXPRESSION = 'expected a regular expression (nothing to repeat at position 0), got "*"'
@@ -63,6 +63,12 @@ WRONG: list[tuple[Any, str]] = [
         {"keys": {"scope": "leter"}},
         'keys.scope: expected "letter" or "case", got "leter"; did you mean letter?',
     ),
+    (
+        {"keys": {"choices": "yes"}},
+        'keys.choices: expected true, false or a table of enabled, ya, yA, yo, yO, yn and yN, got "yes"',
+    ),
+    ({"keys": {"choices": {"ya": 5}}}, "keys.choices.ya: expected a key or false, got 5"),
+    ({"keys": {"choices": {"yes": "y"}}}, "keys.choices.yes: there is no such setting"),
     ({"agents": {"name": "x"}}, "agents: expected a list of tables, got {'name': 'x'}"),
     ({"agents": [3]}, "agents[1]: expected a table, got 3"),
     (
@@ -394,6 +400,22 @@ def test_an_agent_that_cannot_be_is_left_out() -> None:
     settings, problems = read_settings({"agents": [{"provider": "openai"}, {"name": "A", "model": "m"}]})
     assert settings.agents == ()
     assert len(problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("choices", "keys"),
+    [
+        (True, ChoiceKeys()),
+        (False, ChoiceKeys(enabled=False)),
+        ({}, ChoiceKeys()),
+        ([], ChoiceKeys()),
+        ({"ya": "<leader>a", "yN": False}, ChoiceKeys(ya=Key("<leader>a"), yN=Key(""))),
+        ({"enabled": False, "yo": ""}, ChoiceKeys(enabled=False, yo=Key(""))),
+    ],
+)
+def test_choices_are_switched_off_or_have_other_keys(choices: object, keys: ChoiceKeys) -> None:
+    settings, problems = read_settings({"keys": {"choices": choices}})
+    assert (settings.keys.choices, problems) == (keys, ())
 
 
 def test_a_key_is_switched_off_with_false() -> None:

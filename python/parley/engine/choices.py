@@ -38,15 +38,18 @@ async def choose(
     rule: Rule,
     reason: str = "",
     sightings: Collection[Sighting] | None = None,
+    *,
+    is_repeated: bool = False,
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
     `sightings` are the calls as the user saw them, None where nothing is drawn: a yes is one to those.
-    What was not shown, or may have run before, is told instead, and the next yes counts. Raises BusyError
-    when another process runs a turn in this chat: what is seen here may be settled there.
+    What was not shown, or may have run before, is told instead, and the next yes counts. So does a key that
+    would decide several calls from none of their lines, unless it was pressed right before, too. Raises
+    BusyError when another process runs a turn in this chat: what is seen here may be settled there.
     """
     with ports.ledger.lease():
-        return await _choose(ports, resolve, line, key, rule, reason, sightings)
+        return await _choose(ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated)
 
 
 async def _choose(
@@ -57,6 +60,8 @@ async def _choose(
     rule: Rule,
     reason: str,
     sightings: Collection[Sighting] | None,
+    *,
+    is_repeated: bool,
 ) -> ChoiceMade:
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
@@ -67,6 +72,8 @@ async def _choose(
             return ChoiceMade(False, UNREADABLE)
         if left := doubts(proposals, approvals, sightings):
             return _held_back(ports, observation, left, key)
+        if rule == "key" and choice.is_from_afar and not is_repeated:
+            return ChoiceMade(False, f"{key} decides {len(proposals)} calls: press {key} again, or go to one")
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:

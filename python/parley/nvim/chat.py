@@ -128,7 +128,15 @@ class Chat:
         self.is_loaded_anew = False
 
     def choose(
-        self, handle: int, row: int, key: Choice, rule: Rule, reason: str, seen: Collection[int]
+        self,
+        handle: int,
+        row: int,
+        key: Choice,
+        rule: Rule,
+        reason: str,
+        seen: Collection[int],
+        *,
+        is_repeated: bool,
     ) -> None:
         """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
         sightings = self._seen_calls.of(seen)
@@ -141,11 +149,13 @@ class Chat:
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
             resolve = self._resolve_for(shot)
-            choice = await engine.choose(turn.ports, resolve, line, key, rule, reason, sightings)
+            choice = await engine.choose(
+                turn.ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated
+            )
             self.editor.message(choice.message)
             if not choice.decided:
                 turn.doubts = choice.doubts
-                return engine.End("waiting")
+                return engine.End("waiting" if choice.doubts else "nothing")  # then the cursor stays
             return await self._run(turn, resolve)
 
         self._start(handle, row, work)

@@ -183,13 +183,14 @@ class Plugin:
         rule: Any,
         reason: str,
         seen: list[int],
+        again: bool = False,
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
-        chat.choose(handle, row, key, rule, reason, seen)
+        chat.choose(handle, row, key, rule, reason, seen, is_repeated=again)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)

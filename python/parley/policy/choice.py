@@ -29,6 +29,9 @@ class Chosen:
 
     proposals: tuple[Proposal | Broken, ...] = ()
     message: str = ""
+    is_from_afar: bool = False
+    """Whether these are several, and the cursor is on no call: there the keys may be half of a command of
+    Vim's, like `yap`."""
 
 
 def exchange_at(transcript: Transcript, line: int) -> int | None:
@@ -69,9 +72,10 @@ def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: 
     under = next((c for c in calls if c.span.start == line), None)
     match REACH[scope][key]:
         case "all":
-            return (
-                Chosen(tuple(undecided)) if undecided else Chosen(message="every tool call here is decided")
-            )
+            if not undecided:
+                return Chosen(message="every tool call here is decided")
+            lines = {call.span.start for call in (*calls, *exchange.answers[-1].proposals)}
+            return Chosen(tuple(undecided), is_from_afar=len(undecided) > 1 and line not in lines)
         case "one" | "tool" if under is None:
             return Chosen(
                 message=f"{key} decides the tool call under the cursor: put the cursor on its ❓ line"

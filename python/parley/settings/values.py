@@ -127,6 +127,19 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceKeys:
+    """The key of each choice, by the choice's name; false or "" is none. Without `enabled` there are none."""
+
+    enabled: bool = field(default=True, metadata=rule(is_short=True))
+    ya: Key = Key("ya")
+    yA: Key = Key("yA")  # noqa: N815 - its name is the key
+    yo: Key = Key("yo")
+    yO: Key = Key("yO")  # noqa: N815
+    yn: Key = Key("yn")
+    yN: Key = Key("yN")  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
 class Keys:
     """`scope` chooses the reading of the choice keys; the others are keys, and false or "" is none.
 
@@ -142,7 +155,7 @@ class Keys:
     answer_object: Key = Key("r")
     call_object: Key = Key("T")
     code_object: Key = Key("c")
-    choices: bool = True
+    choices: ChoiceKeys = field(default_factory=ChoiceKeys)
 
 
 @dataclass(frozen=True, slots=True)
