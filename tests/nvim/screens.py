@@ -221,9 +221,16 @@ def health(neovim: Child) -> None:
 
 
 def syntax(neovim: Child) -> None:
-    """A finished answer in a chat of a thousand lines, which Treesitter does not highlight."""
-    ask(neovim, QUESTION, "💬: What is in these?\n\n" + "One of my_old_lines.\n" * 1000 + LONG)
-    complete(neovim)
+    """The prose of an answer at the end of a thousand lines, which Treesitter does not highlight."""
+    neovim.edit("chat.md", "💬: What is in these?\n\n" + "One of my_old_lines.\n" * 1000 + LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! Gzb10\x19")
+
+
+def split(neovim: Child) -> None:
+    """Two calls wait, in one of two windows side by side."""
+    neovim.command("vsplit")
+    waiting(neovim)
 
 
 def prose(neovim: Child) -> None:
@@ -276,7 +283,14 @@ SCENES: dict[str, Scene] = {
     "narrow": Scene(waiting, width=60),
     "prose": Scene(prose),
     "light-prose": Scene(prose, init=LIGHT),
-    "syntax": Scene(syntax, settings=AUTO | TRUSTED),
+    "syntax": Scene(syntax),
+    "wide": Scene(waiting, width=120),
+    "nowrap": Scene(waiting, init="vim.o.wrap = false"),
+    "split": Scene(split, init="vim.o.number = true", width=120),
+    "habamax": Scene(prose, init="vim.cmd.colorscheme('habamax')"),
+    "quiet": Scene(prose, init="vim.cmd.colorscheme('quiet')"),
+    "quiet-light": Scene(prose, init=f"{LIGHT} vim.cmd.colorscheme('quiet')"),
+    "lunaperche": Scene(prose, init="vim.cmd.colorscheme('lunaperche')"),
 }
 
 
