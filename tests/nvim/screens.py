@@ -217,7 +217,13 @@ def request(neovim: Child) -> None:
 def health(neovim: Child) -> None:
     """:checkhealth, in a window of its own."""
     neovim.edit("chat.md", LONG)
-    neovim.command("checkhealth parley | only")
+    neovim.command("checkhealth parley")
+
+
+def health_end(neovim: Child) -> None:
+    """The last of it."""
+    health(neovim)
+    neovim.command("normal! G")
 
 
 def syntax(neovim: Child) -> None:
@@ -278,6 +284,7 @@ SCENES: dict[str, Scene] = {
     "log": Scene(log, settings=AUTO | TRUSTED),
     "request": Scene(request, settings=AUTO | TRUSTED),
     "health": Scene(health),
+    "health-end": Scene(health_end),
     "light": Scene(waiting, init=LIGHT),
     "light-finished": Scene(finished, init=LIGHT, settings=AUTO | TRUSTED),
     "narrow": Scene(waiting, width=60),
