@@ -44,6 +44,9 @@ function M.chat(buf)
   end
   map("i", keys.respond, "<Esc><Cmd>ParleyRespond<CR>", described.respond)
   map("n", keys.outline and keys.outline ~= "" and "gO", "<Cmd>ParleyOutline<CR>", described.outline)
+  map("n", keys.help, function()
+    require("parley.pages").keys(buf)
+  end, "Parley: this page of keys")
   for lhs, sign in pairs({ ["]]"] = 1, ["[["] = -1 }) do
     map("n", lhs, function()
       require("parley").jump(sign * vim.v.count1)

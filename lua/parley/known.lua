@@ -18,6 +18,7 @@ M.keys = {
   stop = "<C-g>x",
   agent = "<C-g>a",
   outline = "<C-g>t",
+  help = "g?",
   question_object = "q",
   answer_object = "r",
   call_object = "T",

@@ -2,7 +2,7 @@
 local M = {}
 
 local api = vim.api
-local H = {}
+local H = { ns = api.nvim_create_namespace("parley.pages") }
 
 --- Show lines in a scratch buffer, in a window of its own; a page of the same name is shown anew.
 ---@param name string
@@ -81,6 +81,24 @@ function M.float(lines)
   end
 end
 
+--- Show the keys of a chat.
+function M.keys(buf)
+  local rows, lines, wide = H.keys(buf), { "# Keys of this chat (:help parley-keys)", "" }, 0
+  for _, row in ipairs(rows) do
+    row.lhs = table.concat(row.keys, "  ")
+    wide = math.max(wide, #row.lhs)
+  end
+  for _, row in ipairs(rows) do
+    local where = row.modes[1] == "Normal" and #row.modes == 1 and ""
+      or (" (%s)"):format(table.concat(row.modes, ", "))
+    table.insert(lines, row.lhs .. (" "):rep(wide + 2 - #row.lhs) .. row.what .. where)
+  end
+  local page = M.scratch("keys", lines, "parley")
+  for number, row in ipairs(rows) do
+    api.nvim_buf_set_extmark(page, H.ns, number + 1, 0, { end_col = #row.lhs, hl_group = "ParleyPageKey" })
+  end
+end
+
 --- Let the user pick an agent.
 function M.pick_agent(buf, agents, current)
   vim.ui.select(agents, {
@@ -132,6 +150,35 @@ end
 --- The buffer of a page, -1 if it is not open.
 function M.buffer(name)
   return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")
+end
+
+local modes = { n = "Normal", i = "Insert", x = "Visual", o = "after an operator" }
+
+--- The keys of a buffer that are Parley's, as they are mapped now: what each does, by which keys, in which modes.
+function H.keys(buf)
+  local rows, by = {}, {}
+  for _, mode in ipairs({ "n", "i", "x", "o" }) do
+    for _, map in ipairs(api.nvim_buf_get_keymap(buf, mode)) do
+      local what = (map.desc or ""):match("^Parley: (.*)")
+      if what then
+        by[what] = by[what] or { what = what, keys = {}, modes = {} }
+        table.insert(by[what].keys, map.lhs)
+        table.insert(by[what].modes, modes[mode])
+      end
+    end
+  end
+  for _, row in pairs(by) do
+    row.keys, row.modes = vim.fn.uniq(vim.fn.sort(row.keys)), vim.fn.uniq(row.modes)
+    table.insert(rows, row)
+  end
+  table.sort(rows, function(one, other)
+    if one.modes[1] ~= other.modes[1] then
+      return one.modes[1] == modes.n or (other.modes[1] ~= modes.n and one.modes[1] < other.modes[1])
+    end
+    local lhs, others = table.concat(one.keys), table.concat(other.keys)
+    return lhs:lower() < others:lower() or (lhs:lower() == others:lower() and lhs > others)
+  end)
+  return rows
 end
 
 --- Close a window; the last one there is shows what was in it before the page.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +141,47 @@ def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Chi
     assert asked[column:] == "no rule allows it, and the tool"
     assert after == " " * column + "is not remembered"
     assert "## Totals\n\nRequests: 2, " in text
+
+
+def rows_of_keys(nvim: Child) -> dict[str, str]:
+    """What the page of keys says of each row's keys."""
+    nvim.keys("g?")
+    nvim.until(lambda: nvim.name.endswith("parley://keys"), "the page")
+    rows = (line.partition("  ") if "gO" not in line else line.rpartition("  ") for line in nvim.lines()[2:])
+    return {keys: what.strip() for keys, _, what in rows}
+
+
+def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Child) -> None:
+    chat = desk.edit("keys.md", f"{MARKER} hello\n")
+    desk.until(lambda: desk.lua("return vim.fn.maparg('g?', 'n')") != "", "the keys")
+    before = rows_of_keys(desk)
+    assert before["<C-G><C-G>"] == "move this exchange on (Normal, Insert)"
+    assert before["<C-G>x"] == "stop"
+    assert "ya" not in before
+    assert max(map(len, desk.lines())) <= 60
+    desk.until_screen("# Keys of this chat")
+    assert desk.grid.style("<C-G>x") != desk.grid.style("stop")
+    desk.keys("q")
+    desk.until(lambda: desk.name == str(chat), "the chat")
+    desk.lua("vim.keymap.del('n', '<C-g>x', { buffer = 0 })")
+    desk.lua("vim.keymap.set('n', 'ZS', '<Cmd>ParleyStop<CR>', { buffer = 0, desc = 'Parley: stop' })")
+    after = rows_of_keys(desk)
+    assert "<C-G>x" not in after
+    assert after["ZS"] == "stop"
+    desk.keys("q")
+
+
+def test_the_choices_are_on_the_page_of_keys_while_a_call_waits(desk: Child) -> None:
+    ask(desk, "can you find the latest stock price of google and microsoft?", "choices.md")
+    desk.until_waiting()
+    desk.until_idle()
+    assert {"ya", "yA", "yo", "yO", "yn", "yN", "K"} <= set(rows_of_keys(desk))
+
+
+def test_the_key_for_the_page_of_keys_can_be_another_or_none(tmp_path: Path) -> None:
+    with child(tmp_path, init="require('parley').setup({ keys = { help = false } })") as nvim:
+        nvim.edit("none.md", f"{MARKER} hello\n")
+        nvim.until(lambda: nvim.lua("return vim.fn.maparg(']]', 'n')") != "", "the keys")
+        assert nvim.lua("return vim.fn.maparg('g?', 'n')") == ""
+        nvim.lua("require('parley').setup({ keys = { help = '<F1>' } })")
+        nvim.until(lambda: nvim.lua("return vim.fn.maparg('<F1>', 'n')") != "", "the key")

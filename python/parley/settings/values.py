@@ -151,6 +151,7 @@ class Keys:
     stop: Key = Key("<C-g>x")
     agent: Key = Key("<C-g>a")
     outline: Key = Key("<C-g>t")
+    help: Key = Key("g?")
     question_object: Key = Key("q")
     answer_object: Key = Key("r")
     call_object: Key = Key("T")
