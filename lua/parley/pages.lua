@@ -154,7 +154,7 @@ end
 
 local modes = { n = "Normal", i = "Insert", x = "Visual", o = "after an operator" }
 
---- The keys of a buffer that are Parley's, as they are mapped now: what each does, by which keys, in which modes.
+--- Parley's keys of a buffer as they are mapped now: what they do, by which keys, in which modes.
 function H.keys(buf)
   local rows, by = {}, {}
   for _, mode in ipairs({ "n", "i", "x", "o" }) do
