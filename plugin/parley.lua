@@ -15,7 +15,7 @@ local commands = {
   Request = {},
   Log = {},
   Outline = {},
-  Find = {},
+  Find = { nargs = "*" },
   Export = { nargs = "?", bang = true, complete = "file" },
   Install = { bang = true },
 }

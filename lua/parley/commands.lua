@@ -15,6 +15,9 @@ local run = {
   Agent = function(parley, args)
     parley.agent(args.args)
   end,
+  Find = function(parley, args)
+    parley.find(args.args)
+  end,
   Export = function(parley, args)
     parley.export(args.args, { force = args.bang })
   end,

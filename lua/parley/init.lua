@@ -83,11 +83,12 @@ function M.jump(count)
   require("parley.outline").jump(count)
 end
 
---- Pick a chat by its topic.
-function M.find()
+--- Pick a chat by its topic, or of those that have some words in their text.
+---@param words? string
+function M.find(words)
   local host = require("parley.host")
   host.when_ready(function()
-    host.notify("find", { dir = require("parley.chat").dir() })
+    host.notify("find", { dir = require("parley.chat").dir(), words = words or "" })
   end)
 end
 

@@ -133,20 +133,6 @@ function M.confirm_agent(buf, agent)
   end)
 end
 
---- Let the user pick a chat, and open it.
-function M.pick_chat(chats)
-  vim.ui.select(chats, {
-    prompt = "Chat",
-    format_item = function(chat)
-      return chat.when .. "  " .. chat.topic
-    end,
-  }, function(chat)
-    if chat then
-      vim.cmd.edit(vim.fn.fnameescape(chat.path))
-    end
-  end)
-end
-
 --- The buffer of a page, -1 if it is not open.
 function M.buffer(name)
   return vim.fn.bufnr("^" .. vim.fn.escape("parley://" .. name, ".*[]~\\") .. "$")

@@ -28,7 +28,7 @@ local routes = {
   float = { "pages", "float" },
   pick_agent = { "pages", "pick_agent" },
   confirm_agent = { "pages", "confirm_agent" },
-  pick_chat = { "pages", "pick_chat" },
+  pick_chat = { "picker", "pick" },
   healthy = { "health", "heard" },
 }
 

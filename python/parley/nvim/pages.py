@@ -1,23 +1,19 @@
-"""The texts of the pages beside a chat: a request, a project's servers, the ledger, the chats there are.
+"""The texts of the pages beside a chat: a request, a project's servers, the ledger.
 
-Pure, but for the files of chats. Knows lines of text and Markdown; knows nothing of windows.
+Pure, but for the page that is written. Knows lines of text and Markdown; knows nothing of windows.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-import stat
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from parley.chat.front_matter import topic
-from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.export import html_page
@@ -26,14 +22,11 @@ from parley.models.request import Request
 from parley.nvim.summary import legible_line
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
-from parley.storage.chat_file import opening
 from parley.storage.trust import programs
 from parley.text import legible
 from parley.tools.mcp_files import ServersFile
 from parley.tools.servers import ServerSettings
 
-_HEAD = 8192
-_TOPIC = 80
 _WIDTH = 78
 _NAME, _ID = 24, 8
 """Columns of a name and of a call's id, the end of which tells it from others."""
@@ -160,37 +153,6 @@ def _short(name: str) -> str:
 
 def _time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-
-
-def chats_in(folder: Path) -> list[dict[str, str]]:
-    """The chats of a folder, newest first, each with its topic; those that ask nothing are left out.
-
-    So is what is no file; of a file that cannot be read, that is its topic.
-    """
-    dated = sorted(
-        ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path))), reverse=True
-    )
-    return [
-        {"path": str(path), "topic": topic, "when": _time(changed)[:-3]}
-        for changed, path in dated
-        if (topic := _topic_of(path))
-    ]
-
-
-def _changed(path: Path) -> float | None:
-    """The time (seconds since 1970) at which a regular file changed; None for any other, or none."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_mtime if stat.S_ISREG(status.st_mode) else None
-    return None
-
-
-def _topic_of(path: Path) -> str:
-    try:
-        head = opening(path, _HEAD).decode("utf-8", "replace")
-    except ParleyError as error:
-        return legible_line(str(error))
-    return legible_line(topic(parse(head))[:_TOPIC])
 
 
 def write_page(transcript: Transcript, path: Path, force: bool) -> None:

@@ -21,9 +21,10 @@ from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
+from parley.nvim.finder import find_chats
 from parley.nvim.health import report
 from parley.nvim.log import log_to
-from parley.nvim.pages import chats_in, log_page, request_page
+from parley.nvim.pages import log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
 from parley.nvim.summary import legible_line
@@ -130,7 +131,7 @@ class Plugin:
         for problem in problems:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
-        heeded_there = {"chat_dir": read.chat_dir, **shown}
+        heeded_there = {"chat_dir": read.chat_dir, "picker": read.picker, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     def _on_attach(self, buf: int, name: str) -> None:
@@ -277,11 +278,13 @@ class Plugin:
     def _on_trust(self) -> None:
         self.editor.spawn(self.servers.trust())
 
-    def _on_find(self, dir: str) -> None:  # noqa: A002 - the name it has in the message
+    def _on_find(self, dir: str, words: str) -> None:  # noqa: A002 - the name it has in the message
         async def show() -> None:
-            chats = await self.editor.loop.run_in_executor(None, chats_in, Path(dir))
-            if chats:
-                self.editor.tell("pick_chat", chats)
+            chats = await self.editor.loop.run_in_executor(None, find_chats, Path(dir), words)
+            if chats.rows:
+                self.editor.tell("pick_chat", chats.rows, chats.note)
+            elif words:
+                self.editor.message(f"no chat in {dir} has all of these words: {words}", "warn")
             else:
                 self.editor.message(f"there are no chats in {dir}: :ParleyChatNew makes one")
 

@@ -225,6 +225,7 @@ class Settings:
     """All settings, with their defaults."""
 
     chat_dir: str | None = None
+    picker: Literal["auto", "select", "snacks", "telescope", "fzf-lua"] = "auto"
     agent: str | None = None
     system_prompt: str = SYSTEM_PROMPT
     fill_topic: bool = True

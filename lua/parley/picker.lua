@@ -1,0 +1,192 @@
+--- Lets the user pick a chat: with the picker that is there, which shows its file beside, or `vim.ui.select`.
+local M = {}
+
+local api = vim.api
+local H = { show = {} }
+
+-- In this order they are looked for.
+local names = { "snacks", "telescope", "fzf-lua" }
+
+---@class parley.ChatRow
+---@field path string
+---@field when string
+---@field topic string
+---@field line? integer the line that has what was looked for
+---@field text? string what it says
+
+--- Let the user pick one of some chats, and open it.
+---@param chats parley.ChatRow[]
+---@param note? string what is to be known of the list
+function M.pick(chats, note)
+  local title = "Chats" .. (note and note ~= "" and (" (%s)"):format(note) or "")
+  local set = require("parley.host").setting("picker") or "auto"
+  for _, name in ipairs(set == "auto" and names or { set }) do
+    if H.show[name] and H.is_there(name) then
+      local ok, why = pcall(H.show[name], chats, title)
+      if ok then
+        return
+      end
+      require("parley.host").message(("%s cannot list the chats: %s"):format(name, why), "warn")
+    elseif set == name and name ~= "select" then
+      require("parley.host").message(("the picker %s is not there"):format(name), "warn")
+    end
+  end
+  H.select(chats, title)
+end
+
+--- Whether a picker is installed; snacks has other things as well, and its picker is used where it is on.
+function H.is_there(name)
+  if name == "snacks" then
+    local ok, snacks = pcall(require, "snacks")
+    return ok and vim.tbl_get(snacks, "config", "picker", "enabled") == true
+  end
+  return (pcall(require, name))
+end
+
+--- `vim.ui.select`; Neovim's own writes all on the screen, so it gets no more than fits there.
+function H.select(chats, title)
+  local own = debug.getinfo(vim.ui.select, "S").source:find("vim/ui.lua", 1, true) ~= nil
+  local most = own and math.max(vim.o.lines - 4, 1) or #chats
+  if #chats > most then
+    title = ("The newest %d of %d chats; :ParleyFind {words} narrows the list"):format(most, #chats)
+  end
+  vim.ui.select(vim.list_slice(chats, 1, most), {
+    prompt = title,
+    kind = "parley_chat",
+    format_item = function(chat)
+      return H.row(chat, own and vim.o.columns - 6 or nil)
+    end,
+  }, function(chat)
+    if chat then
+      H.open(chat)
+    end
+  end)
+end
+
+-- https://github.com/folke/snacks.nvim/blob/main/docs/picker.md, read on 2026-11-23: `items` are shown instead
+-- of a finder; an item has `text` to match, `file` and `pos`, which the preview "file" and the jump go by.
+function H.show.snacks(chats, title)
+  require("snacks").picker.pick({
+    title = title,
+    items = vim.tbl_map(function(chat)
+      return { text = H.row(chat), file = chat.path, pos = { chat.line or 1, 0 }, chat = chat }
+    end, chats),
+    format = function(item)
+      local chat = item.chat
+      local row = { { chat.when, "Comment" }, { "  " .. chat.topic } }
+      if chat.text then
+        row[#row + 1] = { "  " .. chat.text, "Comment" }
+      end
+      return row
+    end,
+    preview = "file",
+    sort = { fields = { "score:desc", "idx" } },
+    confirm = function(picker, item)
+      picker:close()
+      if item then
+        H.open(item.chat)
+      end
+    end,
+  })
+end
+
+-- https://github.com/nvim-telescope/telescope.nvim/blob/master/developers.md, read on 2026-11-23: an entry has
+-- `value`, `display` and `ordinal`; `path` and `lnum` are for the preview, which is the user's own for greps.
+function H.show.telescope(chats, title)
+  local actions, state = require("telescope.actions"), require("telescope.actions.state")
+  local conf = require("telescope.config").values
+  local finder = require("telescope.finders").new_table({
+    results = chats,
+    entry_maker = function(chat)
+      local row = H.row(chat)
+      return { value = chat, display = row, ordinal = row, path = chat.path, lnum = chat.line or 1 }
+    end,
+  })
+  local function attach(prompt)
+    actions.select_default:replace(function()
+      local entry = state.get_selected_entry()
+      actions.close(prompt)
+      if entry then
+        H.open(entry.value)
+      end
+    end)
+    return true
+  end
+  local more = { prompt_title = title, finder = finder, attach_mappings = attach }
+  more.sorter, more.previewer = conf.generic_sorter({}), conf.grep_previewer({})
+  require("telescope.pickers").new({}, more):find()
+end
+
+-- https://github.com/ibhagwan/fzf-lua/wiki/Advanced#neovim-builtin-preview, read on 2026-11-23: a previewer that
+-- extends `buffer_or_file` says in `parse_entry` which file and line an entry is. The number that fzf does not
+-- show (`--with-nth`) says which chat it is.
+H.show["fzf-lua"] = function(chats, title)
+  local previewer = require("fzf-lua.previewer.builtin").buffer_or_file:extend()
+  function previewer:new(...)
+    previewer.super.new(self, ...)
+    setmetatable(self, previewer)
+    return self
+  end
+  local function chat_of(entry)
+    return chats[tonumber(entry:match("^%d+"))]
+  end
+  function previewer.parse_entry(_, entry)
+    local chat = chat_of(entry)
+    return { path = chat.path, line = chat.line or 1, col = 1 }
+  end
+  local rows = {}
+  for number, chat in ipairs(chats) do
+    rows[number] = ("%d\t%s"):format(number, H.row(chat))
+  end
+  require("fzf-lua").fzf_exec(rows, {
+    prompt = "Chats> ",
+    winopts = { title = (" %s "):format(title) },
+    previewer = previewer,
+    fzf_opts = { ["--delimiter"] = "\t", ["--with-nth"] = "2.." },
+    actions = {
+      default = function(selected)
+        if selected and selected[1] then
+          H.open(chat_of(selected[1]))
+        end
+      end,
+    },
+  })
+end
+
+--- A chat as one row, which takes no more cells than these; what was looked for has half of them.
+---@param width? integer
+function H.row(chat, width)
+  local topic, text = chat.topic, chat.text and ("  — " .. chat.text) or ""
+  if width then
+    local left = math.max(width - #chat.when - 2, 10)
+    local half = math.max(left - vim.fn.strdisplaywidth(text), math.floor(left / 2))
+    topic = H.cut(topic, half)
+    text = H.cut(text, left - vim.fn.strdisplaywidth(topic))
+  end
+  return chat.when .. "  " .. topic .. text
+end
+
+--- A text that takes no more cells than these.
+function H.cut(text, width)
+  if vim.fn.strdisplaywidth(text) <= width then
+    return text
+  end
+  local count = vim.fn.strchars(text)
+  while count > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, count)) >= width do
+    count = count - 1
+  end
+  return vim.fn.strcharpart(text, 0, count) .. "…"
+end
+
+--- Open a chat, at the line that was found.
+function H.open(chat)
+  local ok, why = pcall(vim.cmd.edit, vim.fn.fnameescape(chat.path))
+  if not ok then
+    require("parley.host").message(tostring(why):match("E%d+:.*") or tostring(why), "warn")
+  elseif chat.line then
+    api.nvim_win_set_cursor(0, { math.min(chat.line, api.nvim_buf_line_count(0)), 0 })
+    vim.cmd("normal! zvzz")
+  end
+end
+
+return M

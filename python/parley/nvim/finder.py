@@ -1,0 +1,115 @@
+"""The chats of a folder, newest first: all of them, or those in which some words stand.
+
+Reads files, which takes a while: for a thread beside the loop. Knows nothing of how a list is shown.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley.chat.front_matter import topic
+from parley.chat.grammar import marker_of
+from parley.chat.reader import parse
+from parley.errors import ParleyError
+from parley.nvim.summary import legible_line
+from parley.storage.chat_file import opening
+
+MOST_LISTED = 500
+MOST_MATCHES = 200
+PATIENCE_S = 10.0
+"""How long words are looked for; a disk of today reads some 10,000 chats in that time."""
+_HEAD = 8192
+_MOST_TEXT = 4_000_000
+"""Of one chat, in bytes; results of tools may be longer than any conversation."""
+_TOPIC = 80
+_LINE = 100
+_BEFORE = 30
+"""Characters of a long line before the word."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatList:
+    """The rows of a list of chats, and a note for the user on what is not in it, "" where all is."""
+
+    rows: list[dict[str, Any]]
+    """Each `{path, when, topic}`; with words also the first line (from 1) that has them, and its `text`."""
+    note: str = ""
+
+
+def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.monotonic) -> ChatList:
+    """The chats of a folder that ask something, newest first, and have all words, whatever their case.
+
+    What is no file is left out; of a file that cannot be read, that is its topic.
+    """
+    parts = words.casefold().split()
+    most, end = MOST_MATCHES if parts else MOST_LISTED, now() + PATIENCE_S
+    rows = list[dict[str, Any]]()
+    for changed, path in _newest_first(folder):
+        if len(rows) == most:
+            return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
+        if parts and now() > end:
+            return ChatList(rows, f"without those from before {_when(changed)}: it took too long")
+        where = _place(path, parts) if parts else {}
+        if where is not None and (subject := _topic_of(path)):
+            rows.append({"path": str(path), "when": _when(changed), "topic": subject, **where})
+    return ChatList(rows)
+
+
+def _narrower(words: Sequence[str]) -> str:
+    return "more words narrow the list" if words else ":ParleyFind {words} looks through all"
+
+
+def _newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
+    dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)))
+    yield from sorted(dated, reverse=True)
+
+
+def _changed(path: Path) -> float | None:
+    """The time (seconds since 1970) at which a regular file changed; None for any other, or none."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_mtime if stat.S_ISREG(status.st_mode) else None
+    return None
+
+
+def _when(changed: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(changed))
+
+
+def _topic_of(path: Path) -> str:
+    try:
+        head = opening(path, _HEAD).decode("utf-8", "replace")
+    except ParleyError as error:
+        return legible_line(str(error))
+    return legible_line(topic(parse(head))[:_TOPIC])
+
+
+def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
+    """The line of a chat that has the words, or the first of them; None where one stands nowhere in it."""
+    try:
+        text = opening(path, _MOST_TEXT).decode("utf-8", "replace")
+    except ParleyError:
+        return None
+    folded = text.casefold()
+    if not all(word in folded for word in words):
+        return None
+    lines = text.split("\n")
+    numbers = [number for number, line in enumerate(lines) if words[0] in line.casefold()]
+    whole = (n for n in numbers if all(word in lines[n].casefold() for word in words))
+    number = next(whole, numbers[0] if numbers else 0)
+    return {"line": number + 1, "text": _excerpt(lines[number], words[0])}
+
+
+def _excerpt(line: str, word: str) -> str:
+    """The part of a line around a word, without the marker that it starts with."""
+    marker = marker_of(line)
+    text = " ".join(line[marker[1] if marker else 0 :].split())
+    start = max(0, text.casefold().find(word) - _BEFORE) if len(text) > _LINE else 0
+    end = start + _LINE
+    return ("…" if start else "") + legible_line(text[start:end]) + ("…" if end < len(text) else "")
