@@ -60,7 +60,7 @@ function M.attach(buf)
     return
   end
   H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)
-  vim.b[buf].parley_status = ""
+  vim.b[buf].parley_status, vim.b[buf].parley_waiting = "", 0
   require("parley.keys").chat(buf)
   require("parley.highlight").chat(buf)
   H.scroll_by_rows(buf)
@@ -70,6 +70,7 @@ function M.attach(buf)
   if host.start({ quiet = true }) then
     host.mention("attach", H.introduction(buf))
   end
+  require("parley.status").emit("ParleyChat", { buf = buf })
 end
 
 --- A result is one line, and may be longer than the window: without this, what comes below it would stand on
@@ -191,6 +192,7 @@ end
 function M.host_ended()
   for buf in pairs(H.attached) do
     require("parley.status").show(buf, "")
+    require("parley.status").waiting(buf, 0)
     require("parley.view").clear(buf)
   end
   require("parley.ask").withdraw()

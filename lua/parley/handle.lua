@@ -206,13 +206,14 @@ function M.lead(handle, row, to_end)
 end
 
 --- The turn is over.
----@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer } where the user
----goes on, a row whose virtual lines are to be seen there, and the number of what is to be looked at
----@return integer? tick the changedtick that is left
+---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer, stays?: boolean }
+---where the user goes on, a row whose virtual lines are to be seen there, the number of what is to be looked
+---at, and whether a cursor between those rows stays
 function M.finish(id, goes_on)
   local handle = M.get(id)
-  if handle and goes_on and M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.reveal then
-    require("parley.view").reveal(handle.win, goes_on.row, goes_on.reveal)
+  local row = handle and goes_on and H.goes_to(handle, goes_on)
+  if row and goes_on.reveal then
+    require("parley.view").reveal(handle.win, row, goes_on.reveal)
     if goes_on.sighting then
       require("parley.seen").mark(handle.buf, goes_on.sighting)
     end
@@ -222,6 +223,16 @@ function M.finish(id, goes_on)
     require("parley.chat").keep(handle.buf)
     return api.nvim_buf_get_changedtick(handle.buf)
   end
+end
+
+--- The row where the user goes on now; nil where that is wherever the cursor is.
+---@return integer? row
+function H.goes_to(handle, goes_on)
+  local row = M.unmoved(handle) and M.row(handle, "cursor")
+  if row and goes_on.stays and goes_on.row <= row and row <= goes_on.reveal then
+    return row
+  end
+  return M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.row or nil
 end
 
 ---@param id? integer

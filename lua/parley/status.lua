@@ -26,9 +26,41 @@ function M.show(buf, text, id)
   end
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_status ~= text then
     vim.b[buf].parley_status = text
-    api.nvim_exec_autocmds("User", { pattern = "ParleyStatus", data = { buf = buf, text = text } })
+    M.emit("ParleyStatus", { buf = buf, text = text })
     vim.cmd.redrawstatus()
   end
+end
+
+--- Take note of how many calls wait for a choice.
+---@param calls integer
+function M.waiting(buf, calls)
+  if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_waiting ~= calls then
+    vim.b[buf].parley_waiting = calls
+    vim.cmd.redrawstatus()
+    if calls > 0 then
+      M.emit("ParleyWaiting", { buf = buf, calls = calls })
+    end
+  end
+end
+
+--- A turn has ended: tell those who listen, and the user; `unseen` is for one who does not see the chat.
+---@param facts { event: string, agent: string, why: string, seen: string, unseen: string, level: string }
+function M.ended(buf, facts)
+  if not api.nvim_buf_is_valid(buf) then
+    return
+  end
+  local said = H.is_seen(buf) and facts.seen or facts.unseen
+  if said ~= "" then
+    require("parley.host").message(said, facts.level)
+  end
+  if facts.event ~= "" then
+    M.emit(facts.event, { buf = buf, agent = facts.agent, why = facts.why })
+  end
+end
+
+--- Tell those who listen.
+function M.emit(pattern, data)
+  api.nvim_exec_autocmds("User", { pattern = pattern, modeline = false, data = data })
 end
 
 --- Take note of the tokens used.
@@ -57,8 +89,9 @@ function M.moved(buf)
   end
 end
 
---- For a status line: what is being done, else the agent and the tokens of the chat. In `%{%…%}` and `%!`
---- what a function returns is evaluated once more (|'statusline'|): no `%` in it may be a stranger's.
+--- For a status line: what is being done, else what waits, else the agent and the tokens of the chat.
+--- In `%{%…%}` and `%!` what a function returns is evaluated once more (|'statusline'|): no `%` in it may be
+--- a stranger's.
 function M.line(buf)
   return (H.line(buf):gsub("%%", "%%%%"))
 end
@@ -71,6 +104,10 @@ function H.line(buf)
     return ""
   elseif text ~= "" then
     return text
+  end
+  local calls = variables.parley_waiting or 0
+  if calls > 0 then
+    return calls == 1 and "1 call waits" or ("%d calls wait"):format(calls)
   end
   local agent, usage = variables.parley_agent, variables.parley_usage
   if agent and usage and usage.chat then
@@ -151,6 +188,14 @@ function H.erase(buf)
   if api.nvim_buf_is_valid(buf) then
     api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   end
+end
+
+--- Whether a window that is on the screen shows the buffer.
+function H.is_seen(buf)
+  local here = api.nvim_get_current_tabpage()
+  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+    return api.nvim_win_get_tabpage(win) == here
+  end)
 end
 
 function H.count(tokens)

@@ -196,3 +196,46 @@ def test_an_answer_is_not_written_into_a_closed_fold_that_is_followed(nvim: Chil
     assert "the file is the conversation" in nvim.screen()
     assert "lines: 🤖:" in nvim.screen()
     nvim.until_idle()
+
+
+@pytest.mark.parametrize("scrolloff", [0, 5])
+def test_a_cursor_that_followed_goes_to_the_notice_of_a_stop_and_the_next_question_is_seen(
+    nvim: Child, scrolloff: int
+) -> None:
+    ask(nvim, "write 500 words", f"set scrolloff={scrolloff}")
+    nvim.until(lambda: "Formulating" in rows(nvim)[LAST], "the line at the tip")
+    nvim.command("ParleyStop")
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+    assert nvim.lines()[nvim.cursor[0] - 1] == "🔒: [Stopped: by the user]"
+    screen = rows(nvim)
+    assert screen.index("💬:") == screen.index("🔒: [Stopped: by the user]") + 2
+
+
+def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
+    ask(nvim, "write 500 words")
+    nvim.until(lambda: "Formulating" in rows(nvim)[LAST], "the line at the tip")
+    nvim.command("normal! 40G")
+    top = rows(nvim)[0]
+    nvim.command("ParleyStop")
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+    assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
+
+
+def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_below(nvim: Child) -> None:
+    unreachable = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key_command": ["echo", "key"]}
+    agents = [{"name": "Off", "provider": "off", "model": "m"}]
+    nvim.lua(
+        "require('parley').setup(...)", {"agents": agents, "agent": "Off", "providers": {"off": unreachable}}
+    )
+    below = f"\n🤖:[Off]\n\n\n\n💬: more\n\n🤖:[Off]\n\n{LONG}\n"
+    nvim.edit("chat.md", f"{BEFORE}💬: anything\n{below}")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("call cursor(search('anything'), 1000)")
+    nvim.command("normal! zb")
+    nvim.command("ParleyRespond")
+    nvim.until_text("🔒: [Interrupted")
+    nvim.until_idle()
+    assert nvim.lines()[nvim.cursor[0] - 1].startswith("🔒: [Interrupted")
+    assert "💬: more" in nvim.screen()

@@ -67,6 +67,7 @@ class Chat:
         self._file_agents = set[str]()
         """The agents (or provider, model) that the file asked for each time that it was read."""
         self._doing = ("", 0)
+        self._waiting = 0
         self._question = ""
         self._has_title = False
         """Whether a model was asked for a title."""
@@ -96,6 +97,7 @@ class Chat:
         """Move the exchange at a handle on, which is in this row."""
 
         async def work(turn: Turn) -> engine.End:
+            turn.is_question = True
             if not has_question((await turn.document.read()).transcript):
                 return engine.End("nothing", engine.NOTHING_ASKED)
             await self.trust.settle(self.app)
@@ -244,6 +246,7 @@ class Chat:
         for news in ledger.news():
             self.editor.message(news, "warn")
         drawn = {**drawing(view), "sightings": self._seen_calls.draw(view)}
+        self.waits(len(drawn["proposals"]))
         await self.editor.ask("draw", self.buf, tick, drawn)
         return view
 
@@ -255,6 +258,12 @@ class Chat:
         """Show what is being done; "" when nothing is."""
         self._doing = text, handle
         self.editor.tell("status", self.buf, text and (self._question or text), handle)
+
+    def waits(self, calls: int) -> None:
+        """Tell how many calls wait for a choice."""
+        if calls != self._waiting:
+            self._waiting = calls
+            self.editor.tell("waiting", self.buf, calls)
 
     @property
     def is_busy(self) -> bool:

@@ -28,7 +28,7 @@ LATER_S = 0.003
 """Seconds for which what nobody waits for stands back, so that a request to a model leaves first."""
 
 _SHOWING = frozenset(
-    {"message", "status", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
+    {"message", "status", "ended", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
     | {"confirm_agent", "healthy"}
 )
 """Functions of Lua's `remote` that show their strings to the user and do nothing else with them.

@@ -6,19 +6,31 @@ Also the engine's observer while it runs. Knows how a turn ends; what is done in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from parley import engine
-from parley.chat.transcript import Proposal
+from parley.chat.rounds import read_notice
+from parley.chat.transcript import Broken, Note, Proposal
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
+from parley.nvim.announcements import announcement, reminder, title
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 from parley.nvim.view import ChatView
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
+from parley.runtime.app import App
+from parley.settings.values import Agent
+
+_EVENTS: Mapping[engine.EndKind, str] = {
+    "complete": "ParleyAnswered",
+    "stopped": "ParleyStopped",
+    "interrupted": "ParleyStopped",
+}
+"""The event of each end; that calls wait is an event of its own."""
+_GOOD = ("complete", "waiting", "nothing", "answered")
 
 Work: TypeAlias = Callable[["Turn"], Awaitable[engine.End]]
 
@@ -27,14 +39,23 @@ class Chat(Protocol):
     """The side of a chat that its turn needs."""
 
     editor: Editor
+    app: App
     buf: int
+    name: str
     mirror: Mirror
+
+    @property
+    def agent(self) -> Agent:
+        """Whom this chat talks to."""
 
     def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
         """The ports of a turn of this chat."""
 
     def status(self, text: str, handle: int) -> None:
         """Show what is being done; "" when nothing is."""
+
+    def waits(self, calls: int) -> None:
+        """Tell how many calls wait for a choice."""
 
     def used(self, what: Usage | RateLimits) -> None:
         """Take note of the tokens of the request that runs."""
@@ -59,6 +80,10 @@ class Turn:
         self.ending = False
         self.doubts: tuple[Doubt, ...] = ()
         """Reasons for which a yes was not taken."""
+        self.is_question = False
+        """Whether it was asked for by somebody who has decided nothing."""
+        self.has_begun = False
+        """Whether anything was done in it."""
         self.is_drawn = False
         """Whether what is drawn is what the turn has left."""
         self.tick: int | None = None
@@ -110,14 +135,43 @@ class Turn:
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user goes on."""
         chat, self.ending = self.chat, True
-        if end.kind != "waiting":
-            chat.editor.message(end.message, "info" if end.kind in ("nothing", "answered") else "warn")
         shot = await self.document.read()
         view = await chat.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
+        end, goes_on = self._reminder(end, shot, view) or (end, goes_on)
+        self._announce(end, shot, view)
         tick = await chat.editor.ask("finish", self.handle, goes_on)
         self.tick = tick if end.kind == "complete" else None
         self.is_drawn = True
+
+    def _reminder(
+        self, end: engine.End, shot: engine.Snapshot, view: ChatView
+    ) -> tuple[engine.End, dict[str, Any]] | None:
+        """What to say, and where to go, if the user asks while nothing can be done but to decide."""
+        calls = [
+            calls for exchange, calls in view.waiting() if end.kind == "nothing" or exchange is shot.exchange
+        ]
+        is_unasked = end.kind == "nothing" and not (shot.exchange.question and shot.exchange.question.text)
+        if not calls or self.has_begun or not self.is_question or not (is_unasked or end.kind == "waiting"):
+            return None
+        end = engine.End("waiting", reminder(len(calls[-1]), self.chat.app.settings.keys))
+        return end, _calls(calls[-1]) | {"stays": True}
+
+    def _announce(self, end: engine.End, shot: engine.Snapshot, view: ChatView) -> None:
+        """Tell what the turn has come to: in another way who does not see the chat, and those who listen."""
+        chat = self.chat
+        calls = sum(len(calls) for _, calls in view.waiting())
+        unseen = announcement(end, calls, title(shot.transcript, chat.name))
+        facts = {
+            "event": _EVENTS.get(end.kind, ""),
+            "agent": chat.agent.name,
+            "why": end.message,
+            "seen": end.message,
+            "unseen": unseen if chat.app.settings.status.notify else end.message,
+            "level": "info" if end.kind in _GOOD else "warn",
+        }
+        chat.status("", self.handle)
+        chat.editor.tell("ended", chat.buf, facts)
 
     def _doubted(self, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:
         """The place to look at before the next yes: the calls in doubt, as they are drawn now."""
@@ -134,6 +188,8 @@ class Turn:
     def status(self, text: str) -> None:
         """Show what is being done; what waited for a choice does not any more."""
         if text:
+            self.has_begun = True
+            self.chat.waits(0)
             self.chat.editor.tell("clear", self.chat.buf)
         self.chat.status(text, self.handle)
 
@@ -152,8 +208,22 @@ def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str
     """The place at which the user goes on after a turn; None: wherever the cursor is."""
     if end.kind == "waiting":
         mine = next((calls for exchange, calls in view.waiting() if exchange is shot.exchange), None)
-        return {"row": mine[0].span.start, "to_end": False, "reveal": mine[-1].span.start} if mine else None
+        return _calls(mine) if mine else None
     below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
-    if end.kind == "complete" and below and below[0].question and not below[0].question.text:
-        return {"row": below[0].question.span.start, "to_end": True}
-    return None
+    question = below[0].question if below else None
+    if end.kind == "complete" and question and not question.text:
+        return {"row": question.span.start, "to_end": True}
+    if end.kind not in ("stopped", "interrupted"):
+        return None
+    last = shot.exchange.answers[-1].segments[-1:] if shot.exchange.answers else ()
+    match last:
+        case (Note() as note,) if read_notice(note):
+            end_row = question.span.start if question else note.span.start
+            return {"row": note.span.start, "to_end": False, "reveal": end_row}
+        case _:
+            return None
+
+
+def _calls(calls: Sequence[Proposal | Broken]) -> dict[str, Any]:
+    """The first of some calls as the place, from which the last is seen as well."""
+    return {"row": calls[0].span.start, "to_end": False, "reveal": calls[-1].span.start}

@@ -120,10 +120,14 @@ class Xml:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`llm`: a model puts into a sentence what a running tool does; `model` is another one to ask."""
+    """`llm`: a model puts into a sentence what a running tool does; `model` is another one to ask.
+
+    `notify`: what a turn comes to is said where no window shows its chat.
+    """
 
     llm: bool = True
     model: str | None = None
+    notify: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""The words on a chat that waits or whose turn has ended: for who looks at it, and for who does not. Pure.
+
+Knows the ends of a turn and the keys of choices; knows nothing of windows.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from parley.chat.front_matter import topic
+from parley.chat.transcript import Choice, Transcript
+from parley.engine import End
+from parley.nvim.summary import legible_line
+from parley.policy.choice import REACH
+from parley.settings.values import Keys
+
+_NAME = 50
+
+
+def calls_wait(calls: int) -> str:
+    """The number of calls that wait."""
+    return "1 call waits" if calls == 1 else f"{calls} calls wait"
+
+
+def reminder(calls: int, keys: Keys) -> str:
+    """What is waited for, and how to go on."""
+    ways = [f"{_key('ya', keys)} yes", f"{_key('yn', keys)} no"]
+    if calls > 1:
+        key = next(key for key, reach in REACH[keys.scope].items() if reach == "all")
+        one = next(key for key, reach in REACH[keys.scope].items() if reach == "one")
+        ways = [f"{_key(key, keys)} all", f"{_key(one, keys)} the one under the cursor"]
+    return f"{calls_wait(calls)}: {', '.join([*ways, 'K details'])}"
+
+
+def _key(choice: Choice, keys: Keys) -> str:
+    key: str | bool = getattr(keys.choices, choice) if keys.choices.enabled else ""
+    return str(key or f":ParleyApprove {choice}")
+
+
+def title(transcript: Transcript, path: str) -> str:
+    """What a chat is called among others: its topic or first question, else its file."""
+    name = legible_line(topic(transcript)) or legible_line(PurePath(path).name) or "a chat without a name"
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+
+
+def announcement(end: End, calls: int, chat: str) -> str:
+    """What a turn has come to, for somebody who does not see the chat."""
+    match end.kind:
+        case "waiting":
+            return f"{chat}: {calls_wait(calls)} for your choice"
+        case "complete":
+            return f"{chat}: the answer is there"
+        case _:
+            return f"{chat}: {end.message}" if end.message else ""
