@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from parley.chat.transcript import Transcript
 from parley.cli import main
 from parley.export import html_page
 from tests.examples import examples
-from tests.strategies import transcripts
+from tests.pictures import png
+from tests.strategies import DIGEST, transcripts
 
 CHAT = """---
 topic: Stocks & <prices>
@@ -198,6 +200,18 @@ def test_every_chat_makes_a_page_whose_elements_are_closed(transcript: Transcrip
     tags = Tags(html_page(transcript, "a.md"))
     assert tags.open == []
     assert "script" not in {tag for tag, _ in tags.all}
+
+
+@given(transcripts())
+@examples(20)
+def test_pictures_beside_the_chat_are_in_the_page_and_none_is_fetched(transcript: Transcript) -> None:
+    picture = f"stocks.assets/{DIGEST}.png"
+    tags = Tags(html_page(transcript, "a.md", {picture: png()}))
+    assert tags.open == []
+    pictures = [attrs for tag, attrs in tags.all if tag == "img"]
+    assert all(set(attrs) == {"src", "alt"} for attrs in pictures)
+    assert {attrs["src"] for attrs in pictures} <= {f"data:image/png;base64,{b64encode(png()).decode()}"}
+    assert "img" not in {tag for tag, _ in Tags(html_page(transcript, "a.md")).all}
 
 
 def test_the_command_prints_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,16 @@
-"""A chat as one HTML page that needs nothing else: no script, no picture, no address that is fetched.
+"""A chat as one HTML page that needs nothing else: no script, no address that is fetched.
 
 Knows the transcript and HTML; Markdown is `markdown-it-py`'s, the colours of code are Pygments'. What a model
 or a tool wrote stays text: its HTML is shown as it was written, and its pictures are links, since a page that
-fetched them would tell whoever named their address that it was read.
+fetched them would tell whoever named their address that it was read. Those beside the chat are in the page.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from itertools import groupby, takewhile
@@ -18,6 +20,7 @@ from parley.chat.front_matter import topic
 from parley.chat.rounds import read_notice
 from parley.chat.transcript import (
     Answer,
+    Attachment,
     Broken,
     Exchange,
     Note,
@@ -49,6 +52,7 @@ details { background: var(--back); border-radius: 4px; margin: .6rem 0; padding:
 details pre { background: none; padding: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; }
 blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
+img { max-width: 100%; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
 :root { --comment: #57606a; --keyword: #cf222e; --string: #0a3069; --number: #0550ae; --name: #8250df;
   --minus: #82071e; --plus: #116329; }
@@ -70,14 +74,17 @@ _CLASSES = (
 """The class of a piece of code, by what it is to Pygments, or is a kind of."""
 _LONGEST_CODE, _SECONDS = 65_536, 2.0
 """Of a block of code, and for all of a page: what is more has no colours."""
-_NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'"
+_NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
 
-def html_page(transcript: Transcript, title: str) -> str:
-    """The page; `title` is for a chat without a topic. The user's notes are left out, as from a request."""
-    name, markdown = topic(transcript) or title, _markdown()
-    body = "\n".join(part for exchange in transcript.exchanges for part in _exchange(exchange, markdown))
+def html_page(transcript: Transcript, title: str, pictures: Mapping[str, bytes] | None = None) -> str:
+    """The page; `title` is for a chat without a topic, `pictures` are those beside it by their paths.
+
+    The user's notes are left out, as from a request.
+    """
+    name, page = topic(transcript) or title, _Page(_markdown(), pictures or {})
+    body = "\n".join(part for exchange in transcript.exchanges for part in page.exchange(exchange))
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_IS_FETCHED}">\n'
@@ -138,12 +145,67 @@ def _piece(name: str, text: str) -> str:
     return f'<span class="{name}">{escape(text)}</span>' if name else escape(text)
 
 
-def _exchange(exchange: Exchange, markdown: MarkdownIt) -> Iterator[str]:
-    if exchange.question and exchange.question.text:
-        yield _section("question", "Question", _question(exchange.question, markdown))
-    for answer in exchange.answers:
-        who = f"Answer of {answer.agent}" if answer.agent else "Answer"
-        yield _section("answer", who, _answer(answer, markdown))
+@dataclass(frozen=True)
+class _Page:
+    """The parts of the page."""
+
+    markdown: MarkdownIt
+    pictures: Mapping[str, bytes]
+
+    def exchange(self, exchange: Exchange) -> Iterator[str]:
+        if exchange.question and exchange.question.text:
+            yield _section("question", "Question", self._question(exchange.question))
+        for answer in exchange.answers:
+            who = f"Answer of {answer.agent}" if answer.agent else "Answer"
+            yield _section("answer", who, self._answer(answer))
+
+    def _question(self, question: Question) -> Iterator[str]:
+        for part in question.parts:
+            if isinstance(part, Text):
+                yield self._rendered(part.text)
+            elif isinstance(part, Attachment):
+                yield f"<p>{self._picture(part)}</p>"
+
+    def _answer(self, answer: Answer) -> Iterator[str]:
+        for segment in answer.segments:
+            if html := self._segment(segment):
+                yield html
+
+    def _segment(self, segment: Segment) -> str:
+        match segment:
+            case Text(text):
+                return self._rendered(text)
+            case Thinking(text=text):
+                return _details("Thinking", text) if text else ""
+            case Proposal():
+                return self._call(segment)
+            case Orphan(name, _, result):
+                return self._result(f"Result of {name} without a call", result)
+            case Broken(text=text):
+                return _details("A line that cannot be read", text)
+            case Note(text):
+                return f'<p class="note">{_text(text)}</p>' if read_notice(segment) else ""
+
+    def _call(self, proposal: Proposal) -> str:
+        name, result = proposal.call.name, proposal.result
+        arguments = _details(f"Tool call {name}", proposal.call.arguments)
+        return arguments + (
+            f"\n{self._result(f'{name}: {_OUTCOMES[result.status]}', result)}" if result else ""
+        )
+
+    def _result(self, title: str, result: Result) -> str:
+        return _details(title, result.body, (self._picture(a) for a in result.attachments))
+
+    def _picture(self, attachment: Attachment) -> str:
+        content = self.pictures.get(attachment.path)
+        if content is None or not attachment.media_type.startswith("image/"):
+            return _text(f"[{attachment.label}]" if attachment.is_text else attachment.text)
+        url = f"data:{attachment.media_type};base64,{b64encode(content).decode()}"
+        return f'<img src="{url}" alt="{_text(attachment.label)}">'
+
+    def _rendered(self, text: str) -> str:
+        rendered: Any = self.markdown.render(text)
+        return str(rendered).rstrip("\n")
 
 
 def _section(kind: str, who: str, parts: Iterator[str]) -> str:
@@ -151,51 +213,10 @@ def _section(kind: str, who: str, parts: Iterator[str]) -> str:
     return f'<section class="{kind}" dir="auto">\n<div class="who">{_text(who)}</div>\n{inside}\n</section>'
 
 
-def _question(question: Question, markdown: MarkdownIt) -> Iterator[str]:
-    for part in question.parts:
-        if not isinstance(part, Note):
-            yield _rendered(markdown, part.text)
-
-
-def _answer(answer: Answer, markdown: MarkdownIt) -> Iterator[str]:
-    for segment in answer.segments:
-        if html := _segment(segment, markdown):
-            yield html
-
-
-def _segment(segment: Segment, markdown: MarkdownIt) -> str:
-    match segment:
-        case Text(text):
-            return _rendered(markdown, text)
-        case Thinking(text=text):
-            return _details("Thinking", text) if text else ""
-        case Proposal():
-            return _call(segment)
-        case Orphan(name, _, result):
-            return _details(f"Result of {name} without a call", result.body)
-        case Broken(text=text):
-            return _details("A line that cannot be read", text)
-        case Note(text):
-            return f'<p class="note">{_text(text)}</p>' if read_notice(segment) else ""
-
-
-def _call(proposal: Proposal) -> str:
-    result = proposal.result
-    arguments = _details(f"Tool call {proposal.call.name}", proposal.call.arguments)
-    return arguments + (f"\n{_result(proposal.call.name, result)}" if result else "")
-
-
-def _result(name: str, result: Result) -> str:
-    return _details(f"{name}: {_OUTCOMES[result.status]}", result.body)
-
-
-def _details(title: str, text: str) -> str:
-    return f"<details>\n<summary>{_text(title)}</summary>\n<pre>{escape(visible(text))}</pre>\n</details>"
-
-
-def _rendered(markdown: MarkdownIt, text: str) -> str:
-    rendered: Any = markdown.render(text)
-    return str(rendered).rstrip("\n")
+def _details(title: str, text: str, pictures: Iterable[str] = ()) -> str:
+    shown = "".join(f"\n<p>{picture}</p>" for picture in pictures)
+    inside = f"<summary>{_text(title)}</summary>\n<pre>{escape(visible(text))}</pre>{shown}"
+    return f"<details>\n{inside}\n</details>"
 
 
 def _text(text: str) -> str:

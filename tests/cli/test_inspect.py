@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 from tests.cli.shell import Shell
+from tests.pictures import beside, png, question
 
 AGENT = """
 [[agents]]
@@ -30,3 +32,35 @@ def test_a_format_is_shown_for_the_first_agent_of_its_kind_whatever_its_provider
         done = shell.run("messages", "chat.md", "--provider", name)
         models[name] = json.loads(done.stdout)["model"]
     assert models == {"openai": "m-1", "openai-responses": "m-1", "anthropic": "claude-sonnet-5-5"}
+
+
+def test_a_request_holds_the_pictures_beside_its_chat(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
+    done = shell.run("messages", "chat.md")
+    assert json.loads(done.stdout)["messages"][-1]["content"][1] == {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{b64encode(png()).decode()}"},
+    }
+    (tmp_path / "chat.assets").rename(tmp_path / "lost")
+    assert "[image image/png, 69 B]" in shell.run("messages", "chat.md").stdout.decode()
+
+
+def test_attachments_that_are_missing_wrong_or_not_linked_are_named(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    good, wrong, lonely = (beside(shell.chat, png(number)) for number in range(3))
+    shell.chat.write_text(question(good, wrong), encoding="utf-8")
+    (tmp_path / wrong.path).write_bytes(b"other")
+    done = shell.run("check", "chat.md")
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines() == [
+        f"chat.md:5:1: warning: {wrong.path}: its bytes do not fit its name",
+        f"chat.md:1:1: hint: {lonely.path} is not linked from this chat",
+    ]
+
+
+def test_a_page_has_the_pictures_in_it(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
+    page = shell.run("export", "chat.md").stdout.decode()
+    assert f'<img src="data:image/png;base64,{b64encode(png()).decode()}" alt="image/png 69 B">' in page

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.chat.attachments import attachment_of, link
 from parley.chat.history import OMITTED, ModelTurn, UserTurn
 from parley.chat.omissions import MIDDLE
 from parley.chat.reader import parse
@@ -15,6 +16,7 @@ from parley.models.context_window import Limit
 from parley.models.refusals import amended, crowding, limit_in, says_too_long
 from parley.models.request import Request
 from parley.tools.catalogue import Catalogue, Tool
+from tests.pictures import png
 
 TOO_LONG = [
     "prompt is too long: 213462 tokens > 200000 maximum",
@@ -308,3 +310,55 @@ def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int)
 def test_whatever_is_too_large_for_a_proxy_is_sent_with_less_of_it() -> None:
     assert amended(chat(3), "chat", 413, "Request Entity Too Large")
     assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------
+
+PICTURE = attachment_of(png(), "chat.assets", "png")
+SHOWING = Request(
+    parse(f"💬: Look:\n\n{link(PICTURE)}\n"), 0, "ollama", "qwen3", pictures={PICTURE.path: png()}
+)
+SEES_NONE = [
+    "Invalid content type. image_url is only supported by certain models.",
+    "this model does not support image input (ref: b8bd630e)",
+    "failed to process inputs: this model is missing data required for image input",
+    "Invalid value: 'input_image'. Supported values are: 'input_text'.",
+    "No endpoints found that support image input",
+    "At most 0 image(s) may be provided in one request.",
+    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`",
+]
+REFUSES_ONE = [
+    "Could not process image",
+    "image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+    "messages.34.content.2.tool_result.content.0.image.source.base64: image exceeds 5 MB maximum",
+    "The image data you provided does not represent a valid image.",
+]
+
+
+@pytest.mark.parametrize("words", SEES_NONE)
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_model_that_sees_nothing_is_sent_words_from_then_on(words: str, status: int) -> None:
+    other = amended(SHOWING, "chat", status, words)
+    assert other
+    assert other.request == replace(SHOWING, is_blind=True)
+    assert other.aside == "qwen3 sees no pictures: it is sent words for them"
+    assert amended(other.request, "", status, words) is None
+
+
+@pytest.mark.parametrize("words", REFUSES_ONE)
+def test_a_picture_that_is_refused_ends_no_chat(words: str) -> None:
+    other = amended(SHOWING, "chat", 400, words)
+    assert other
+    assert other.request == replace(SHOWING, refused=frozenset([PICTURE.path]))
+    assert words in other.aside
+    assert amended(other.request, "", 400, words) is None
+
+
+@pytest.mark.parametrize("status", [401, 429, 529, None])
+def test_a_refusal_of_another_kind_says_nothing_of_pictures(status: int | None) -> None:
+    assert amended(SHOWING, "", status, "too many images for your plan") is None
+
+
+def test_words_about_pictures_mean_nothing_where_none_was_sent() -> None:
+    assert amended(replace(SHOWING, pictures={}), "", 400, "Could not process image") is None

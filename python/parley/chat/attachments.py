@@ -1,14 +1,16 @@
 """An attachment as a link in a chat file: a line of a question, or behind the header of a result.
 
-Knows the link and how text is kept from looking like one; knows nothing of the bytes, nor of who reads them.
+Knows the link and how text is kept from looking like one; knows nothing of files, nor of who reads them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from parley.chat import grammar
 from parley.chat.transcript import NOWHERE, PICTURE_PATH, TEXT_PATH, Attachment, Span
+from parley.text import size_text
 
 _LABEL = r"\[[^\[\]\n\r]*\]"
 _PICTURE = rf"!{_LABEL}\({PICTURE_PATH}\)"
@@ -34,6 +36,30 @@ def read_line(line: str, span: Span) -> Attachment | None:
 def read_links(text: str) -> tuple[Attachment, ...]:
     """The attachments behind a result's header."""
     return tuple(map(_read, _LINKS.findall(text)))
+
+
+_BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"%PDF-": "pdf"}
+"""By which bytes files of these kinds begin; what a server calls them is not asked."""
+
+
+def kind_of(content: bytes) -> str | None:
+    """The ending of the names of what a model can look at, by its first bytes; None for anything else."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "webp"
+    return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
+
+
+def attachment_of(content: bytes, folder: str, suffix: str) -> Attachment:
+    """The attachment that bytes are. Raises ValueError where no link can name the folder."""
+    path = f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix}"
+    attachment = Attachment("", path)
+    about = "" if attachment.is_text else f"{attachment.media_type} "
+    return Attachment(f"{about}{size_text(len(content))}", path)
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of this name may be an attachment."""
+    return bool(re.fullmatch(rf"{PICTURE_PATH}|{TEXT_PATH}", f"_.assets/{name}"))
 
 
 def _read(text: str, span: Span = NOWHERE) -> Attachment:

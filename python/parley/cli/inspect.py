@@ -25,6 +25,7 @@ from parley.policy.choice import open_keys
 from parley.policy.doubts import cautions
 from parley.runtime.totals import totals, totals_table
 from parley.settings.values import Settings
+from parley.storage.attachments import ChatAttachments
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
 
@@ -50,18 +51,23 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     text = read(arguments.file)
     agent = _agent_for(app.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)
-    ports = app.ports(document, arguments.file, Callbacks())
+    ports = app.ports(document, _path(arguments.file), Callbacks())
     resolve = app.resolve(agent)
     try:
         if not arguments.tools:
             ports = replace(ports, tools=_NoTools())
         seen = await engine.observe(ports, resolve)
-        request = seen.next_request()
+        request = await engine.with_pictures(ports, seen.next_request())
         if arguments.provider:
             return format_for(arguments.provider).body(request)
         return wire_format(app.provider(request.provider), request).body(request)
     finally:
         await app.close()
+
+
+def _path(file: str) -> str:
+    """The path of a chat's file, "" for standard input."""
+    return "" if file == "-" else file
 
 
 class _NoTools:
@@ -106,7 +112,9 @@ def export(arguments: argparse.Namespace) -> int:
     """Print a chat as one HTML page that needs nothing else."""
     from parley.export import html_page
 
-    say(html_page(parse(read(arguments.file)), Path(arguments.file).stem), end="")
+    transcript = parse(read(arguments.file))
+    pictures = ChatAttachments(_path(arguments.file)).pictures(transcript)
+    say(html_page(transcript, Path(arguments.file).stem, pictures), end="")
     return COMPLETE
 
 
@@ -121,7 +129,8 @@ def check(arguments: argparse.Namespace) -> int:
             failed = True
             continue
         front = read_front_matter(transcript.front_matter)
-        problems = [*front.problems, *transcript.problems, *_cautions(path, transcript)]
+        attached = ChatAttachments(_path(path)).problems(transcript)
+        problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
         for problem in problems:
             failed = failed or problem.severity == "error"
             say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")

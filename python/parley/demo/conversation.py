@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEXT_ONLY = "demo-text"
-"""The model name that refuses tools, as a small local model does."""
+"""The model name that refuses tools and pictures, as a small local model does."""
 
 Thinking = Literal["off", "asked", "on"]
 """Never; only when the question asks for it; always."""
@@ -21,19 +21,21 @@ _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A call answered since the question: raw argument text and the result's text."""
+    """A call answered since the question: raw argument text, the result's text, the types of its pictures."""
 
     name: str
     arguments: str
     text: str
     failed: bool
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """The conversation as the rules see it. `seed` differs for different histories and makes ids unique.
 
-    `syntax` says how calls are to be written into the text, "" for calls as the format has them.
+    `syntax` says how calls are to be written into the text, "" for calls as the format has them. `pictures`
+    are the types of those that came with the question.
     """
 
     model: str
@@ -41,6 +43,7 @@ class Conversation:
     question: str
     tools: tuple[str, ...]
     results: tuple[CallResult, ...] = ()
+    pictures: tuple[str, ...] = ()
     parallel: bool = True
     thinking: Thinking = "off"
     limit: int | None = None

@@ -7,7 +7,10 @@ last text of the user; results that came before it are history, those after it a
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from parley.demo.conversation import CallResult, Conversation, Thinking, claude_version, tokens
@@ -15,8 +18,10 @@ from parley.demo.text_tools import syntax_of, tools_in, with_calls
 
 Body = Mapping[str, Any]
 Entry = tuple[str, Any]
-"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name, arguments))` or
-`("result", (id, text, failed))`."""
+"""`("question", text)` of the user, `("text", text)` of the model, `("call", (id, name, arguments))`,
+`("result", (id, text, failed))`, or `("pictures", types)` of the one before."""
+
+_TOKENS_OF_A_PICTURE = 1600
 
 
 def read_anthropic(body: Body) -> Conversation:
@@ -38,7 +43,7 @@ def read_chat(body: Body) -> Conversation:
     effort = body.get("reasoning_effort")
     return _conversation(
         body,
-        entries=(entry for message in messages for entry in _chat_entries(message)),
+        entries=(e for before, m in pairwise([{}, *messages]) for e in _chat_entries(m, before)),
         system="\n".join(_text_of(m.get("content") or "") for m in messages if m["role"] in _SYSTEM_ROLES),
         tools=tuple(str(tool["function"]["name"]) for tool in body.get("tools") or ()),
         parallel=body.get("parallel_tool_calls") is not False,
@@ -80,7 +85,8 @@ def _conversation(
     limit: int | None,
 ) -> Conversation:
     syntax = "" if tools else syntax_of(system)
-    question, results = _since_the_question(with_calls(entries, syntax) if syntax else entries)
+    entries = with_calls(entries, syntax) if syntax else entries
+    question, pictures, results = _since_the_question(entries)
     history = json.dumps([body.get("messages"), body.get("input")], sort_keys=True)
     return Conversation(
         model=str(body["model"]),
@@ -88,29 +94,45 @@ def _conversation(
         question=question,
         tools=() if _no_tools(body.get("tool_choice")) else tools_in(system) if syntax else tools,
         results=results,
+        pictures=pictures,
         parallel=parallel,
         thinking="off" if _later_round_of_manual(body, results) else thinking,
         limit=limit,
-        prompt_tokens=tokens(json.dumps(body, ensure_ascii=False)),
+        prompt_tokens=_tokens_of(body),
         seed=hashlib.sha256(history.encode()).hexdigest()[:16],
         syntax=syntax,
     )
 
 
-def _since_the_question(entries: Iterable[Entry]) -> tuple[str, tuple[CallResult, ...]]:
-    question = ""
+def _tokens_of(body: Body) -> int:
+    """The tokens of a request, in which each picture costs the same."""
+    text, count = _BYTES.subn("", json.dumps(body, ensure_ascii=False))
+    return tokens(text) + _TOKENS_OF_A_PICTURE * count
+
+
+_BYTES = re.compile(r'(?<=[",])[A-Za-z0-9+/]{60,}={0,2}(?=")')
+
+
+def _since_the_question(
+    entries: Iterable[Entry],
+) -> tuple[str, tuple[str, ...], tuple[CallResult, ...]]:
+    question, pictures = "", tuple[str, ...]()
     calls: dict[str, tuple[str, str]] = {}
     results: list[CallResult] = []
     for kind, what in entries:
         match kind:
             case "question":
-                question, results = what, []
+                question, pictures, results = what, (), []
+            case "pictures" if results:
+                results[-1] = replace(results[-1], pictures=(*results[-1].pictures, *what))
+            case "pictures":
+                pictures += what
             case "call":
                 calls[what[0]] = (what[1], what[2])
             case "result":
                 name, arguments = calls.get(what[0], ("", "{}"))
                 results.append(CallResult(name, arguments, what[1], what[2] or what[1].startswith("Error: ")))
-    return question, tuple(results)
+    return question, pictures, tuple(results)
 
 
 def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
@@ -122,18 +144,25 @@ def _anthropic_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
         elif block["type"] == "tool_result":
             text = _text_of(block.get("content") or "")
             yield "result", (block["tool_use_id"], text, bool(block.get("is_error")))
-    texts = [block["text"] for block in blocks if block["type"] == "text"]
-    if texts:
+            yield "pictures", _pictures_of(block.get("content"))
+    texts, pictures = [block["text"] for block in blocks if block["type"] == "text"], _pictures_of(blocks)
+    if texts or pictures:
         yield _KINDS[message["role"]], "\n".join(texts)
+        yield "pictures", pictures
 
 
-def _chat_entries(message: Mapping[str, Any]) -> Iterable[Entry]:
+def _chat_entries(message: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Entry]:
+    pictures = _pictures_of(message.get("content"))
+    if before.get("role") == "tool" and message["role"] == "user" and pictures:
+        yield "pictures", pictures  # those of results, which hold text only
+        return
     for call in message.get("tool_calls") or ():
         yield "call", (call["id"], call["function"]["name"], call["function"]["arguments"])
     if message["role"] == "tool":
         yield "result", (message["tool_call_id"], _text_of(message["content"]), False)
     elif message["role"] in ("user", "assistant"):
         yield _KINDS[message["role"]], _text_of(message.get("content") or "")
+        yield "pictures", pictures
 
 
 def _responses_entries(item: Mapping[str, Any]) -> Iterable[Entry]:
@@ -141,14 +170,53 @@ def _responses_entries(item: Mapping[str, Any]) -> Iterable[Entry]:
         yield "call", (item["call_id"], item["name"], item["arguments"])
     elif item.get("type") == "function_call_output":
         yield "result", (item["call_id"], _text_of(item["output"]), False)
+        yield "pictures", _pictures_of(item["output"])
     elif item.get("role") in ("user", "assistant"):
         yield _KINDS[item["role"]], _text_of(item["content"])
+        yield "pictures", _pictures_of(item["content"])
 
 
 def _text_of(content: str | list[Mapping[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(part["text"]) for part in content if "text" in part)
+
+
+def has_pictures(body: Body) -> bool:
+    """Whether a request holds any picture."""
+    messages = [
+        *(body.get("messages") or ()),
+        *(items if isinstance(items := body.get("input"), list) else ()),
+    ]
+    contents = [
+        part for message in messages for part in _parts(message.get("content") or message.get("output"))
+    ]
+    inner = [part for content in contents for part in _parts(content.get("content"))]
+    return bool(_pictures_of([*contents, *inner]))
+
+
+def _parts(content: object) -> list[Mapping[str, Any]]:
+    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+
+
+def _pictures_of(content: object) -> tuple[str, ...]:
+    """The types of the pictures and files of a content."""
+    return tuple(filter(None, map(_picture_type, _parts(content))))
+
+
+def _picture_type(part: Mapping[str, Any]) -> str:
+    match part:
+        case {"source": {"media_type": str(kind)}}:
+            return kind
+        case (
+            {"image_url": {"url": str(url)}}
+            | {"image_url": str(url)}
+            | {"file": {"file_data": str(url)}}
+            | {"file_data": str(url)}
+        ):
+            return url.removeprefix("data:").partition(";")[0]
+        case _:
+            return ""
 
 
 def _no_tools(choice: object) -> bool:

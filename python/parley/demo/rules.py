@@ -120,6 +120,13 @@ def _named_tools(conversation: Conversation) -> Draft | None:
     return Draft(f"I have no tool named {_list([call.name for call in calls])}. {have}")
 
 
+def _pictures(conversation: Conversation) -> Draft | None:
+    """What it is shown it cannot look at, but it can say what that is."""
+    if not conversation.pictures:
+        return None
+    return Draft(f"I am shown {_list(list(conversation.pictures))}.", summary="you showed me something.")
+
+
 def _stocks(conversation: Conversation) -> Draft | None:
     """The original example: a search for each company, then an answer made of the results."""
     names = companies(conversation.question)
@@ -169,6 +176,7 @@ RULES: tuple[Rule, ...] = (
     _write,
     _named_tools,
     _stocks,
+    _pictures,
     _about,
     _greeting,
     _think,
@@ -239,7 +247,10 @@ def _report(result: CallResult) -> str:
         return f"You did not want {result.name} to be called."
     if result.failed:
         return f"{result.name} failed: {result.text.removeprefix('Error: ')}"
-    return f"{result.name} returned: {result.text}" if result.text else f"{result.name} returned nothing."
+    shown = f" It shows me {_list(list(result.pictures))}." if result.pictures else ""
+    if result.text:
+        return f"{result.name} returned: {result.text}{shown}"
+    return f"{result.name} returned{shown.removeprefix(' It shows me') or ' nothing.'}"
 
 
 def _passing_thought(conversation: Conversation) -> str:

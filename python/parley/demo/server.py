@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from parley.demo.conversation import TEXT_ONLY, Conversation, Reply
-from parley.demo.reading import read_anthropic, read_chat, read_responses
+from parley.demo.reading import has_pictures, read_anthropic, read_chat, read_responses
 from parley.demo.rules import reply
 from parley.demo.wire import anthropic, chat, responses
 from parley.demo.wire.frames import CREATED
@@ -114,6 +114,8 @@ class Service:
             return JSONResponse(api.refusal(f'"{TEXT_ONLY}" does not support tools'), 400)
         try:
             conversation = api.read(body)
+            if body["model"] == TEXT_ONLY and has_pictures(body):  # in Ollama's words: ollama/ollama#17301
+                return JSONResponse(api.refusal("this model does not support image input"), 400)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             return JSONResponse(api.refusal(_UNREADABLE.format(repr(error))), 400)
         model_reply = reply(conversation)

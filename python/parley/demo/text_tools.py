@@ -46,6 +46,8 @@ def with_calls(entries: Iterable[Entry], syntax: Syntax) -> Iterator[Entry]:
                 ("call", (call_id, call.name, call.arguments))
                 for call_id, call in zip(waiting, calls, strict=True)
             )
+        elif kind == "pictures":
+            yield kind, text
         else:
             yield from _user_entries(_CORRECTIONS.sub("", text), waiting)
 

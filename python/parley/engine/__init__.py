@@ -4,9 +4,11 @@ from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.observe import Observation, observe
+from parley.engine.pictures import with_pictures
 from parley.engine.ports import (
     NOTHING_ASKED,
     REMOVED,
+    Attachments,
     CallBegan,
     CallEnded,
     CallRefused,
@@ -31,6 +33,7 @@ __all__ = [
     "NOTHING_ASKED",
     "REMOVED",
     "Aside",
+    "Attachments",
     "CallBegan",
     "CallEnded",
     "CallRefused",
@@ -55,4 +58,5 @@ __all__ = [
     "regenerate",
     "run_turn",
     "stopped",
+    "with_pictures",
 ]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +20,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 from parley.chat.edits import Edit
 from parley.chat.reader import parse_lines, split_lines
 from parley.chat.references import Reference, ReferenceText
-from parley.chat.transcript import Answer, Choice, Exchange, Proposal, Result, Transcript
+from parley.chat.transcript import Answer, Attachment, Choice, Exchange, Proposal, Result, Transcript
 from parley.errors import GoneError
 from parley.models.events import Event
 from parley.models.request import Request
@@ -146,6 +155,22 @@ class NoReferences:
         return ()
 
 
+class Attachments(Protocol):
+    """The files beside the chat."""
+
+    async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
+        """The contents of attachments by their paths, each proved by its name; or why there is none."""
+        ...
+
+
+class NoAttachments:
+    """No place beside the chat."""
+
+    async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
+        """Nothing."""
+        return {attachment.path: "this chat has no file yet" for attachment in attachments}
+
+
 class Ledger(Protocol):
     """The decisions made on this machine for this chat. Each method is one durable transaction."""
 
@@ -252,6 +277,7 @@ class Ports:
     clock: Clock
     observer: Observer
     references: References = field(default_factory=NoReferences)
+    attachments: Attachments = field(default_factory=NoAttachments)
 
 
 @dataclass(frozen=True, slots=True)

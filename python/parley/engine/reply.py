@@ -10,6 +10,7 @@ from parley.chat.edits import Edit
 from parley.chat.reply import ReplyWriter, thinker
 from parley.chat.transcript import Proposal, Thinking, ToolCall
 from parley.engine.notices import end_unfinished
+from parley.engine.pictures import with_pictures
 from parley.engine.ports import End, Ports, Snapshot, closing
 from parley.errors import ModelError
 from parley.models.events import (
@@ -35,6 +36,7 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
     ports.observer.status(_what_for(request))
     reply = _Reply(ports, request)
     await reply.begin()
+    request = await with_pictures(ports, request)
     try:
         async with closing(ports.model.stream(request)) as events:
             async for event in events:

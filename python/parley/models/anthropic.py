@@ -7,12 +7,12 @@ Knows nothing of clients, keys and hosts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from parley.chat.history import ModelTurn, Turn, UserTurn
-from parley.chat.transcript import Text, Thinking
+from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.transcript import Attachment, Text, Thinking
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
@@ -27,6 +27,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, sequence, text
+from parley.models.pictures import PDF, Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking
@@ -66,9 +67,9 @@ def definition(tool: Mapping[str, Any]) -> Body:
 
 def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
     """Messages of blocks, their roles alternating."""
-    ids = wire_ids(turns, STRICT_ID)
+    ids, images = wire_ids(turns, STRICT_ID), request.images(turns)
     messages = list[Body]()
-    for role, blocks in _sides(turns, ids, request):
+    for role, blocks in _sides(turns, ids, request, images):
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         elif blocks:
@@ -77,20 +78,36 @@ def _messages(turns: Sequence[Turn], request: Request) -> list[Body]:
 
 
 def _sides(
-    turns: Sequence[Turn], ids: Mapping[str, str], request: Request
+    turns: Sequence[Turn], ids: Mapping[str, str], request: Request, images: Mapping[str, bytes]
 ) -> Iterator[tuple[str, list[Block]]]:
     for turn in turns:
         key = ("anthropic", call_ids(turn, ids))
+        visible = tuple(a.path for a in attachments_of(turn) if a.path in images) if images else ()
         match turn:
-            case UserTurn(text):
-                yield "user", list(pieces(turn, key, partial(_text, text)))
+            case UserTurn():
+                blocks = partial(_question, turn, images)
+                yield "user", list(pieces(turn, (*key, visible), blocks))
             case ModelTurn():
                 yield "assistant", list(pieces(turn, key, partial(_reply_blocks, turn, ids, request)))
-                yield "user", list(pieces(turn, ("results", *key), partial(_results, turn, ids)))
+                results = partial(_results, turn, ids, images)
+                yield "user", list(pieces(turn, ("results", *key, visible), results))
 
 
-def _text(text: str) -> list[Block]:
-    return [{"type": "text", "text": text}]
+def _question(turn: UserTurn, images: Mapping[str, bytes]) -> list[Block]:
+    return _blocks(turn.parts, images, "\n\n") or [_block(turn.text)]
+
+
+def _blocks(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Block]:
+    """The blocks of what has pictures to be seen; none where it is all text."""
+    return list(map(_block, mixed(parts, images, gap)))
+
+
+def _block(part: str | Picture) -> Block:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    media_type = part.attachment.media_type
+    source = {"type": "base64", "media_type": media_type, "data": part.base64}
+    return {"type": "document" if media_type == PDF else "image", "source": source}
 
 
 def _reply_blocks(reply: ModelTurn, ids: Mapping[str, str], request: Request) -> Iterator[Block]:
@@ -119,12 +136,21 @@ def _calls(reply: ModelTurn, ids: Mapping[str, str]) -> Iterator[Block]:
         yield {"type": "tool_use", "id": ids[outcome.id], "name": name, "input": arguments}
 
 
-def _results(reply: ModelTurn, ids: Mapping[str, str]) -> list[Block]:
+def _results(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Block]:
     return [
-        {"type": "tool_result", "tool_use_id": ids[outcome.id], "content": outcome.content}
+        {"type": "tool_result", "tool_use_id": ids[outcome.id], "content": _content(outcome, images)}
         | ({} if outcome.status == "ok" else {"is_error": True})
         for outcome in reply.calls
     ]
+
+
+def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Block]:
+    """The text of a result, or its blocks where there are pictures to be seen.
+
+    Not of a failed one: "all content must be type 'text' if 'is_error' is true" (a refusal,
+    github.com/vellum-ai/vellum-assistant/pull/18387, 2026-11-23).
+    """
+    return (outcome.status == "ok" and _blocks(outcome.parts, images, "\n")) or outcome.content
 
 
 def thinking_paused(request: Request) -> str:
@@ -148,7 +174,7 @@ def _may_think(config: Mapping[str, Any], messages: Sequence[Body]) -> bool:
     """
     sides = [(message["role"], message["content"]) for message in messages]
     questions = [
-        n for n, (role, blocks) in enumerate(sides) if role == "user" and blocks[-1]["type"] == "text"
+        n for n, (role, blocks) in enumerate(sides) if role == "user" and blocks[-1]["type"] != "tool_result"
     ]
     loop = sides[questions[-1] + 1 :] if questions else sides
     first = loop[0][1][0]["type"] if loop else "thinking"

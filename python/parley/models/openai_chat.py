@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.transcript import Attachment
 from parley.models import decoder
 from parley.models.accumulate import CallAccumulator
 from parley.models.encode import (
@@ -28,6 +29,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
+from parley.models.pictures import PDF, Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags
@@ -41,6 +43,10 @@ Body = dict[str, Any]
 # (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-22).
 SIGNATURE_BY_ANOTHER = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """Gemini's own word for a call that it did not make."""
+
+
+RETURNED_BY = "Returned by"
+"""The beginning of the line above the pictures of a result."""
 
 
 def request_body(request: Request) -> Body:
@@ -99,13 +105,15 @@ def _effort(request: Request, *, has_tools: bool) -> str | None:
 
 def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
     """Messages in which no two of the user or the assistant stand side by side: some servers refuse that."""
-    ids = wire_ids(turns, SHORT_ID)
+    ids, images = wire_ids(turns, SHORT_ID), request.images(turns)
     current = max((n for n, turn in enumerate(turns) if isinstance(turn, UserTurn)), default=0)
     messages = [{"role": "system", "content": request.system}] if request.system.strip() else []
     for number_, turn in enumerate(turns):
         is_signed = "thought_signatures" in request.quirks and number_ > current
-        key = ("chat", request.quirks, request.keep_thinking, is_signed, call_ids(turn, ids))
-        first, *more = pieces(turn, key, partial(_messages_of, turn, ids, request, is_signed=is_signed))
+        visible = tuple(a.path for a in attachments_of(turn) if a.path in images) if images else ()
+        key = ("chat", request.quirks, request.keep_thinking, is_signed, call_ids(turn, ids), visible)
+        make = partial(_messages_of, turn, ids, request, images, is_signed=is_signed)
+        first, *more = pieces(turn, key, make)
         _add(messages, first)
         messages += more
     return messages
@@ -113,17 +121,57 @@ def _messages(request: Request, turns: Sequence[Turn]) -> list[Body]:
 
 def _add(messages: list[Body], message: Body) -> None:
     if messages and messages[-1]["role"] == message["role"]:
-        texts = [messages[-1]["content"], message["content"]]
-        messages[-1] = {**messages[-1], **message, "content": "\n\n".join(filter(None, texts))}
+        content = _joined(messages[-1]["content"], message["content"])
+        messages[-1] = {**messages[-1], **message, "content": content}
     else:
         messages.append(message)
 
 
-def _messages_of(turn: Turn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> list[Body]:
+def _joined(first: str | list[Body] | None, second: str | list[Body] | None) -> str | list[Body]:
+    """Contents of two messages as one; parts where one of them has parts."""
+    if isinstance(first, list) or isinstance(second, list):
+        contents = [first or [], second or []]
+        return [part for c in contents for part in ([_part(c)] if isinstance(c, str) else c)]
+    return "\n\n".join(filter(None, [first, second]))
+
+
+def _messages_of(
+    turn: Turn, ids: Mapping[str, str], request: Request, images: Mapping[str, bytes], *, is_signed: bool
+) -> list[Body]:
     if isinstance(turn, UserTurn):
-        return [{"role": "user", "content": turn.text}]
-    results = (_result(outcome, ids, request) for outcome in turn.calls)
-    return [_message(turn, ids, request, is_signed=is_signed), *results]
+        content = _parts(turn.parts, images, "\n\n")
+        return [{"role": "user", "content": content or turn.text}]
+    results = [_result(outcome, ids, request) for outcome in turn.calls]
+    return [_message(turn, ids, request, is_signed=is_signed), *results, *_looks(turn, ids, images)]
+
+
+def _looks(reply: ModelTurn, ids: Mapping[str, str], images: Mapping[str, bytes]) -> list[Body]:
+    """The pictures of results, whose messages hold text only, as a message of the user's right after them.
+
+    "content: Union[str, Iterable[ChatCompletionContentPartTextParam]]" (openai 3.54,
+    types/chat/chat_completion_tool_message_param.py, 2026-11-23). The results have them in words.
+    """
+    parts = list[Body]()
+    for outcome in reply.calls:
+        if pictures := [a for a in outcome.parts if isinstance(a, Attachment) and a.path in images]:
+            title = f"{RETURNED_BY} {wire_name(outcome.call.name)} ({ids[outcome.id]}):"
+            parts += _parts([title, *pictures], images, "\n")
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
+    """The parts of a content that has pictures to be seen; none where it is all text."""
+    return list(map(_part, mixed(parts, images, gap)))
+
+
+def _part(part: str | Picture) -> Body:
+    match part:
+        case str():
+            return {"type": "text", "text": part}
+        case Picture(attachment=Attachment(media_type=kind)) if kind == PDF:
+            return {"type": "file", "file": {"filename": part.name, "file_data": part.url}}
+        case Picture():
+            return {"type": "image_url", "image_url": {"url": part.url}}
 
 
 def _message(reply: ModelTurn, ids: Mapping[str, str], request: Request, *, is_signed: bool) -> Body:

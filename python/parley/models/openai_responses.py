@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
-from parley.chat.transcript import Text, Thinking
+from parley.chat.transcript import Attachment, Text, Thinking
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.encode import (
@@ -28,6 +28,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason
 from parley.models.fields import counted, mapping, number, sequence, text
+from parley.models.pictures import PDF, Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import is_reasoning, openai_effort, prefers_responses
@@ -104,20 +105,38 @@ def is_for_other(model: str, status: int, words: str) -> bool:
 
 
 def _items(request: Request, turns: Sequence[Turn]) -> Iterator[Body]:
-    ids, known = wire_ids(turns, SHORT_ID), set[str]()
+    ids, known, images = wire_ids(turns, SHORT_ID), set[str](), request.images(turns)
     for turn in turns:
-        key = ("responses", request.model, request.quirks, call_ids(turn, ids))
-        yield from pieces(turn, key, partial(_items_of, turn, ids, request, known))
+        visible = tuple(a.path for a in attachments_of(turn) if a.path in images) if images else ()
+        key = ("responses", request.model, request.quirks, call_ids(turn, ids), visible)
+        yield from pieces(turn, key, partial(_items_of, turn, ids, request, known, images))
 
 
-def _items_of(turn: Turn, ids: Mapping[str, str], request: Request, known: set[str]) -> Iterator[Body]:
+def _items_of(
+    turn: Turn, ids: Mapping[str, str], request: Request, known: set[str], images: Mapping[str, bytes]
+) -> Iterator[Body]:
     match turn:
         case UserTurn(text):
-            yield {"role": "user", "content": text}
+            yield {"role": "user", "content": _parts(turn.parts, images, "\n\n") or text}
         case ModelTurn():
             yield from _prose_and_thinking(turn, request, known)
             yield from (_call(outcome, ids, request) for outcome in turn.calls)
-            yield from (_result(outcome, ids) for outcome in turn.calls)
+            yield from (_result(outcome, ids, images) for outcome in turn.calls)
+
+
+def _parts(parts: Iterable[str | Attachment], images: Mapping[str, bytes], gap: str) -> list[Body]:
+    """The parts of a content that has pictures to be seen; none where it is all text."""
+    return list(map(_part, mixed(parts, images, gap)))
+
+
+def _part(part: str | Picture) -> Body:
+    match part:
+        case str():
+            return {"type": "input_text", "text": part}
+        case Picture(attachment=Attachment(media_type=kind)) if kind == PDF:
+            return {"type": "input_file", "filename": part.name, "file_data": part.url}
+        case Picture():
+            return {"type": "input_image", "image_url": part.url}
 
 
 def _prose_and_thinking(reply: ModelTurn, request: Request, known: set[str]) -> Iterator[Body]:
@@ -146,8 +165,10 @@ def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Bod
     return {"type": "function_call", "call_id": ids[outcome.id], "name": name, "arguments": arguments}
 
 
-def _result(outcome: CallOutcome, ids: Mapping[str, str]) -> Body:
-    return {"type": "function_call_output", "call_id": ids[outcome.id], "output": result_text(outcome)}
+def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, bytes]) -> Body:
+    parts = outcome.parts if outcome.status == "ok" else ("Error:", *outcome.parts)
+    output = _parts(parts, images, "\n") or result_text(outcome)
+    return {"type": "function_call_output", "call_id": ids[outcome.id], "output": output}
 
 
 # --- The stream -------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _number(pattern: re.Pattern[str], words: str) -> int | None:
 class Amendment:
     """A request as it may be taken after it was refused.
 
-    `status` is shown while it is asked, `aside` is what the user is to know of it.
+    `status` is images while it is asked, `aside` is what the user is to know of it.
     """
 
     request: Request
@@ -101,6 +101,12 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
     """
     if status == 400 and request.keep_thinking and _ABOUT_THOUGHTS.search(words):
         return Amendment(replace(request, keep_thinking=False), "Asking again without earlier thoughts...")
+    if (
+        status in _OF_CONTENT
+        and _ABOUT_PICTURES.search(words)
+        and (images := frozenset(request.images(request.turns())))
+    ):
+        return _without_pictures(request, images, words)
     if (says_too_long(words) or status == _TOO_LARGE) and (narrow := request.narrowed(limit_in(words))):
         return Amendment(narrow, f"{request.model} takes less than this chat: asking with less of it...")
     if request.api is None and (other := _other_api(request.model, api, status, words)):
@@ -140,6 +146,42 @@ _ABOUT_THOUGHTS = re.compile(
     r"|of type .?reasoning.? was provided without",
     re.IGNORECASE,
 )
+
+
+# "Invalid content type. image_url is only supported by certain models." (OpenAI,
+# github.com/browser-use/web-ui/issues/274), "this model does not support image input" and "this model is
+# missing data required for image input" (Ollama, github.com/ollama/ollama/issues/17301,
+# github.com/valentinfrlch/ha-llmvision/issues/691), "Invalid value: 'input_image'. Supported values are:
+# 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). Of one picture: "Could not process image",
+# "At least one of the image dimensions exceed max allowed size: 8000 pixels" (Anthropic,
+# github.com/anthropics/claude-code/issues/39534 and 4778). All read 2026-11-23.
+_ABOUT_PICTURES = re.compile(
+    r"image|picture|\bvision\b|multi-?modal|mmproj|\bpdf\b|\bdocument\b|input_file", re.IGNORECASE
+)
+_OF_CONTENT = (400, 404, 413, 415, 422, 500)
+"""What is answered where the content is at fault, by one server or another."""
+_BLIND = re.compile(
+    r"only supported by certain models"
+    r"|(does|do) not support (image|vision|multi-?modal)"
+    r"|(image|vision|multi-?modal)\S*( \w+)? (is|are) not supported"
+    r"|that support image input"
+    r"|data required for image input"
+    r"|at most 0 image"
+    r"|not a multi-?modal model"
+    r"|supported values are: .?input_text.?\."
+    r"|unknown variant .?image_url",
+    re.IGNORECASE,
+)
+
+
+def _without_pictures(request: Request, images: frozenset[str], words: str) -> Amendment:
+    """The request with words for pictures: for all if the model sees none, else for those that it has."""
+    status = "Asking again with words for pictures..."
+    if _BLIND.search(words):
+        aside = f"{request.model} sees no pictures: it is sent words for them"
+        return Amendment(replace(request, is_blind=True), status, aside)
+    aside = f"{request.provider} refused a picture ({words}): {request.model} is sent words for those so far"
+    return Amendment(replace(request, refused=request.refused | images), status, aside)
 
 
 def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:

@@ -5,7 +5,7 @@ Knows which tools are offered with which history. Knows no wire format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
@@ -13,10 +13,11 @@ from typing import Any, Literal
 from parley.chat.history import ModelTurn, Turn
 from parley.chat.omissions import size
 from parley.chat.options import ThinkingSettings
-from parley.chat.transcript import Thinking, Transcript
+from parley.chat.transcript import Attachment, Exchange, Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit, context_window
 from parley.models.encode import wire_name
 from parley.models.memory import Memory, memory
+from parley.models.pictures import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
 from parley.tools.catalogue import Catalogue, Tool
@@ -53,7 +54,8 @@ class Request:
     `quirks` are the oddities of the provider's server. `api` and `window` are what the provider was found to
     want: one of its wire formats, and the tokens that it takes; else the model's name tells. `text_tools` is
     there where tools have to be, or may have to be, described in the text; `text_turns` are the turns where
-    they have been.
+    they have been. `pictures` are the contents of attachments by their paths, or why there is none;
+    `refused` are paths of those that the provider refused, and with `is_blind` it refused any.
     """
 
     transcript: Transcript
@@ -73,6 +75,9 @@ class Request:
     window: int | None = None
     text_tools: TextTools | None = None
     text_turns: tuple[Turn, ...] | None = None
+    pictures: Mapping[str, bytes | str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+    is_blind: bool = False
 
     @property
     def offers_tools(self) -> bool:
@@ -117,6 +122,35 @@ class Request:
         narrow = replace(self, window=window)
         return narrow if narrow.memory().size < self.memory().size else None
 
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The pictures of the chat that may be sent, each once: their contents are to be found."""
+        exchanges = self.transcript.exchanges[: self.at + 1]
+        unique = {a.path: a for exchange in exchanges for a in _pictures(exchange)}
+        return tuple(a for a in reversed(unique.values()) if self._takes(a))[: room(self.model).count]
+
+    def images(self, turns: Sequence[Turn]) -> Mapping[str, bytes]:
+        """The contents that are sent with the turns, by the paths of their attachments."""
+        return self._selection(turns)[0] if self.pictures else {}
+
+    def unseen(self) -> Iterator[str]:
+        """Notices of the chat's pictures that are sent in words only."""
+        every = [a for exchange in self.transcript.exchanges[: self.at + 1] for a in _pictures(exchange)]
+        if any(not self._takes(attachment) and attachment.path not in self.refused for attachment in every):
+            yield f"{self.model} is sent words for what it cannot look at: pictures, or PDFs"
+        if self.pictures:
+            for path, why in self._selection(self.turns())[1].items():
+                yield f"{short_name(path)}: {why}. It is sent in words"
+
+    def _takes(self, attachment: Attachment) -> bool:
+        is_fit = not self.is_blind and attachment.path not in self.refused
+        return is_fit and sees(self.model, attachment.media_type)
+
+    def _selection(self, turns: Sequence[Turn]) -> tuple[Mapping[str, bytes], Mapping[str, str]]:
+        fit = {
+            a.path: self.pictures.get(a.path, "") for t in turns for a in attachments_of(t) if self._takes(a)
+        }
+        return selection(turns, fit, self.model)
+
     def _rest(self) -> int:
         """The bytes of what is sent beside the transcript."""
         tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
@@ -135,6 +169,17 @@ class Request:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
         is_own = (part.provider, part.model) == (self.provider, self.model)
         return reply.open and self.keep_thinking and is_own and bool(part.signature)
+
+
+def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:
+    """The pictures of an exchange, in order."""
+    if "pictures" not in exchange.derived:
+        parts = exchange.question.parts if exchange.question else ()
+        results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
+        returned = (a for result in results for a in result.attachments if not a.is_text)
+        exchange.derived["pictures"] = (*(p for p in parts if isinstance(p, Attachment)), *returned)
+    pictures: tuple[Attachment, ...] = exchange.derived["pictures"]
+    return pictures
 
 
 def tool_fields(

@@ -191,11 +191,13 @@ class Chat:
 
         self.editor.spawn(self._at(handle, row, work))
 
-    def with_look(self, handle: int, row: int, use: Callable[[engine.Observation], None]) -> None:
-        """Look at the exchange at a handle and use what is seen."""
+    def with_request(self, handle: int, row: int, use: Callable[[Request], None]) -> None:
+        """Use the request that the exchange at a handle would send."""
 
         async def work(document: BufferDocument) -> None:
-            use(await engine.observe(self.ports(document, Callbacks()), self.resolve))
+            ports = self.ports(document, Callbacks())
+            seen = await engine.observe(ports, self.resolve)
+            use(await engine.with_pictures(ports, seen.next_request()))
 
         self.editor.spawn(self._at(handle, row, work))
 
@@ -203,7 +205,9 @@ class Chat:
         """Write the chat as a page; over a file that is there only with `force`."""
         await self.refresh()
         transcript = self.mirror.text.transcript
-        await self.editor.loop.run_in_executor(None, write_page, transcript, path, force)
+        await self.editor.loop.run_in_executor(
+            None, write_page, transcript, self.app.attachments(self.path), path, force
+        )
         self.editor.message(f"written to {path}")
 
     # --- What is shown ---

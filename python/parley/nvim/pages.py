@@ -6,6 +6,7 @@ Pure, but for the page that is written. Knows lines of text and Markdown; knows 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import textwrap
 import time
@@ -22,12 +23,15 @@ from parley.models.request import Request
 from parley.nvim.summary import legible_line
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
+from parley.storage.attachments import ChatAttachments
 from parley.storage.trust import programs
 from parley.text import legible
 from parley.tools.mcp_files import ServersFile
 from parley.tools.servers import ServerSettings
 
 _WIDTH = 78
+_SHOWN_OF_BYTES = 60
+_DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
 _NAME, _ID = 24, 8
 """Columns of a name and of a call's id, the end of which tells it from others."""
 
@@ -44,7 +48,27 @@ def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]
         "tokens": f"about {request.tokens():,}, by an estimate; the model takes {window:,}",
     }
     head = [line for name, fact in facts.items() for line in _comment(name, fact)]
-    return [*head, *json.dumps(body, indent=2, ensure_ascii=False).split("\n")]
+    return [*head, *json.dumps(_without_bytes(body), indent=2, ensure_ascii=False).split("\n")]
+
+
+def _without_bytes(value: object) -> object:
+    """JSON in which the bytes of pictures are cut: lines of some MB are nothing to look at."""
+    match value:
+        case {"type": "base64", "data": str(data), **rest}:
+            return {"type": "base64", **rest, "data": _cut(data)}
+        case str() if value.startswith("data:") and _DATA_URL.fullmatch(value):
+            return _cut(value)
+        case Mapping():
+            return {key: _without_bytes(inner) for key, inner in value.items()}
+        case list():
+            return [_without_bytes(inner) for inner in value]
+        case _:
+            return value
+
+
+def _cut(data: str) -> str:
+    more = len(data) - _SHOWN_OF_BYTES
+    return f"{data[:_SHOWN_OF_BYTES]}… ({more:,} more characters)" if more > 0 else data
 
 
 def _comment(name: str, fact: str) -> list[str]:
@@ -155,13 +179,13 @@ def _time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def write_page(transcript: Transcript, path: Path, force: bool) -> None:
+def write_page(transcript: Transcript, attachments: ChatAttachments, path: Path, force: bool) -> None:
     """Write a chat as one HTML page. Raises ParleyError."""
     try:
         if not (force and path.exists()):  # shared by a chmod, which then holds
             path.touch(mode=0o600, exist_ok=force)
         with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.write(html_page(transcript, path.stem))
+            file.write(html_page(transcript, path.stem, attachments.pictures(transcript)))
     except FileExistsError as error:
         raise ParleyError(f"{path} is there already: :ParleyExport! overwrites it") from error
     except OSError as error:

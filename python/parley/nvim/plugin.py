@@ -17,6 +17,7 @@ import pynvim
 
 from parley.chat.transcript import CHOICES
 from parley.errors import ParleyError
+from parley.models.request import Request
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -33,7 +34,6 @@ from parley.settings.load import load_settings
 from parley.settings.start import no_such_agent
 
 if TYPE_CHECKING:
-    from parley import engine
     from parley.runtime.app import App
 
 _log = logging.getLogger("parley")
@@ -223,8 +223,7 @@ class Plugin:
         self._chat(buf, name).show_details(handle, row)
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
-        def show(seen: engine.Observation) -> None:
-            request = seen.next_request()
+        def show(request: Request) -> None:
             form = wire_format(self.app.provider(request.provider), request)
             url = self.app.client.url(self.app.provider(request.provider), form.path)
             lines = request_page(request, chat.agent.name, url, form.body(request))
@@ -233,7 +232,7 @@ class Plugin:
         from parley.providers.client import wire_format
 
         chat = self._chat(buf, name)
-        chat.with_look(handle, row, show)
+        chat.with_request(handle, row, show)
 
     def _on_log(self, buf: int, name: str) -> None:
         path = self._chat(buf, name).path

@@ -22,18 +22,27 @@ class Capabilities:
     def __init__(self) -> None:
         self._apis: dict[tuple[str, str], str] = {}
         self._windows: dict[tuple[str, str], int] = {}
+        self._blind = set[tuple[str, str]]()
+        self._refused = dict[tuple[str, str], frozenset[str]]()
+        """Paths of pictures that were refused."""
         self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
         known = request.provider, request.model
         return replace(
-            request, api=self._apis.get(known, request.api), window=self._windows.get(known, request.window)
+            request,
+            api=self._apis.get(known, request.api),
+            window=self._windows.get(known, request.window),
+            is_blind=known in self._blind,
+            refused=self._refused.get(known, request.refused),
         )
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """Notices for the user before a request in this format, each once."""
         yield from self._once(unsupported_thinking(request.model, request.thinking))
+        for notice in () if request.is_blind else request.unseen():
+            yield from self._once(notice)
         if notice := wire_format.notice(request):
             question = request.transcript.exchanges[request.at].question
             yield from self._once(notice, f"{request.at} {question.text if question else ''}")
@@ -57,3 +66,6 @@ class Capabilities:
             self._apis[known] = sent.api
         if sent.window:
             self._windows[known] = min(sent.window, self._windows.get(known, sent.window))
+        if sent.is_blind:
+            self._blind.add(known)
+        self._refused[known] = sent.refused

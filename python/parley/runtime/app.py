@@ -37,6 +37,7 @@ from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
 from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, Provider, Settings
+from parley.storage.attachments import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import FileReferences, nobody_asked
 from parley.storage.trust import ProjectTrust
@@ -86,6 +87,7 @@ class App:
         self._notices: dict[str, set[str]] = {}
         """What was said of each chat's requests."""
         self._may_read = may_read
+        self._attachments = AttachmentCache()
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
         text_tools = settings.prompt_tools
@@ -216,7 +218,13 @@ class App:
                 return await self._may_read(path)
 
         references = FileReferences(folder, self.servers.read_resource, may_read)
-        return engine.Ports(document, model, tools, ledger, TurnClock(clock), audited, references)
+        return engine.Ports(
+            document, model, tools, ledger, TurnClock(clock), audited, references, self.attachments(chat)
+        )
+
+    def attachments(self, chat: str) -> ChatAttachments:
+        """The files beside the chat in the file of this path."""
+        return ChatAttachments(chat, self._attachments)
 
     async def title(self, transcript: Transcript, chat: str, chosen: str | None) -> str:
         """A title that a model finds for a chat; "" where none is found, or none is to be asked."""

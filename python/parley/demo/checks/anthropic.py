@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.demo.checks.kinds import dotted, kinds_rule
+from parley.demo.checks.pictures import anthropic_pictures
 from parley.demo.checks.shapes import (
     Block,
     Body,
@@ -44,7 +45,7 @@ _BLOCK = _TEXT_BLOCK | {
     "name": str,
     "input": dict,
     "tool_use_id": str,
-    "content": (str, [_TEXT_BLOCK]),
+    "content": (str, [_TEXT_BLOCK | {"source": dict}]),
     "is_error": bool,
     "source": dict,
 }
@@ -170,6 +171,15 @@ def _text_refused(where: str, block: Block) -> Iterator[str]:
         yield f"{where}: text content blocks must contain non-whitespace text"
 
 
+def _pictures(body: Body) -> Iterator[str]:
+    for placed in placed_blocks(body):
+        yield from anthropic_pictures(placed.place, [placed.block])
+        inner = placed.block.get("content")
+        if placed.kind == "tool_result" and isinstance(inner, list):
+            failed = bool(placed.block.get("is_error"))
+            yield from anthropic_pictures(f"{placed.place}.tool_result.content", inner, failed=failed)
+
+
 def _cache_marks(body: Body) -> Iterator[str]:
     system = body.get("system")
     blocks = [placed.block for placed in placed_blocks(body)] + list(body.get("tools") or [])
@@ -195,6 +205,7 @@ _RULES: tuple[Rule, ...] = (
     _some_messages,
     _no_empty_messages,
     _no_empty_texts,
+    _pictures,
     *TOOL_RULES,
     _no_prefill,
     _cache_marks,

@@ -17,6 +17,7 @@ from parley.demo.checks.function_tools import (
     tool_name,
 )
 from parley.demo.checks.kinds import kinds_rule
+from parley.demo.checks.pictures import openai_pictures
 from parley.demo.checks.shapes import (
     Body,
     Rule,
@@ -55,7 +56,7 @@ _KINDS = {
     "messages": [
         {
             "role": str,
-            "content": (str, [{"type": str, "text": str}]),
+            "content": (str, [{"type": str, "text": str, "image_url": {"url": str}, "file": dict}]),
             "tool_calls": [
                 {
                     "id": str,
@@ -157,6 +158,21 @@ def _contents(body: Body) -> Iterator[str]:
         for at, part in enumerate(content if isinstance(content, list) else []):
             if part.get("type") == "text" and not part.get("text"):
                 yield TEXT_TOO_SHORT.format(place=f"{place}[{at}].text")
+
+
+def _pictures(body: Body) -> Iterator[str]:
+    for index, message in enumerate(body["messages"]):
+        content = message.get("content")
+        for at, part in enumerate(content if isinstance(content, list) else []):
+            place, kind = f"messages[{index}].content[{at}]", part.get("type")
+            if kind != "text" and message["role"] != "user":
+                yield f"Invalid value: '{kind}'. Supported values are: 'text'. - '{place}.type'"
+            elif kind == "image_url":
+                yield from openai_pictures(place, [str(part["image_url"].get("url"))])
+            elif kind == "file":
+                yield from openai_pictures(place, [str(part["file"].get("file_data"))])
+            elif kind != "text":
+                yield f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url' and 'file'."
 
 
 def _calls_answered(body: Body) -> Iterator[str]:
@@ -288,6 +304,7 @@ _RULES: tuple[Rule, ...] = (
     _results_expected,
     _unique_ids,
     _contents,
+    _pictures,
     _order,
     partial(function_tools, nested=True),
     _tools_for_history,

@@ -17,6 +17,7 @@ from parley.demo.checks.function_tools import (
     tool_name,
 )
 from parley.demo.checks.kinds import kinds_rule
+from parley.demo.checks.pictures import openai_pictures
 from parley.demo.checks.shapes import (
     Body,
     Rule,
@@ -51,11 +52,11 @@ _KINDS = {
                 "type": str,
                 "id": str,
                 "role": str,
-                "content": (str, [{"type": str, "text": str}]),
+                "content": (str, [{"type": str, "text": str, "image_url": str, "file_data": str}]),
                 "call_id": str,
                 "name": str,
                 "arguments": str,
-                "output": (str, [{"type": str, "text": str}]),
+                "output": (str, [{"type": str, "text": str, "image_url": str, "file_data": str}]),
                 "summary": [{"type": str, "text": str}],
                 "encrypted_content": str,
             }
@@ -182,6 +183,20 @@ def _order(body: Body) -> Iterator[str]:
         yield "Invalid 'input': the last item must be a user message or a function call output."
 
 
+def _pictures(body: Body) -> Iterator[str]:
+    for at, item in enumerate(_items(body)):
+        for field in ("content", "output"):
+            parts = item.get(field)
+            for number, part in enumerate(parts if isinstance(parts, list) else []):
+                place, kind = f"input[{at}].{field}[{number}]", part.get("type")
+                if field == "output" and kind not in _INPUT_PARTS:
+                    supported = " and ".join(map(repr, _INPUT_PARTS))
+                    yield f"Invalid value: '{kind}'. Supported values are: {supported}."
+                if kind in ("input_image", "input_file"):
+                    url = part.get("image_url" if kind == "input_image" else "file_data")
+                    yield from openai_pictures(place, [str(url)])
+
+
 def _calls_and_outputs(body: Body) -> Iterator[str]:
     call_ids: set[str] = set()
     for item in _items(body):
@@ -250,6 +265,7 @@ def _limits(body: Body) -> Iterator[str]:
 _RULES: tuple[Rule, ...] = (
     _encoding,
     _calls_and_outputs,
+    _pictures,
     _unique_items,
     _reasoning_followed,
     _reasoning_is_ours,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
-from parley.chat.transcript import Text
+from parley.chat.transcript import Attachment, Text
 from parley.errors import ParleyError
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
@@ -83,7 +83,8 @@ def _turns(request: Request, text_tools: TextTools, turns: Sequence[Turn]) -> It
 def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]) -> Iterator[Turn]:
     text = "\n".join(text_call(text_tools, outcome.call.name, outcome.call.arguments) for outcome in calls)
     yield replace(reply, parts=(*reply.parts, Text(text)))
-    yield UserTurn(results(calls))
+    text, pictures = results(calls), [p for call in calls for p in call.parts if isinstance(p, Attachment)]
+    yield UserTurn(text, (text, *pictures) if pictures else ())
 
 
 # --- The stream -------------------------------------------------------------------------------------------

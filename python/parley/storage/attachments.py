@@ -1,0 +1,239 @@
+"""The files beside a chat: bytes in `NAME.assets/`, each in a file that is named by their SHA-256.
+
+A chat may have been written by anybody, so nothing is read but regular files directly in a folder `*.assets`
+beside the chat: no link is followed, nothing is waited for, no more is read than a bound, and what does not
+fit its name is not used. A file with a second name (a hard link) may be one from elsewhere: it is not read,
+either. Nothing is ever written over or deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+from parley.chat.attachments import attachment_of, is_name, kind_of
+from parley.chat.transcript import Attachment, Problem, Transcript
+from parley.errors import ParleyError
+from parley.text import size_text
+
+MOST_BYTES = 32_000_000
+"""Of a picture: no provider takes more."""
+MOST_TEXT = 100_000_000
+_PIECE = 1_000_000
+_MOST_KEPT = 64_000_000
+"""Bytes that are kept for the next request."""
+
+_BESIDE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = _BESIDE | os.O_DIRECTORY
+
+
+class _NotReadError(ParleyError):
+    """The reason that an attachment is not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as it was when it was read: another one of this name is not it."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _Seen:
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
+
+
+class AttachmentCache:
+    """The contents that were read and proved, as long as their files are what they were; the oldest go."""
+
+    def __init__(self) -> None:
+        self._contents: dict[tuple[str, _Seen], bytes] = {}
+
+    def get(self, digest: str, seen: _Seen) -> bytes | None:
+        """The content of a file that is as it was."""
+        return self._contents.get((digest, seen))
+
+    def put(self, digest: str, seen: _Seen, content: bytes) -> None:
+        """Keep the content of a file."""
+        self._contents[digest, seen] = content
+        while sum(map(len, self._contents.values())) > _MOST_KEPT:
+            del self._contents[next(iter(self._contents))]
+
+
+class ChatAttachments:
+    """Implements the engine's attachments, for the chat in the file of a path; "" is one without a file."""
+
+    def __init__(self, chat: str, cache: AttachmentCache | None = None) -> None:
+        self._chat = Path(os.path.realpath(chat)) if chat else None
+        self._cache = cache or AttachmentCache()
+
+    async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
+        """The contents of attachments by their paths, each proved by its name; or why there is none."""
+        return await asyncio.to_thread(self.contents, attachments)
+
+    def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
+        """The same, for those who may wait."""
+        return {attachment.path: self._content(attachment) for attachment in attachments}
+
+    async def save(self, content: bytes, suffix: str) -> Attachment:
+        """Write bytes beside the chat, so that a link may name them. Raises ParleyError."""
+        return await asyncio.to_thread(self._save, content, suffix)
+
+    def _save(self, content: bytes, suffix: str) -> Attachment:
+        if self._chat is None or not self._chat.parent.is_dir():
+            raise ParleyError("it goes into a file beside the chat: save the chat first")
+        folder = f"{self._chat.stem}.assets"
+        try:
+            attachment = attachment_of(content, folder, suffix)
+        except ValueError as error:
+            raise ParleyError(
+                f"no link can name a folder beside {self._chat.name!r}: rename the chat"
+            ) from error
+        try:
+            with _made_folder(self._chat.parent, folder) as handle:
+                _write(handle, attachment.path.rpartition("/")[2], content)
+        except OSError as error:
+            raise ParleyError(f"cannot write {attachment.path}: {error.strerror}") from error
+        if isinstance(problem := self._content(attachment), str):
+            raise ParleyError(f"{attachment.path} is there already: {problem}")
+        return attachment
+
+    def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
+        """The contents of all pictures of a chat that are there."""
+        contents = self.contents([a for _, a in _links(transcript) if not a.is_text])
+        return {path: content for path, content in contents.items() if isinstance(content, bytes)}
+
+    def problems(self, transcript: Transcript) -> Iterator[Problem]:
+        """Problems of a chat's attachments: what is missing, wrong, or not linked from it."""
+        names = set[str]()
+        for line, attachment in _links(transcript):
+            names.add(attachment.path)
+            content = self._content(attachment)
+            if isinstance(content, str):
+                yield Problem(line, 0, "warning", f"{attachment.path}: {content}")
+        for path in self._own_files():
+            if path not in names:
+                yield Problem(0, 0, "hint", f"{path} is not linked from this chat")
+
+    def _own_files(self) -> list[str]:
+        if self._chat is None:
+            return []
+        folder = f"{self._chat.stem}.assets"
+        try:
+            with _folder(self._chat.parent, folder) as handle:
+                return sorted(f"{folder}/{e.name}" for e in os.scandir(handle) if is_name(e.name))
+        except (OSError, _NotReadError):
+            return []
+
+    def _content(self, attachment: Attachment) -> bytes | str:
+        if self._chat is None:
+            return "this chat has no file yet"
+        folder, _, name = attachment.path.partition("/")
+        most = MOST_TEXT if attachment.is_text else MOST_BYTES
+        try:
+            with _folder(self._chat.parent, folder) as handle:
+                content = self._file(handle, name, attachment.digest, most)
+        except _NotReadError as error:
+            return str(error)
+        except OSError as error:
+            return "no such file" if error.errno == errno.ENOENT else error.strerror or "cannot be read"
+        except ValueError:  # of a name that no file system takes
+            return "no such file"
+        if not attachment.is_text and kind_of(content) != name.rpartition(".")[2]:
+            return "its bytes are not what its name says"
+        return content
+
+    def _file(self, folder: int, name: str, digest: str, most: int) -> bytes:
+        """The bytes of a file that fit its name. Raises OSError and _NotReadError."""
+        _check(os.stat(name, dir_fd=folder, follow_symlinks=False), most)  # opening alone moves some devices
+        with os.fdopen(os.open(name, _BESIDE, dir_fd=folder), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            _check(status, most)
+            seen = _Seen.of(status)
+            if (known := self._cache.get(digest, seen)) is not None:
+                return known
+            pieces = bytearray()
+            while piece := file.read(min(_PIECE, most + 1 - len(pieces))):  # it may grow meanwhile
+                pieces += piece
+        content = bytes(pieces)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise _NotReadError("its bytes do not fit its name")
+        self._cache.put(digest, seen, content)
+        return content
+
+
+def _links(transcript: Transcript) -> Iterator[tuple[int, Attachment]]:
+    """The attachments of a chat with the lines that name them."""
+    for exchange in transcript.exchanges:
+        for part in exchange.question.parts if exchange.question else ():
+            if isinstance(part, Attachment):
+                yield part.span.start, part
+        for proposal in (p for answer in exchange.answers for p in answer.proposals):
+            if proposal.result:
+                yield from ((proposal.result.span.start, a) for a in proposal.result.attachments)
+
+
+@contextmanager
+def _folder(parent: Path, name: str) -> Iterator[int]:
+    """A folder beside the chat, itself and no link to one. Raises OSError and _NotReadError."""
+    outer = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if stat.S_ISLNK(os.stat(name, dir_fd=outer, follow_symlinks=False).st_mode):
+            raise _NotReadError("its folder is a link: not read")
+        inner = os.open(name, _FOLDER, dir_fd=outer)
+    finally:
+        os.close(outer)
+    try:
+        yield inner
+    finally:
+        os.close(inner)
+
+
+@contextmanager
+def _made_folder(parent: Path, name: str) -> Iterator[int]:
+    """The folder beside the chat, made if need be, for nobody but the user."""
+    with suppress(FileExistsError):
+        (parent / name).mkdir(0o700)
+    with _folder(parent, name) as handle:
+        yield handle
+
+
+def _write(folder: int, name: str, content: bytes) -> None:
+    """Write a file whole or not at all; one that is there already stays as it is."""
+    with suppress(FileNotFoundError):
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return
+    new = f".parley-{token_hex(8)}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(new, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
+
+
+def _check(status: os.stat_result, most: int) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise _NotReadError("a link: not read")
+    if not stat.S_ISREG(status.st_mode):
+        raise _NotReadError("no file: not read")
+    if status.st_nlink > 1:
+        raise _NotReadError("it has a second name (a hard link): not read; a copy of it is")
+    if status.st_size > most:
+        raise _NotReadError(f"too large ({size_text(status.st_size)}, at most {size_text(most)}): not read")

@@ -1,0 +1,105 @@
+"""Pictures beside a chat, on their way to the demo model, in each format."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley import engine
+from parley.models.encode import encoded
+from parley.models.events import Aside
+from parley.providers.client import wire_format
+from parley.runtime.tasks import Callbacks
+from parley.settings.values import Agent, Provider, Settings, Status
+from parley.storage.chat_file import FileDocument
+from tests.e2e.machine import Machine, Process
+from tests.pictures import beside, png, question
+
+RESPONSES = Provider("demo-responses", "openai", api="responses", official=True, builtin=True)
+SETTINGS = Settings(
+    status=Status(llm=False),
+    providers={RESPONSES.name: RESPONSES},
+    agents=(Agent("Demo-Responses", "demo-responses", "demo"),),
+)
+SEEING = ["Demo", "Demo-OpenAI", "Demo-Responses"]
+
+
+async def requests(process: Process) -> list[dict[str, Any]]:
+    """The bodies that the demo model was sent."""
+    demo = process.app._demo
+    assert demo
+    return [body for _, body in (await demo).requests]
+
+
+async def respond(process: Process, path: Path) -> list[str]:
+    """What the user is told while a turn runs."""
+    told = list[str]()
+
+    def note(what: engine.TurnEvent) -> None:
+        if isinstance(what, Aside):
+            told.append(what.text)
+
+    ports = process.app.ports(FileDocument(path), str(path), Callbacks(on_event=note))
+    await engine.run_turn(ports, process.app.resolve(None))
+    return told
+
+
+def machine(folder: Path, text: str = "What is this?") -> tuple[Machine, Path]:
+    """A machine with a chat about a picture."""
+    machine = Machine(folder)
+    path = machine.chat("")
+    path.write_text(question(beside(path, png()), text=text), encoding="utf-8")
+    return machine, path
+
+
+@pytest.mark.parametrize("agent", SEEING)
+async def test_a_model_that_sees_is_shown_the_picture(tmp_path: Path, agent: str) -> None:
+    where, path = machine(tmp_path)
+    async with where.start(replace(SETTINGS, agent=agent)) as process:
+        assert await respond(process, path) == []
+        assert "I am shown image/png." in path.read_text(encoding="utf-8")
+        (sent,) = await requests(process)
+    async with where.start(replace(SETTINGS, agent=agent)) as fresh:
+        before = path.read_text(encoding="utf-8").partition("🤖:")[0]
+        path.write_text(before, encoding="utf-8")
+        ports = fresh.app.ports(FileDocument(path), str(path), Callbacks())
+        seen = await engine.observe(ports, fresh.app.resolve(None))
+        request = await engine.with_pictures(ports, seen.next_request())
+        form = wire_format(fresh.app.provider(request.provider), request)
+        assert encoded(form.body(request)) == encoded(sent)
+
+
+async def test_a_model_that_sees_none_is_sent_words_and_the_user_is_told_once(tmp_path: Path) -> None:
+    where, path = machine(tmp_path)
+    async with where.start(replace(SETTINGS, agent="Demo-Text", tool_mode="off")) as process:
+        assert await respond(process, path) == ["demo-text sees no pictures: it is sent words for them"]
+        text = path.read_text(encoding="utf-8")
+        assert "I have no rule for that question" in text
+        path.write_text(f"{text}and now?\n", encoding="utf-8")
+        assert await respond(process, path) == []
+        refused, *taken = map(json.dumps, await requests(process))
+    assert "data:image/png;base64," in refused
+    assert len(taken) == 2
+    assert all("data:" not in body and "[image image/png, 69 B]" in body for body in taken)
+
+
+@pytest.mark.parametrize("agent", SEEING)
+async def test_without_the_folder_the_chat_goes_on_in_words(tmp_path: Path, agent: str) -> None:
+    where, path = machine(tmp_path)
+    (tmp_path / "chat.assets").rename(tmp_path / "lost")
+    async with where.start(replace(SETTINGS, agent=agent)) as process:
+        (aside,) = await respond(process, path)
+        assert aside == "chat.assets/c47dd946….png: no such file. It is sent in words"
+        assert "[image image/png, 69 B]" in json.dumps(await requests(process))
+    assert "🔒:" not in path.read_text(encoding="utf-8")
+
+
+async def test_a_question_may_be_a_picture_alone(tmp_path: Path) -> None:
+    where, path = machine(tmp_path, "")
+    async with where.start(replace(SETTINGS, agent="Demo")) as process:
+        await respond(process, path)
+    assert "I am shown image/png." in path.read_text(encoding="utf-8")
