@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from parley.nvim.pages import log_page
+from parley.nvim.pages import log_page, project_page
 from parley.nvim.tools_page import Offer, tools_page
 from parley.tools.catalogue import Tool
+from parley.tools.mcp_files import read_servers
 from parley.tools.servers import ServerStatus
 from tests.nvim.harness import ROOT, Child, child
 
@@ -255,6 +257,18 @@ def test_the_log_has_colours_of_its_own(chat: Child) -> None:
         colours(chat, name)["fg"] for name in names
     ]
     assert [text for text, style, before in underscores(chat) if style != before] == []
+    show(chat, CHAT)
+
+
+def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Path) -> None:
+    server = {"command": "node", "args": ["./my_server.js"], "env": {"TOKEN": "${MY_TOKEN}"}}
+    content = json.dumps({"mcpServers": {"my_files": server}}, indent=1).encode()
+    (tmp_path / "my_server.js").touch()
+    file = read_servers(content, ".mcp.json", str(tmp_path))
+    page(chat, "project", project_page(tmp_path / ".mcp.json", content, file))
+    bad = colours(chat, "DiagnosticError")["fg"]
+    assert foregrounds(chat, "is given your", "Programs of the project", "starts the") == [bad, bad, None]
+    assert foregrounds(chat, 'node",') == [colours(chat, "String")["fg"]]
     show(chat, CHAT)
 
 

@@ -116,7 +116,7 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
     ask(desk, "say: hello")
     seen = prompted(desk, "3: Yes, I trust")
     assert "They are given your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
-    assert "**Programs of the project: serve.py.**" in seen
+    assert "Programs of the project: serve.py." in seen
     desk.keys("2<CR>")
     complete(desk)
     with (folder / "serve.py").open("a", encoding="utf-8") as file:

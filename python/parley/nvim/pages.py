@@ -92,10 +92,10 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
     for name, server in file.servers.items():
         lines += ["", f"## {legible_line(name)}", "", *_reached(server)]
         if server.variables:
-            lines.append(f"- **is given your variables {legible_line(', '.join(server.variables))}**")
+            lines.append(f"- is given your variables {legible_line(', '.join(server.variables))}")
     if paths := programs(file, path.parent):
         names = ", ".join(legible_line(str(program)) for program in paths)
-        lines += ["", f"**Programs of the project: {names}.** Whoever changes them changes what runs."]
+        lines += ["", f"Programs of the project: {names}. Whoever changes them changes what runs."]
     if file.problems:
         lines += ["", *(f"- {legible_line(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")
