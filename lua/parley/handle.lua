@@ -209,6 +209,7 @@ end
 ---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer, stays?: boolean }
 ---where the user goes on, a row whose virtual lines are to be seen there, the number of what is to be looked
 ---at, and whether a cursor between those rows stays
+---@return integer? tick the changedtick that is left
 function M.finish(id, goes_on)
   local handle = M.get(id)
   local row = handle and goes_on and H.goes_to(handle, goes_on)
