@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 from parley.errors import ModelError
 from parley.models import anthropic, openai_chat, openai_responses
+from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
+from parley.models.redact import Redacting
 from parley.models.sse import SSE
 from tests.streams_corpus import STREAMS, decoded, expected
+
+Raw: TypeAlias = Mapping[str, Any]
 
 streams = pytest.mark.parametrize(
     "path", sorted(STREAMS.glob("*/*.sse")), ids=lambda path: f"{path.parent.name}/{path.stem}"
@@ -68,3 +74,64 @@ def test_a_signature_that_the_file_cannot_hold_is_no_signature() -> None:
     decoder.feed({"type": "content_block_start", "index": 0, "content_block": block})
     (end,) = decoder.feed({"type": "content_block_stop", "index": 0})
     assert getattr(end, "signature", None) == ""
+
+
+_PIECE = "x" * 500
+_ANTHROPIC: Sequence[Raw] = (
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "1", "name": "write"},
+    },
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": _PIECE},
+    },
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": _PIECE},
+    },
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "words"}},
+)
+_CHAT: Sequence[Raw] = (
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "write"}}]}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": _PIECE}}]}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": _PIECE}}]}}]},
+    {"choices": [{"delta": {"content": ""}}]},
+    {"choices": [{"delta": {"content": "words"}}]},
+)
+_RESPONSES: Sequence[Raw] = (
+    {
+        "type": "response.output_item.added",
+        "output_index": 0,
+        "item": {"type": "function_call", "name": "write"},
+    },
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": _PIECE},
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": _PIECE},
+    {"type": "response.output_item.added", "output_index": 1, "item": {"type": "message"}},
+    {"type": "response.output_text.delta", "output_index": 1, "delta": "words"},
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payloads"),
+    [
+        (anthropic.Decoder, _ANTHROPIC),
+        (openai_chat.Decoder, _CHAT),
+        (openai_responses.Decoder, _RESPONSES),
+    ],
+)
+def test_a_call_whose_pieces_arrive_is_known_till_something_else_does(
+    kind: type[Decoder], payloads: Sequence[Raw]
+) -> None:
+    decoder = Redacting(kind("somebody", "a-model"), "a-secret-key")
+    pending = list[PendingCall | None]()
+    for payload in payloads:
+        list(decoder.read([payload]))
+        pending.append(decoder.pending_call)
+    first, second, third, *_, last = pending
+    assert (first, second, third) == tuple(PendingCall("write", size) for size in (0, 500, 1000))
+    assert last is None

@@ -104,6 +104,23 @@ def test_after_a_key_the_running_call_has_a_sentence_too(neovim: Child, tmp_path
     ]
 
 
+@pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
+def test_a_long_call_that_is_being_written_is_told_with_its_size(
+    neovim: Child, tmp_path: Path, agent: str
+) -> None:
+    desk(neovim, tmp_path, agent=agent, status={"llm": False}, approval={})
+    query = "many words " * 900
+    neovim.edit(str(tmp_path / "chat.md"), f'💬: call look_up {{"query":"{query}"}}\n')
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("ParleyRespond")
+    neovim.until_waiting()
+    neovim.until_idle()
+    sizes = [text for text in statuses(neovim) if text.startswith("Writing a call of")]
+    assert [text for text in sizes if "look_up, 3 kB..." in text], statuses(neovim)
+    assert sizes == list(dict.fromkeys(sizes))
+    assert len(sizes) <= 11
+
+
 def test_a_status_model_that_hangs_delays_nothing(neovim: Child, tmp_path: Path) -> None:
     """The turn goes on and ends while that model has not answered: not in time, and not at all."""
     with hanging_model() as model:

@@ -27,6 +27,26 @@ def test_a_tools_name_is_shown_as_words(name: str, words: str) -> None:
     assert status.format_tool_name(name) == words
 
 
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (99, ""),
+        (100, "Writing a call of write_file..."),
+        (999, "Writing a call of write_file..."),
+        (3_999, "Writing a call of write_file, 3 kB..."),
+        (99_999, "Writing a call of write_file, 99 kB..."),
+        (129_999, "Writing a call of write_file, 120 kB..."),
+        (1_299_999, "Writing a call of write_file, 1200 kB..."),
+    ],
+)
+def test_a_call_that_is_being_written_is_told_in_steps_that_grow_with_it(size: int, text: str) -> None:
+    assert status.writing("write_file", size) == text
+
+
+def test_a_name_that_a_model_gives_a_tool_is_one_short_line() -> None:
+    assert status.writing("a\n\u202e" + "b" * 100, 100) == f"Writing a call of a \\u202e{'b' * 60}…..."
+
+
 def test_the_texts_are_these() -> None:
     assert [status.ANALYZING, status.SELECTING, status.PROCESSING, status.FORMULATING] == [
         "Analyzing request...",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from parley.chat.calls import extra_json
@@ -21,6 +22,14 @@ from parley.models.text_tools.json_scan import JsonScan
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call that is being written: its tool's name, "" where it is not known, and its characters so far."""
+
+    name: str
+    size: int
+
+
 class PartialCall:
     """A call whose pieces are still arriving."""
 
@@ -28,6 +37,7 @@ class PartialCall:
         self.id = id
         self.name = name
         self.extra: dict[str, Any] = {}
+        self.size = len(arguments)
         self._pieces = [arguments]
         self._scan = JsonScan()
         self._scanned = 0
@@ -39,10 +49,12 @@ class PartialCall:
 
     @arguments.setter
     def arguments(self, text: str) -> None:
+        self.size = len(text)
         self._pieces, self._scan, self._scanned = [text], JsonScan(), 0
 
     def add(self, piece: str) -> None:
         """The next piece of the arguments."""
+        self.size += len(piece)
         self._pieces.append(piece)
 
     def is_whole(self) -> bool:
@@ -68,8 +80,8 @@ class CallAccumulator:
         self.all: list[PartialCall] = []
         self._at: dict[int, PartialCall] = {}
 
-    def feed(self, piece: Mapping[str, Any]) -> None:
-        """A piece belongs to the last call of its index, unless it brings another id, or a name anew.
+    def feed(self, piece: Mapping[str, Any]) -> PartialCall:
+        """The call of a piece: the last one of its index, unless the piece brings another id, or a name anew.
 
         Gemini sends parallel calls whole, some of them all under index 0 and without an id.
         """
@@ -82,6 +94,7 @@ class CallAccumulator:
         call.id, call.name = call.id or call_id, call.name or name
         call.add(arguments if isinstance(arguments, str) else _as_text(arguments))
         call.extra |= _beside(piece, function)
+        return call
 
 
 def _as_text(arguments: object) -> str:

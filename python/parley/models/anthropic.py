@@ -253,7 +253,7 @@ class Decoder(decoder.Decoder):
                 if data := sound_signature(text(block, "data")):
                     yield ThinkingEnd(data, redacted=True)
             case "tool_use":
-                self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
+                self._open_call = self._calls[index] = PartialCall(text(block, "id"), text(block, "name"))
                 if arguments := mapping(block, "input"):  # whole at once: compatible servers do so
                     self._calls[index].arguments = json.dumps(arguments, ensure_ascii=False)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.chat.grammar import fit
 from parley.errors import ModelError
-from parley.models.accumulate import PartialCall, Pieces, finished_calls
+from parley.models.accumulate import PartialCall, PendingCall, Pieces, finished_calls
 from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.quirks import Quirk
 from parley.text import one_line
@@ -41,8 +41,15 @@ class Decoder(ABC):
         self.is_over = False
         """Whether the reply is complete, and nothing that may follow says any more."""
         self._is_thinking = False
+        self._open_call: PartialCall | None = None
+        """The call whose pieces are arriving."""
         self._prose = Pieces()
         self._thoughts = Pieces()
+
+    @property
+    def pending_call(self) -> PendingCall | None:
+        """The call that the model is writing now, None where it does something else."""
+        return PendingCall(self._open_call.name, self._open_call.size) if self._open_call else None
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         """The events of payloads that came together, prose side by side as one. Raises ModelError.
@@ -106,12 +113,13 @@ class Decoder(ABC):
     def _say(self, piece: str) -> Iterator[Event]:
         """Prose; it ends a thinking block whose end the format does not tell."""
         if whole := self._prose.feed(piece):
+            self._open_call = None
             yield from self._end_thinking()
             yield TextDelta(whole)
 
     def _think(self, piece: str) -> Iterator[Event]:
         if whole := self._thoughts.feed(piece):
-            self._is_thinking = True
+            self._is_thinking, self._open_call = True, None
             yield ThinkingDelta(whole)
 
     def _end_thinking(self, signature: str = "") -> Iterator[Event]:
@@ -124,7 +132,7 @@ class Decoder(ABC):
 
     def _conclude(self, calls: Sequence[PartialCall], reason: Reason, detail: str) -> Iterator[Event]:
         """The calls, then the end; whether there are calls is seen from them, not from what was said."""
-        self.is_over = True
+        self.is_over, self._open_call = True, None
         yield from self._end_thinking()
         if rest := self._prose.end():
             yield TextDelta(rest)

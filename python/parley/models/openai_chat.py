@@ -278,7 +278,7 @@ class Decoder(decoder.Decoder):
         if legacy := mapping(delta, "function_call"):
             pieces = [*pieces, {"index": 0, "function": legacy}]
         for piece in pieces:
-            self._calls.feed(piece)
+            self._open_call = self._calls.feed(piece)
 
     def _content(self, content: str) -> Iterator[Event]:
         for kind, piece in self._tags.feed(content) if self._tags else [("text", content)]:

@@ -233,7 +233,7 @@ class Decoder(decoder.Decoder):
             case "reasoning":
                 self._summary = 0
             case "function_call":
-                self._calls[at] = PartialCall(text(item, "call_id"), text(item, "name"))
+                self._open_call = self._calls[at] = PartialCall(text(item, "call_id"), text(item, "name"))
 
     def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:

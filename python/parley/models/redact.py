@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from parley.models.accumulate import PendingCall
 from parley.models.decoder import Decoder
 from parley.models.events import Call, Event, TextDelta, ThinkingDelta
 
@@ -25,6 +26,11 @@ class Redacting(Decoder):
         self._decoder = decoder
         self._secret = secret if len(secret) >= _SHORTEST else ""
         self._buffer: TextDelta | ThinkingDelta | None = None
+
+    @property
+    def pending_call(self) -> PendingCall | None:
+        """The call that the other one's model is writing now."""
+        return self._decoder.pending_call
 
     def read(self, payloads: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         """The events of payloads that came together, without the key. Raises ModelError."""

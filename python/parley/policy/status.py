@@ -19,6 +19,8 @@ SENTENCE_TOKENS = 20
 SENTENCE_SECONDS = 2.0
 _LONGEST_SENTENCE = 100
 _LONGEST_ARGUMENTS = 1000
+_LONGEST_NAME = 64
+_SHORT_CALL = 100
 
 _PROMPT = (
     "Given this tool call:\nTool: {tool}\nArguments: {arguments}\n\n"
@@ -39,6 +41,16 @@ def format_tool_name(name: str) -> str:
 def using(names: Iterable[str]) -> str:
     """The text for running tools when nobody has a better sentence."""
     return f"Using {', '.join(dict.fromkeys(map(format_tool_name, names)))}..."
+
+
+def writing(name: str, size: int) -> str:
+    """The text while a model writes a call of so many characters, "" for one that is soon written."""
+    if size < _SHORT_CALL:
+        return ""
+    kilobytes = size // 1000
+    step = 10 ** max(0, len(str(kilobytes)) - 2)  # two digits: a status for every kilobyte is too many
+    done = f", {kilobytes // step * step} kB" if kilobytes else ""
+    return f"Writing a call{' of ' if name else ''}{one_line(name, _LONGEST_NAME)}{done}..."
 
 
 def failed(name: str) -> str:

@@ -19,11 +19,13 @@ from parley.clock import PausableClock
 from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.http.proxies import ProxyError, client_options
+from parley.models.accumulate import PendingCall
 from parley.models.encode import encoded
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.formats import Format, of_kind, sdk
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
+from parley.policy import status
 from parley.providers import sdk_clients as clients
 from parley.providers.api_keys import key_of
 from parley.providers.capabilities import Capabilities
@@ -56,6 +58,10 @@ MOST_OF_THE_REST = 65_536
 _RATE_LIMITED = 429
 
 Tell: TypeAlias = Callable[[str], None]
+
+
+def _nobody(_: str) -> None:
+    """Nobody is told."""
 
 
 def wire_format(provider: Provider, request: Request) -> Format:
@@ -114,7 +120,7 @@ class ProviderClient:
             yield notice
         while True:
             try:
-                async with closing(self._events(provider, request)) as events:
+                async with closing(self._events(provider, request, tell)) as events:
                     async for event in events:
                         has_begun = has_begun or not isinstance(event, RateLimits)
                         self._capabilities.heed(event, request)
@@ -136,7 +142,7 @@ class ProviderClient:
 
     async def once(self, provider: Provider, request: Request) -> AsyncIterator[Event]:
         """The events of a reply in one piece; asked for once, since such a reply can be done without."""
-        async with closing(self._events(provider, self.settled(request), streamed=False)) as events:
+        async with closing(self._events(provider, self.settled(request), _nobody, streamed=False)) as events:
             async for event in events:
                 yield event
 
@@ -152,7 +158,7 @@ class ProviderClient:
             await self._sleep(wait)
 
     async def _events(
-        self, provider: Provider, request: Request, *, streamed: bool = True
+        self, provider: Provider, request: Request, tell: Tell, *, streamed: bool = True
     ) -> AsyncIterator[Event]:
         form = wire_format(provider, request)
         body = form.body(request) if streamed else form.unstreamed_body(request)
@@ -172,6 +178,7 @@ class ProviderClient:
                             yield event
                         if decoder.is_over:
                             break
+                        _tell_call(decoder.pending_call, tell)
                 for event in decoder.end():
                     yield event
                 await _read_on(pieces, 0 if decoder.wants_no_more else REST_S)
@@ -230,6 +237,12 @@ class ProviderClient:
         """Close all connections."""
         clients, self._clients = list(self._clients.values()), {}
         await asyncio.gather(*(client.close() for client, _ in clients), return_exceptions=True)
+
+
+def _tell_call(call: PendingCall | None, tell: Tell) -> None:
+    """Say of a call that takes a while that it is being written: its pieces are no events."""
+    if call and (text := status.writing(call.name, call.size)):
+        tell(text)
 
 
 @asynccontextmanager

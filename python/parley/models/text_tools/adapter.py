@@ -6,6 +6,7 @@ decoder around the provider's own finds the calls in the text. So a chat may cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text
 from parley.errors import ParleyError
 from parley.models import decoder
-from parley.models.accumulate import PartialCall
+from parley.models.accumulate import PartialCall, PendingCall
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.json import JsonExtractor
@@ -89,6 +90,8 @@ def _batch(reply: ModelTurn, text_tools: TextTools, calls: Sequence[CallOutcome]
 
 # --- The stream -------------------------------------------------------------------------------------------
 
+_HEAD = 300
+"""The characters in which a call names its tool."""
 _WHOLE = ("complete", "tool_calls", "pause")
 """Ends of a reply that is not cut."""
 
@@ -116,6 +119,17 @@ class TextToolDecoder(decoder.Decoder):
         self._reader = _reader(text_tools, catalogue)
         self._texts = list[str]()
         self._calls = list[PartialCall]()
+        names = [*catalogue.names(), *(tool.name for _, tool in catalogue.tools)]
+        self._names = re.compile(rf"[\"'<]({'|'.join(map(re.escape, names))})[\"'>]")
+        self._size = 0
+        """The characters since anything was last settled."""
+        self._head = self._name = ""
+        """The first of them, and the tool that they name."""
+
+    @property
+    def pending_call(self) -> PendingCall | None:
+        """What is held back, and names a tool."""
+        return PendingCall(self._name, self._size) if self._name else None
 
     def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
         return self._translated(self._inner.feed(raw))
@@ -140,10 +154,21 @@ class TextToolDecoder(decoder.Decoder):
 
     def _read(self, text: str) -> Iterator[Event]:
         self._texts.append(text)
-        yield from self._events(self._reader.feed(text))
+        items = self._reader.feed(text)
+        self._hold(text, is_settled=bool(items))
+        yield from self._events(items)
         if self._reader.limit:
             self.wants_no_more = True
             yield from self._conclude(self._calls, "tool_calls", "")
+
+    def _hold(self, text: str, *, is_settled: bool) -> None:
+        if is_settled:
+            self._size, self._head, self._name = 0, "", ""
+        self._size += len(text)
+        if not self._name and len(self._head) < _HEAD:
+            self._head += text[:_HEAD]
+            match = self._names.search(self._head)
+            self._name = match[1] if match else ""
 
     def _events(self, items: Iterable[Item]) -> Iterator[Event]:
         for item in items:
