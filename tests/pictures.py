@@ -7,8 +7,9 @@ import struct
 import zlib
 from pathlib import Path
 
-from parley.chat.attachments import attachment_of, kind_of, link
+from parley.chat.attachments import attachment_of, link
 from parley.chat.transcript import Attachment
+from parley.media import kind_of
 
 
 def png(seed: int = 0, more: int = 0) -> bytes:

@@ -14,7 +14,19 @@ from parley.models.formats import FORMATS
 ROOT = Path(__file__).parent.parent / "python"
 MODULES = sorted((ROOT / "parley").rglob("*.py"))
 
-GROUND = ("text", "addresses", "regular", "errors", "paths", "programs", "secrets", "clock", "http", "tables")
+GROUND = (
+    "text",
+    "media",
+    "addresses",
+    "regular",
+    "errors",
+    "paths",
+    "programs",
+    "secrets",
+    "clock",
+    "http",
+    "tables",
+)
 """What knows nothing of chats and may be known by all; of itself, what stands before it."""
 BELOW: dict[str, set[str]] = {
     "chat": set(),

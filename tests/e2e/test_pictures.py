@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,18 @@ from typing import Any
 import pytest
 
 from parley import engine
+from parley.chat.attachments import attachment_of
+from parley.chat.transcript import Result
+from parley.mock_server import PIXEL
 from parley.models.encode import encoded
 from parley.models.events import Aside
+from parley.policy.rules import Pattern
 from parley.providers.client import wire_format
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Provider, Settings, Status
+from parley.settings.values import Agent, Approval, Mcp, Provider, Settings, Status
 from parley.storage.chat_file import FileDocument
-from tests.e2e.machine import Machine, Process
+from parley.tools.servers import ServerSettings
+from tests.e2e.machine import Machine, Process, proposals, read
 from tests.pictures import beside, png, question
 
 RESPONSES = Provider("demo-responses", "openai", api="responses", official=True, builtin=True)
@@ -103,3 +110,45 @@ async def test_a_question_may_be_a_picture_alone(tmp_path: Path) -> None:
     async with where.start(replace(SETTINGS, agent="Demo")) as process:
         await respond(process, path)
     assert "I am shown image/png." in path.read_text(encoding="utf-8")
+
+
+EXTRA = ServerSettings("extra", sys.executable, ("-m", "parley.mock_server", "--extra"))
+AUTO = Approval(auto=(Pattern("extra/*"),))
+
+
+def tooled(folder: Path, agent: str) -> tuple[Machine, Path, Settings]:
+    """A machine with a server whose tool returns a picture."""
+    machine = Machine(folder)
+    path = machine.chat("💬: call picture {}\n")
+    return machine, path, replace(SETTINGS, agent=agent, mcp=Mcp({"extra": EXTRA}), approval=AUTO)
+
+
+@pytest.mark.parametrize("agent", SEEING)
+async def test_a_picture_that_a_tool_returns_lies_beside_the_chat_and_is_shown_to_the_model(
+    tmp_path: Path, agent: str
+) -> None:
+    where, path, settings = tooled(tmp_path, agent)
+    async with where.start(settings) as process:
+        assert await respond(process, path) == []
+        _, second = map(json.dumps, await requests(process))
+    (proposal,) = proposals(path)
+    assert proposal.result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))
+    assert (tmp_path / proposal.result.attachments[0].path).read_bytes() == PIXEL
+    assert b64encode(PIXEL).decode() in second
+    assert "picture returned" in path.read_text(encoding="utf-8")
+    assert "image/png." in path.read_text(encoding="utf-8")
+    assert read(path).problems == ()
+
+
+async def test_a_model_without_tools_or_eyes_is_told_of_the_picture(tmp_path: Path) -> None:
+    where, path, settings = tooled(tmp_path, "Demo-Text")
+    async with where.start(settings) as process:
+        told = await respond(process, path)
+        *_, last = map(json.dumps, await requests(process))
+    assert told == [
+        "demo-text has no tools of its own: they are described to it in words",
+        "demo-text sees no pictures: it is sent words for them",
+    ]
+    assert b64encode(PIXEL).decode() not in last
+    assert "[image image/png, 68 B]" in last
+    assert proposals(path)[0].result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))

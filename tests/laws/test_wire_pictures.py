@@ -17,8 +17,9 @@ from parley.chat.history import ModelTurn
 from parley.chat.reader import parse
 from parley.chat.transcript import Answer, Attachment, Exchange, Proposal, Question, Result, Transcript
 from parley.chat.writer import render
+from parley.media import PDF
 from parley.models.encode import encoded
-from parley.models.pictures import PDF, attachments_of
+from parley.models.pictures import attachments_of
 from parley.models.request import Request
 from tests.examples import examples
 from tests.formats import CLAUDE, FORMATS, MANUAL, OPENAI, WireFormat, cases, own

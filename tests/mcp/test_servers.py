@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
-from parley.mock_server import web_search
+from parley.mock_server import PIXEL, web_search
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
@@ -56,7 +56,7 @@ async def test_failing_hostile_long_and_binary_tools_are_outcomes() -> None:
 
         assert await result("fail") == Outcome("error", "Error executing tool fail: it did not work")
         assert (await result("web_search")).status == "error"  # no query
-        assert (await result("picture")) == Outcome("ok", "[image image/png, 68 B]")
+        assert (await result("picture")) == Outcome("ok", "", (PIXEL,))
         assert (await result("long", bytes=200_000)).text.endswith("… [truncated: 97600 bytes omitted]")
         hostile = (await result("hostile")).text
         assert "\x1b" not in hostile
@@ -272,7 +272,8 @@ async def test_a_flood_of_junk_on_stdout_is_passed_over() -> None:
 async def test_a_result_of_fifty_megabytes_is_cut() -> None:
     async with servers_of(fake("--more", timeout_s=20)) as servers:
         result = await servers.call(await tool_of(servers, "huge"), {"bytes": 50_000_000})
-        assert result == Outcome("ok", "x" * 102_400 + "… [truncated: 49897600 bytes omitted]")
+        head = "x" * 102_400 + "… [truncated: 49897600 bytes omitted]"
+        assert result == Outcome("ok", head, whole="x" * 50_000_000)
 
 
 async def test_a_server_of_three_hundred_tools_is_listed_once_and_then_from_memory() -> None:

@@ -7,7 +7,8 @@ import pytest
 from parley.chat.attachments import attachment_of
 from parley.chat.history import UserTurn
 from parley.chat.transcript import Attachment
-from parley.models.pictures import PDF, Picture, mixed, room, sees, selection
+from parley.media import PDF
+from parley.models.pictures import Picture, mixed, room, sees, selection
 from tests.pictures import png
 
 CLAUDE, OTHER = "claude-sonnet-5-5", "gpt-5.4"

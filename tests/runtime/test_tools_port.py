@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from parley.chat.transcript import Result
 from parley.clock import PausableClock
 from parley.errors import ModelError
 from parley.mcp.session import Progress
-from parley.models.events import Event, Finished, TextDelta, Usage
+from parley.models.events import Aside, Event, Finished, TextDelta, Usage
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.policy.status import sentence_prompt
@@ -22,11 +23,13 @@ from parley.runtime.audit import AuditedObserver
 from parley.runtime.tasks import Callbacks
 from parley.runtime.tools_port import ToolsPort
 from parley.settings.values import PROVIDERS, Provider, Settings, Status
+from parley.storage.attachments import ChatAttachments
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from tests.fake_time import run
 from tests.ledgers import open_ledger
+from tests.pictures import png
 
 SEARCH = Tool("mock", "web_search")
 ARGUMENTS = '{"query":"google"}'
@@ -71,12 +74,14 @@ def ports(
     audit: ChatLedger,
     settings: Settings,
     used: int,
+    chat: str = "",
 ) -> ToolsPort:
     clock, rate = PausableClock(), RateWindow(30)
     for _ in range(used):
         rate.take(0.0)
     observer = AuditedObserver(Callbacks(tell), audit)
-    return ToolsPort(server, talker, PROVIDERS.__getitem__, observer, clock, audit, rate, settings.status)
+    provider, attachments = PROVIDERS.__getitem__, ChatAttachments(chat)
+    return ToolsPort(server, talker, provider, observer, clock, audit, rate, settings.status, attachments)
 
 
 def statuses(
@@ -124,6 +129,52 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
         "Progress: 0 of 80",
         *(f"reading ({step} of 80)" for step in range(8, 80, 8)),
         "Progress: 80",
+    ]
+
+
+class Returning:
+    """A server whose tool returns an outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    async def call(self, *_: object, **__: object) -> Outcome:
+        return self.outcome
+
+
+async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
+    """The result of a call in a chat, and what the user is told."""
+    told, quiet = list[str](), Settings(status=Status(llm=False))
+    turn = ports(Talker(), Returning(outcome), told.append, open_ledger().chat("chat.md"), quiet, 0, chat)
+
+    def note(what: object) -> None:
+        if isinstance(what, Aside):
+            told.append(what.text)
+
+    turn._observer.on_event = note  # type: ignore[method-assign]
+    return await turn.call(SEARCH, ARGUMENTS, ASK), told
+
+
+async def test_pictures_and_what_was_cut_lie_beside_the_chat_before_anything_names_them(
+    tmp_path: Path,
+) -> None:
+    outcome = Outcome("ok", "head…", (png(1), png(2)), "head and tail é")
+    result, told = await returned(outcome, str(tmp_path / "chat.md"))
+    assert told == []
+    assert (result.status, result.body) == ("ok", "head…")
+    contents = [(tmp_path / attachment.path).read_bytes() for attachment in result.attachments]
+    assert contents == [png(1), png(2), "head and tail é".encode()]
+    assert [attachment.label for attachment in result.attachments] == ["image/png 69 B"] * 2 + ["16 B"]
+
+
+async def test_where_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
+    result, told = await returned(Outcome("error", "", (png(),), ""), "")
+    assert result == Result("error", "[image image/png, 69 B]")
+    assert told == ["A picture is not kept: it goes into a file beside the chat: save the chat first"]
+    result, told = await returned(Outcome("ok", "head…", (), "head and tail"), "")
+    assert result == Result("ok", "head…")
+    assert told == [
+        "The whole of a long result is not kept: it goes into a file beside the chat: save the chat first"
     ]
 
 

@@ -16,7 +16,7 @@ from parley.chat.attachments import attachment_of
 from parley.chat.reader import parse
 from parley.chat.transcript import Attachment
 from parley.errors import ParleyError
-from parley.storage.attachments import MOST_BYTES, AttachmentCache, ChatAttachments
+from parley.storage.attachments import AttachmentCache, ChatAttachments
 from tests.pictures import PDF, beside, png, question, sha256
 from tests.powers import bound_by_permissions
 
@@ -321,7 +321,3 @@ def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:
 def test_a_folder_of_another_chat_is_its_own_affair(chat: Path) -> None:
     beside(chat.with_name("other.md"), PICTURE)
     assert list(ChatAttachments(str(chat)).problems(parse("💬: q\n"))) == []
-
-
-def test_the_bound_is_above_what_any_provider_takes() -> None:
-    assert MOST_BYTES > 20_000_000

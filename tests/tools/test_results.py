@@ -1,6 +1,7 @@
 """Results as text: nothing hidden, nothing that commands a terminal, never beyond its size."""
 
 import re
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.text import size_text, visible
-from parley.tools.results import cut, result_text
+from parley.tools.results import MOST_PICTURES, Outcome, cut, described, outcome, result_text
 from tests.defaults import MAX_BYTES
+from tests.pictures import png
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -120,6 +122,57 @@ def test_what_hides_or_commands_is_shown(text: str, visible_text: str) -> None:
 def test_a_long_result_is_cut_at_a_character() -> None:
     text = result_text([{"type": "text", "text": "é" * 10}], max_bytes=5)
     assert text == "éé… [truncated: 16 bytes omitted]"
+
+
+def image(content: bytes, kind: str = "image/png") -> dict[str, str]:
+    return {"type": "image", "mimeType": kind, "data": b64encode(content).decode()}
+
+
+def test_pictures_are_apart_from_the_text_whatever_their_server_calls_them() -> None:
+    content = [
+        {"type": "text", "text": "a"},
+        image(png(1)),
+        {"type": "text", "text": "b"},
+        image(png(2), "x/y"),
+    ]
+    assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome("ok", "a\nb", (png(1), png(2)))
+    assert outcome("error", [image(png())], max_bytes=MAX_BYTES) == Outcome("error", "", (png(),))
+    assert described(png()) == "[image image/png, 69 B]"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        image(b"<svg/>", "image/svg+xml"),
+        image(b"", "image/png"),
+        image(b"%PDF-1.4", "image/png"),
+        {"type": "image", "mimeType": "image/png", "data": "no base64!"},
+        {"type": "image", "mimeType": "image/png", "data": "é"},
+        {"type": "image", "mimeType": "image/png"},
+        {"type": "audio", "mimeType": "audio/wav", "data": b64encode(png()).decode()},
+        {"type": "resource", "resource": {"mimeType": "image/png", "blob": b64encode(png()).decode()}},
+    ],
+)
+def test_what_no_model_can_look_at_is_described(block: object) -> None:
+    assert outcome("ok", [block], max_bytes=MAX_BYTES) == Outcome(
+        "ok", result_text([block], max_bytes=MAX_BYTES)
+    )
+
+
+def test_more_pictures_than_anybody_sends_are_described() -> None:
+    many = outcome("ok", [image(png(number)) for number in range(MOST_PICTURES + 2)], max_bytes=MAX_BYTES)
+    assert len(many.pictures) == MOST_PICTURES
+    assert many.text == "[image image/png, 69 B]\n[image image/png, 69 B]"
+
+
+@given(st.lists(blocks | json_values, max_size=4), json_values, st.integers(0, 200))
+def test_without_pictures_the_text_is_that_of_the_blocks_and_the_whole_is_there_if_it_is_cut(
+    content: list[object], structured: object, max_bytes: int
+) -> None:
+    one = outcome("ok", content, structured, max_bytes=max_bytes)
+    assert one.text == result_text(content, structured, max_bytes=max_bytes)
+    assert bool(one.whole) == ("bytes omitted]" in one.text and one.text != one.whole)
+    assert not one.whole or cut(one.whole, max_bytes) == one.text
 
 
 @pytest.mark.parametrize(

@@ -38,17 +38,6 @@ def read_links(text: str) -> tuple[Attachment, ...]:
     return tuple(map(_read, _LINKS.findall(text)))
 
 
-_BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"%PDF-": "pdf"}
-"""By which bytes files of these kinds begin; what a server calls them is not asked."""
-
-
-def kind_of(content: bytes) -> str | None:
-    """The ending of the names of what a model can look at, by its first bytes; None for anything else."""
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "webp"
-    return next((kind for beginning, kind in _BEGINNINGS.items() if content.startswith(beginning)), None)
-
-
 def attachment_of(content: bytes, folder: str, suffix: str) -> Attachment:
     """The attachment that bytes are. Raises ValueError where no link can name the folder."""
     path = f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix}"

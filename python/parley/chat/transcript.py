@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
+from parley.media import TYPES
+
 Severity: TypeAlias = Literal["error", "warning", "hint"]
 Choice: TypeAlias = Literal["yA", "ya", "yo", "yO", "yn", "yN"]
 Status: TypeAlias = Literal["ok", "error", "refused"]
@@ -24,20 +26,13 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 UNFIT = re.compile("[\0\ud800-\udfff]")
 """NUL and lone surrogates, which no text of a transcript holds: no provider's JSON can carry them."""
 
-PICTURE_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.(?:png|jpg|gif|webp|pdf)"
+PICTURE_PATH = rf"[^/\n\r]+\.assets/[0-9a-f]{{64}}\.(?:{'|'.join(TYPES)})"
 TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
 """The place of an attachment beside the chat, as a pattern: its name proves its bytes."""
 _PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
 _LABEL = re.compile(r"[^\[\]\n\r]*")
 _SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
-_MEDIA_TYPES = {
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-}
+_MEDIA_TYPES = {**TYPES, "txt": "text/plain"}
 
 BLANK = " \t"
 SPACING = " \t\u00a0"

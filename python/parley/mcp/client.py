@@ -13,7 +13,7 @@ from parley.text import size_text
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
-from parley.tools.results import Outcome, result_text
+from parley.tools.results import Outcome, outcome, result_text
 from parley.tools.servers import ServerSettings
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class SdkSession:
         return text
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
-        """The result as text, an error that the tool reports too; raises LostError if the connection ends."""
+        """The result, an error that the tool reports too; raises LostError if the connection ends."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if tell is not None:
@@ -114,8 +114,8 @@ class SdkSession:
         parts = list(map(_plain, result.content[:MOST_PARTS]))
         if more := len(result.content) - len(parts):
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
-        text = result_text(parts, result.structured_content, max_bytes=self._max_bytes)
-        return Outcome("error" if result.is_error else "ok", text)
+        status: Literal["ok", "error"] = "error" if result.is_error else "ok"
+        return outcome(status, parts, result.structured_content, max_bytes=self._max_bytes)
 
     async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:
         """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""

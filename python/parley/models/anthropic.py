@@ -13,6 +13,7 @@ from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text, Thinking
+from parley.media import PDF
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.decoder import sound_signature
@@ -27,7 +28,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, ThinkingEnd, Usage
 from parley.models.fields import mapping, number, sequence, text
-from parley.models.pictures import PDF, Picture, attachments_of, mixed
+from parley.models.pictures import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.thinking import claude_thinking

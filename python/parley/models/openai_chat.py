@@ -15,6 +15,7 @@ from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Attachment
+from parley.media import PDF
 from parley.models import decoder
 from parley.models.accumulate import CallAccumulator
 from parley.models.encode import (
@@ -29,7 +30,7 @@ from parley.models.encode import (
 )
 from parley.models.events import Event, Reason, Usage
 from parley.models.fields import counted, mapping, sequence, text
-from parley.models.pictures import PDF, Picture, attachments_of, mixed
+from parley.models.pictures import Picture, attachments_of, mixed
 from parley.models.quirks import Quirk
 from parley.models.request import Request, tool_fields
 from parley.models.think_tags import ThinkTags

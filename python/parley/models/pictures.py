@@ -15,10 +15,9 @@ from functools import cached_property
 
 from parley.chat.history import ModelTurn, Turn
 from parley.chat.transcript import Attachment
+from parley.media import PDF
 from parley.models.context_window import claude_version
 from parley.text import size_text
-
-PDF = "application/pdf"
 
 # "You can obtain this error message by sending an image request to GPT 3.5, which does not support images"
 # (github.com/vllm-project/vllm/issues/11629); of OpenAI's models that reason "earlier mini reasoning models

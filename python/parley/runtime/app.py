@@ -211,7 +211,8 @@ class App:
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
         model = ModelPort(self.client, *shared, self._text_tools, self._notices.setdefault(chat, set()))
-        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status)
+        attachments = self.attachments(chat)
+        tools = ToolsPort(self.servers, self.client, *shared, self.settings.status, attachments)
 
         async def may_read(path: Path) -> bool:
             with clock.standing_still():
@@ -219,7 +220,7 @@ class App:
 
         references = FileReferences(folder, self.servers.read_resource, may_read)
         return engine.Ports(
-            document, model, tools, ledger, TurnClock(clock), audited, references, self.attachments(chat)
+            document, model, tools, ledger, TurnClock(clock), audited, references, attachments
         )
 
     def attachments(self, chat: str) -> ChatAttachments:

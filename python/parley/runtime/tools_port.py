@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from parley.chat.transcript import Result
+from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
+from parley.errors import ParleyError
 from parley.mcp.servers import Servers
+from parley.media import kind_of
 from parley.models.events import Aside
 from parley.models.request import Request
 from parley.policy import status
@@ -18,8 +20,10 @@ from parley.runtime.audit import AuditedObserver, AuditLog
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
 from parley.settings.values import Provider, Status
+from parley.storage.attachments import ChatAttachments
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
 
 _MOMENT_S = 0.3
@@ -42,8 +46,12 @@ class ToolsPort:
         audit: AuditLog,
         rate: RateWindow,
         settings: Status,
+        attachments: ChatAttachments,
     ) -> None:
-        """`client` asks the `provider` that a request names for the words on a call."""
+        """`client` asks the `provider` that a request names for the words on a call.
+
+        `attachments` keeps what is beside the text of a result.
+        """
         self._servers = servers
         self._client = client
         self._provider = provider
@@ -52,6 +60,7 @@ class ToolsPort:
         self._audit = audit
         self._rate = rate
         self._settings = settings
+        self._attachments = attachments
         self._next_progress = 0.0
 
     async def catalogue(self) -> Catalogue:
@@ -72,7 +81,21 @@ class ToolsPort:
             outcome = await self._servers.call(tool, decoded, progress=self._show_progress, clock=self._clock)
         finally:
             words.cancel()
-        return Result(outcome.status, outcome.text)
+        return await self._result_of(outcome)
+
+    async def _result_of(self, outcome: Outcome) -> Result:
+        """The result, with what is beside its text in files beside the chat; else in words."""
+        attachments, texts = list[Attachment](), [outcome.text]
+        contents = [(picture, kind_of(picture) or "") for picture in outcome.pictures]
+        contents += [(outcome.whole.encode(), "txt")] if outcome.whole else []
+        for content, suffix in contents:
+            try:
+                attachments.append(await self._attachments.save(content, suffix))
+            except ParleyError as error:
+                what = "The whole of a long result" if suffix == "txt" else "A picture"
+                self._observer.on_event(Aside(f"{what} is not kept: {error}"))
+                texts += [] if suffix == "txt" else [described(content)]
+        return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
     def _show_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Show how far a tool is, if what was shown last had time to be read."""

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from parley.chat.attachments import attachment_of, is_name, kind_of
+from parley.chat.attachments import attachment_of, is_name
 from parley.chat.transcript import Attachment, Problem, Transcript
 from parley.errors import ParleyError
+from parley.media import MOST_BYTES, kind_of
 from parley.text import size_text
 
-MOST_BYTES = 32_000_000
-"""Of a picture: no provider takes more."""
 MOST_TEXT = 100_000_000
 _PIECE = 1_000_000
 _MOST_KEPT = 64_000_000

@@ -4,22 +4,67 @@ Works on content as it is in JSON (`type`, `text`, `data`, `mimeType`, `uri`, `r
 The text can neither command a terminal nor hide anything from a reader, and has a bounded size.
 """
 
+import binascii
 import json
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from parley.media import MOST_BYTES, TYPES, kind_of
 from parley.text import size_text, visible
 
 NO_OUTPUT = "(no output)"
+MOST_PICTURES = 20
+"""Of one result: more than that are described."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a call: the text for the file and the model, and whether the tool failed."""
+    """The outcome of a call: the text for the file and the model, and whether the tool failed.
+
+    `pictures` are those that came with it. Where the text was cut, `whole` is all of it.
+    """
 
     status: Literal["ok", "error"]
     text: str
+    pictures: tuple[bytes, ...] = ()
+    whole: str = ""
+
+
+def outcome(
+    status: Literal["ok", "error"], content: Sequence[object], structured: object = None, *, max_bytes: int
+) -> Outcome:
+    """The outcome of a call that returned these blocks: its pictures apart, its text as in `result_text`."""
+    pictures, others = list[bytes](), list[object]()
+    for block in content:
+        picture = _picture(block) if len(pictures) < MOST_PICTURES else None
+        if picture:
+            pictures.append(picture)
+        else:
+            others.append(block)
+    whole = _text_of(others, structured)
+    text = cut(whole, max_bytes)
+    nothing = "" if pictures else NO_OUTPUT
+    is_cut = text is not whole
+    return Outcome(status, text if whole else nothing, tuple(pictures), whole if is_cut else "")
+
+
+def described(picture: bytes) -> str:
+    """The text that stands for a picture that cannot be kept."""
+    return _note("image", TYPES.get(kind_of(picture) or ""), size_text(len(picture)))
+
+
+def _picture(block: object) -> bytes | None:
+    """The bytes of a picture that a model can look at; None for any other block."""
+    match block:
+        case {"type": "image", "data": str(data)} if len(data) * 3 // 4 <= MOST_BYTES:
+            try:
+                content = b64decode(data, validate=True)
+            except (binascii.Error, ValueError):
+                return None
+            return content if TYPES.get(kind_of(content) or "", "").startswith("image/") else None
+    return None
 
 
 def result_text(content: Sequence[object], structured: object = None, *, max_bytes: int) -> str:
@@ -27,12 +72,17 @@ def result_text(content: Sequence[object], structured: object = None, *, max_byt
 
     `structured` stands in, as compact JSON, where no block holds text; `(no output)` for nothing at all.
     """
+    return cut(_text_of(content, structured), max_bytes) or NO_OUTPUT
+
+
+def _text_of(content: Sequence[object], structured: object) -> str:
+    """All of the text; "" where it is blank."""
     blocks = [block for block in content if isinstance(block, Mapping)]
     parts = [part for part in map(_block_text, blocks) if part]
     if structured is not None and not any(map(_inline, blocks)):
         parts.append(_compact(structured))
     text = visible("\n".join(parts))
-    return cut(text, max_bytes) if text.strip() else NO_OUTPUT
+    return text if text.strip() else ""
 
 
 def cut(text: str, max_bytes: int) -> str:
