@@ -44,6 +44,9 @@ function M.opened(buf)
   -- Later, so that ours come after the filetype's own maps and highlighting.
   vim.schedule(function()
     if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then
+      if M.is_attached(buf) then
+        require("parley.keys").chat(buf) -- the filetype's maps came over them
+      end
       M.attach(buf)
     end
   end)

@@ -417,3 +417,12 @@ def test_the_keys_of_the_editor_are_those_of_the_settings(plain: Child) -> None:
     assert plain.lua("return require('parley.known').keys") == {
         k: defaults[k] for k in defaults if k != "scope"
     }
+
+
+def test_the_keys_outlast_a_filetype_that_is_set_again(plain: Child) -> None:
+    prepare(plain, 5)
+    desc = "return vim.fn.maparg(..., 'n', false, true).desc or ''"
+    plain.until(lambda: plain.lua(desc, "gO") == "Parley: list the questions", "the keys")
+    plain.command("set filetype=markdown")
+    plain.until(lambda: plain.lua(desc, "gO") == "Parley: list the questions", "the keys again")
+    assert plain.lua(desc, "]]") == "Parley: next question"
