@@ -280,3 +280,32 @@ def test_a_handle_leaves_no_marks_behind(plain: Child) -> None:
     namespace = plain.nvim.api.get_namespaces()["parley.handle"]
     assert plain.nvim.api.buf_get_extmarks(0, namespace, 0, -1, {}) == []
     assert remote(plain, "read", handle, -1) == {"gone": "the buffer was closed: its turn has ended"}
+
+
+@pytest.mark.parametrize("typed", ["", "Gotyped<Esc>"])
+def test_what_comes_after_a_turn_is_of_its_step_of_undo_unless_somebody_typed(
+    plain: Child, typed: str
+) -> None:
+    turn = chat(plain)
+    remote(plain, "apply", turn, tick(plain), [[4, 4, ["said", ""]]], ANSWER)
+    left = remote(plain, "finish", turn, None)
+    assert left == tick(plain)
+    plain.keys(typed)
+    before = plain.lines()
+    handle = remote(plain, "open_after", plain.nvim.current.buffer.number, left)
+    assert remote(plain, "apply", handle, tick(plain), [[0, 1, ["💬: later"]]], None)["applied"]
+    remote(plain, "close", handle)
+    plain.keys("u")
+    assert plain.lines() == (before if typed else TEXT)
+
+
+def test_the_host_is_told_where_somebody_types(plain: Child) -> None:
+    handle = chat(plain)
+    assert remote(plain, "typing", handle) is None
+    plain.keys("3GA")
+    assert remote(plain, "typing", handle) == 2
+    plain.keys("<Esc>")
+    plain.command("enew")
+    plain.keys("i")
+    assert remote(plain, "typing", handle) is None
+    plain.keys("<Esc>")
