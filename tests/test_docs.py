@@ -177,7 +177,7 @@ def test_a_toml_example_is_read_without_complaint(example: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "example", [e for e in examples(README, "lua") + help_examples("lua") if "setup(" in e]
+    "example", [e for e in examples(README, "lua") + help_examples("lua") if 'require("parley").setup(' in e]
 )
 def test_a_lua_example_is_read_without_complaint(example: str, tmp_path: Path) -> None:
     script = tmp_path / "example.lua"

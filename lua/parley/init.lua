@@ -107,6 +107,13 @@ function M.install(opts)
   require("parley.install").run({ force = force, loud = true, done = done })
 end
 
+--- Whether a Markdown buffer is a chat, also before Parley has looked at it.
+---@param buf? integer
+---@return boolean
+function M.is_chat(buf)
+  return require("parley.chat").is_chat(buf or 0)
+end
+
 --- What this chat is doing, for a status line; "" where there is nothing to say.
 ---@param buf? integer
 ---@return string

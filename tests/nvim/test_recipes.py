@@ -1,0 +1,166 @@
+"""The recipes of the help, each run as it stands there, in a real Neovim.
+
+The plugins themselves come from no registry that tests may use. In their place is the entry point that their
+documentation names (`setup`, `refresh`, `add`), with what it promises of its arguments and no more.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from tests.nvim.harness import ROOT, Child, child
+
+HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
+RECIPES = HELP[HELP.index("*parley-recipes*") : HELP.index("*parley-from*")]
+AGENT = """require('parley').setup({
+  agent = '50% Me', agents = { { name = '50% Me', provider = 'demo', model = 'demo' } },
+})"""
+
+LUALINE = """
+local M = {}
+function M.setup(config)
+  M.components = config.sections.lualine_x
+  vim.o.statusline = "%!v:lua.require'lualine'.line()"
+end
+function M.line()
+  local parts = {}
+  for _, component in ipairs(M.components) do
+    table.insert(parts, component())
+  end
+  return "%f%=" .. table.concat(parts, " ")
+end
+function M.refresh() M.refreshed = true vim.cmd.redrawstatus() end
+return M
+"""
+HEIRLINE = """
+local M = {}
+function M.eval(component)
+  local provider = component.provider or ""
+  local text = type(provider) == "function" and provider() or provider
+  for _, part in ipairs(component) do text = text .. M.eval(part) end
+  return text
+end
+function M.line() return M.eval(M.statusline) end
+function M.setup(config)
+  M.statusline = config.statusline
+  vim.o.statusline = "%{%v:lua.require'heirline'.line()%}"
+end
+return M
+"""
+WHICH_KEY = """
+local M = { groups = {} }
+function M.add(spec) for _, entry in ipairs(spec) do M.groups[entry[1]] = entry.group end end
+function M.popup(prefix)
+  local lines = { M.groups[prefix] }
+  for _, map in ipairs(vim.api.nvim_buf_get_keymap(0, "n")) do
+    if vim.startswith(map.lhs:lower(), prefix:lower()) then
+      table.insert(lines, map.lhs .. " " .. (map.desc or "?"))
+    end
+  end
+  return lines
+end
+return M
+"""
+RENDER_MARKDOWN = """
+local M = {}
+function M.setup(config)
+  vim.api.nvim_create_autocmd("FileType", { pattern = "markdown", callback = function(event)
+    vim.b[event.buf].rendered = not (config.ignore and config.ignore(event.buf))
+  end })
+end
+return M
+"""
+PLUGINS = {
+    "lualine": LUALINE,
+    "heirline": HEIRLINE,
+    "which-key": WHICH_KEY,
+    "render-markdown": RENDER_MARKDOWN,
+}
+
+
+def recipe(plugin: str) -> str:
+    """The code of a plugin's recipe."""
+    found = re.search(rf"^{plugin}\.nvim ~\n.*?>lua\n(.*?)^<", RECIPES, re.M | re.S)
+    assert found, plugin
+    return textwrap.dedent(found[1])
+
+
+def init(plugin: str) -> str:
+    """A configuration with a stand-in for the plugin, and its recipe."""
+    stand_in = f"package.preload[{plugin!r}] = load([==[{PLUGINS[plugin]}]==])"
+    return f"{stand_in}\n{AGENT}\nvim.o.laststatus = 2\ndo\n{recipe(plugin)}\nend"
+
+
+def status_line(nvim: Child) -> str:
+    return nvim.screen().split("\n")[-2]
+
+
+def test_every_recipe_is_run_here() -> None:
+    assert re.findall(r"^(\S+)\.nvim ~$", RECIPES, re.M) == list(PLUGINS)
+    assert len(re.findall(r">lua$", RECIPES, re.M)) == len(PLUGINS)
+
+
+@pytest.mark.parametrize("plugin", ["lualine", "heirline"])
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_status_line_shows_the_agent_the_tokens_and_no_percent_is_evaluated(
+    tmp_path: Path, plugin: str, width: int
+) -> None:
+    with child(tmp_path, init=init(plugin), width=width, height=24) as nvim:
+        nvim.edit("chat.md", "💬: say: hello\n")
+        nvim.until(lambda: "50% Me" in status_line(nvim), "the agent")
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: re.search(r"50% Me ↑\d+ ↓\d+$", status_line(nvim)), "the tokens")
+        nvim.edit("notes.md", "# Notes\n")
+        nvim.until(lambda: "notes.md" in status_line(nvim), "the other file")
+        assert "Me" not in status_line(nvim)
+
+
+@pytest.mark.parametrize("plugin", ["lualine", "heirline"])
+def test_a_status_line_shows_what_is_being_done(tmp_path: Path, plugin: str) -> None:
+    with child(tmp_path, init=init(plugin), width=80, env={"PARLEY_DEMO_PACE": "0.02"}) as nvim:
+        nvim.edit("chat.md", "💬: write 2000 words\n")
+        nvim.command("ParleyRespond")
+        nvim.until(
+            lambda: (status := nvim.variable("parley_status")) and status in status_line(nvim), "the status"
+        )
+        nvim.command("ParleyStop")
+        nvim.until_idle()
+
+
+def test_which_key_has_a_description_for_each_key_and_the_group(tmp_path: Path) -> None:
+    with child(tmp_path, init=init("which-key")) as nvim:
+        nvim.edit("chat.md", "💬: hello\n")
+        nvim.until(lambda: nvim.lua("return vim.fn.maparg(']]', 'n')") != "", "the keys")
+        group, *lines = nvim.lua("return require('which-key').popup('<C-g>')")
+        assert group == "Parley"
+        assert {line.split()[0]: line for line in lines}["<C-G>x"] == "<C-G>x Parley: stop"
+        assert [line for line in lines if line.endswith("?")] == []
+
+
+def test_render_markdown_leaves_chats_alone_and_renders_other_files(tmp_path: Path) -> None:
+    """Its event comes before Parley's own, which is registered later."""
+    with child(tmp_path, init=init("render-markdown")) as nvim:
+        nvim.edit("chat.md", "💬: hello\n")
+        assert nvim.variable("rendered") is False
+        nvim.edit("notes.md", "# Notes\n")
+        assert nvim.variable("rendered") is True
+
+
+def test_chats_of_gp_are_read_once_their_questions_are_marked_as_the_help_says(
+    plain: Child, tmp_path: Path
+) -> None:
+    found = re.search(r"\*parley-from-gp\*.*?>vim\n\s+:(.*?)\n<", HELP, re.S)
+    assert found
+    text = "# topic: ?\n\n- file: x.md\n\n---\n\n🗨:\nhello 🗨: there\n\n🤖:[ChatGPT4]\nHi!\n\n🗨:\nbye\n"
+    (tmp_path / "gp.md").write_text(text, encoding="utf-8")
+    plain.command(f"edit {tmp_path / 'gp.md'}")
+    plain.command(found[1])
+    transcript = parse(plain.text())
+    assert [len(exchange.answers) for exchange in transcript.exchanges] == [1, 0]
+    assert "hello 🗨: there" in plain.text()
+    assert transcript.problems == ()
