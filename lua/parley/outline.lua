@@ -24,7 +24,9 @@ function M.open()
   vim.fn.setloclist(0, {}, " ", list)
   local height = math.min(#items, 10)
   vim.cmd.lopen({ count = height })
-  vim.fn.winrestview({ topline = math.max(1, math.min(vim.fn.line("w0"), #items - height + 1)) })
+  -- In the middle of the list, which is full as long as there are questions for it.
+  local top = math.min(current - math.floor(height / 2), #items - height + 1)
+  vim.fn.winrestview({ topline = math.max(1, top) })
   H.dress(api.nvim_get_current_buf())
 end
 

@@ -49,6 +49,7 @@ def test_it_opens_at_the_question_under_the_cursor_and_shows_nothing_but_questio
     assert not any("a-long-name" in row or "|" in row for row in rows)
     assert "[Location List] Questions" in status
     cursor = chat.grid.cursor[0]
+    assert chat.nvim.funcs.winline() == {1: 1, 12: 6, QUESTIONS: 10}[question]
     assert "".join(chat.grid.rows[cursor]).startswith(f"question {question} about")
 
 
