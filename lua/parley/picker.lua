@@ -178,12 +178,17 @@ function H.cut(text, width)
   return vim.fn.strcharpart(text, 0, count) .. "…"
 end
 
---- Open a chat, at the line that was found.
+--- Open a chat, at the line that was found. One that is open already is not read again: its turn would end.
 function H.open(chat)
-  local ok, why = pcall(vim.cmd.edit, vim.fn.fnameescape(chat.path))
+  local buf = vim.fn.bufadd(chat.path)
+  local ok, why = pcall(vim.cmd.buffer, buf)
   if not ok then
     require("parley.host").message(tostring(why):match("E%d+:.*") or tostring(why), "warn")
-  elseif chat.line then
+    return
+  end
+  vim.bo[buf].buflisted = true
+  if chat.line then
+    vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { math.min(chat.line, api.nvim_buf_line_count(0)), 0 })
     vim.cmd("normal! zvzz")
   end

@@ -136,6 +136,18 @@ def test_a_chat_that_cannot_be_left_is_said_in_one_line(nvim: Child) -> None:
     assert "stack traceback" not in nvim.messages()
 
 
+def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:
+    nvim.command(f"edit {nvim.home}/data/parley/chats/chat-13.md")
+    nvim.keys("Goof my own<Esc>gg")
+    nvim.lua(SNACKS)
+    nvim.command("ParleyFind needle")
+    is_open(nvim, 13, NEEDLE)
+    assert nvim.lines()[-1] == "of my own"
+    assert nvim.nvim.current.buffer.options["buflisted"]
+    nvim.keys("<C-o>")
+    assert nvim.cursor[0] == 1
+
+
 # What follows stands in for plugins that cannot be had here: each has what Parley uses of its documented
 # interface, keeps what it is given, and chooses the second row.
 
@@ -222,6 +234,7 @@ def test_the_picker_that_is_there_gets_topic_line_and_file(nvim: Child, name: st
     assert shown["rows"][2].endswith("Here is a Needle, and hay.")
     assert shown["at"] == [str(nvim.home / "data/parley/chats/chat-13.md"), NEEDLE]
     is_open(nvim, 13, NEEDLE)
+    assert nvim.nvim.current.buffer.options["filetype"] == "markdown"
 
 
 def test_snacks_whose_picker_is_off_is_not_taken(nvim: Child) -> None:
