@@ -63,8 +63,8 @@ function H.select(chats, title)
   end)
 end
 
--- https://github.com/folke/snacks.nvim/blob/main/docs/picker.md, read on 2026-11-23: `items` are shown instead
--- of a finder; an item has `text` to match, `file` and `pos`, which the preview "file" and the jump go by.
+-- https://github.com/folke/snacks.nvim/blob/main/docs/picker.md, read on 2026-11-23: `items` are shown
+-- instead of a finder; an item has `text` to match, `file` and `pos`, which the preview "file" goes by.
 function H.show.snacks(chats, title)
   require("snacks").picker.pick({
     title = title,
@@ -90,8 +90,8 @@ function H.show.snacks(chats, title)
   })
 end
 
--- https://github.com/nvim-telescope/telescope.nvim/blob/master/developers.md, read on 2026-11-23: an entry has
--- `value`, `display` and `ordinal`; `path` and `lnum` are for the preview, which is the user's own for greps.
+-- https://github.com/nvim-telescope/telescope.nvim/blob/master/developers.md, read on 2026-11-23: an entry
+-- has `value`, `display` and `ordinal`; `path` and `lnum` are for the preview, the user's own for greps.
 function H.show.telescope(chats, title)
   local actions, state = require("telescope.actions"), require("telescope.actions.state")
   local conf = require("telescope.config").values
@@ -117,9 +117,9 @@ function H.show.telescope(chats, title)
   require("telescope.pickers").new({}, more):find()
 end
 
--- https://github.com/ibhagwan/fzf-lua/wiki/Advanced#neovim-builtin-preview, read on 2026-11-23: a previewer that
--- extends `buffer_or_file` says in `parse_entry` which file and line an entry is. The number that fzf does not
--- show (`--with-nth`) says which chat it is.
+-- https://github.com/ibhagwan/fzf-lua/wiki/Advanced#neovim-builtin-preview, read on 2026-11-23: a previewer
+-- that extends `buffer_or_file` says in `parse_entry` which file and line an entry is. The number that fzf
+-- does not show (`--with-nth`) says which chat it is.
 H.show["fzf-lua"] = function(chats, title)
   local previewer = require("fzf-lua.previewer.builtin").buffer_or_file:extend()
   function previewer:new(...)
