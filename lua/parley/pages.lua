@@ -30,6 +30,8 @@ function M.scratch(name, lines, filetype)
     end
     win = api.nvim_get_current_win()
     api.nvim_win_set_buf(win, buf)
+    local wo = vim.wo[win][0]
+    wo.linebreak, wo.breakindent, wo.breakindentopt = true, true, "shift:2"
     api.nvim_win_set_var(win, "parley_height", api.nvim_win_get_height(win))
   end
   api.nvim_win_set_cursor(win, { 1, 0 })

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,6 +142,20 @@ def test_the_log_has_what_was_last_first_in_columns_that_80_cells_hold(desk: Chi
     assert asked[column:] == "no rule allows it, and the tool"
     assert after == " " * column + "is not remembered"
     assert "## Totals\n\nRequests: 2, " in text
+    request = next(line for line in text.split("\n") if "  request  demo" in line)
+    assert re.search(r"  complete, \d+\.\d s, \d+ input, \d+ output$", request)
+
+
+def test_in_60_columns_a_page_breaks_its_lines_between_words(tmp_path: Path) -> None:
+    with child(tmp_path, width=60, height=24) as nvim:
+        ask(nvim, "say: hello", "narrow.md")
+        complete(nvim)
+        line = next(line for line in page(nvim, "ParleyLog").split("\n") if "  request  " in line)
+        assert len(line) > 60
+        rows = nvim.until_screen("  request  ").split("\n")
+        first = next(number for number, row in enumerate(rows) if "  request  " in row)
+        assert " ".join(rows[first : first + 2]).split() == line.split()
+        assert rows[first + 1].startswith("  ")
 
 
 def rows_of_keys(nvim: Child) -> dict[str, str]:

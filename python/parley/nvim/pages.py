@@ -141,8 +141,9 @@ def _day(day: str, records: Sequence[Record]) -> list[str]:
     columns = list(zip(*((row[:-1]) for row in rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
     lines = ["", f"## {day}", ""]
-    for *cells, fact in rows:
-        start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True) if width)
+    for when, what, name, call, fact in rows:
+        cells = (when, what, name, *([call] if call else []))  # what is of no call has its column, too
+        start = "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=False))
         lines += textwrap.wrap(
             fact, max(_WIDTH, len(start) + 20), initial_indent=start, subsequent_indent=" " * len(start)
         ) or [start.rstrip()]
@@ -164,10 +165,9 @@ def _row(kind: str, facts: Mapping[str, Any]) -> tuple[str, str, str, str]:
             went = f"{facts['outcome']}, {facts['seconds']:.1f} s, {facts['bytes']} B"
             return "ran", *about, legible_line(f"{went}, by {rule}" if rule else went)
         case "decided":
-            because = f": {facts['because']}" if facts.get("because") else ""
-            return facts["choice"], *about, legible_line(f"by {rule}{because}")
+            return facts["choice"], *about, legible_line(facts.get("because") or f"by {rule}")
         case _:
-            return kind, *about, legible_line(facts["because"])
+            return kind, *about, legible_line(facts.get("because", ""))
 
 
 def _short(name: str) -> str:
