@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.nvim.harness import Child
@@ -144,6 +146,19 @@ def test_while_calls_wait_they_are_vims_operator_and_an_object(chat: Child, keys
     assert before != "nothing"
     chat.lua("vim.fn.setreg('\"', 'nothing')" + WAIT)
     assert yanked(chat, row, f"y{keys}") == before
+    assert chat.lua("return _G.asked") == []
+
+
+@pytest.mark.parametrize("keys", ["aq", "ar", "ac"])
+def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(chat: Child, keys: str) -> None:
+    before = yanked(chat, BLOCK, f"y{keys}")
+    chat.lua("vim.fn.setreg('\"', 'nothing')" + WAIT)
+    chat.command(str(BLOCK))
+    for key in f"y{keys}":
+        chat.keys(key)
+        time.sleep(0.06)  # the pause is what is tested: it is shorter than 'timeoutlen'
+    chat.until_open()
+    assert chat.nvim.funcs.getreg('"') == before != "nothing"
     assert chat.lua("return _G.asked") == []
 
 
