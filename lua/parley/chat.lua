@@ -1,7 +1,7 @@
 --- Which buffers are chats, and what that means for them.
 local M = {}
 
-local H = { attached = {}, on_disk = {} }
+local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The folder of chats.
 ---@return string
@@ -62,6 +62,7 @@ function M.attach(buf)
     end)
     return
   end
+  H.leave(buf)
   H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)
   vim.b[buf].parley_status, vim.b[buf].parley_waiting = "", 0
   require("parley.keys").chat(buf)
@@ -297,8 +298,20 @@ function H.detach(buf)
   require("parley.view").forget(buf)
   require("parley.highlight").forget(buf)
   require("parley.keys").forget(buf)
-  require("parley.handle").close_buffer(buf)
-  require("parley.host").mention("detach", { buf = buf })
+  require("parley.handle").unload(buf)
+  H.leaving[buf] = true
+  vim.schedule(function()
+    H.leave(buf)
+  end)
+end
+
+--- The host is told of a buffer that is gone as soon as it can be said whether it is read anew (|:edit|).
+function H.leave(buf)
+  if H.leaving[buf] then
+    H.leaving[buf] = nil
+    require("parley.handle").close_buffer(buf)
+    require("parley.host").mention("detach", { buf = buf })
+  end
 end
 
 --- Let the host look at a chat again, when nothing changed for a while; longer chats wait longer.

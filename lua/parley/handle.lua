@@ -9,6 +9,7 @@ local H = { handles = {}, last = 0 }
 
 -- What the host tells the user when there is nothing to work with any more.
 M.closed = "the buffer was closed: its turn has ended"
+M.reread = "the buffer was read anew: its turn has ended"
 M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
 
 ---@class parley.Handle
@@ -22,10 +23,12 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field win? integer the window the command was given in
 ---@field cursor? integer extmark: the cursor's line, as this handle left it
 ---@field writing? boolean
+---@field unloaded? boolean whether its text was taken out of the buffer
 
 --- Open a handle at a line of a buffer.
 ---@return integer id
 function M.open(buf, row)
+  H.tell_lost(buf)
   H.last = H.last + 1
   local handle = { id = H.last, buf = buf, anchor = H.mark(buf, row, 0) }
   if api.nvim_get_current_buf() == buf then
@@ -67,8 +70,8 @@ function M.watch(id)
     return H.handles[id] ~= handle
   end
   local function gone()
-    if not ended() and M.lost(handle) then
-      require("parley.host").mention("gone", { handle = id, why = M.lost(handle) })
+    if not ended() then
+      H.tell(handle)
     end
   end
   return api.nvim_buf_attach(handle.buf, false, {
@@ -87,7 +90,9 @@ end
 --- Why a handle can be worked with no more; nil if it can.
 ---@return string?
 function M.lost(handle)
-  if not api.nvim_buf_is_valid(handle.buf) or not api.nvim_buf_is_loaded(handle.buf) then
+  if handle.unloaded and api.nvim_buf_is_loaded(handle.buf) then
+    return M.reread
+  elseif not api.nvim_buf_is_valid(handle.buf) or not api.nvim_buf_is_loaded(handle.buf) then
     return M.closed
   elseif not vim.bo[handle.buf].modifiable then
     return "this buffer cannot be changed: :set modifiable, then try again"
@@ -260,18 +265,44 @@ function M.busy(buf)
   end)
 end
 
+--- The text of a buffer goes: whether it comes back, since it is read anew, is known when the host is told.
+function M.unload(buf)
+  H.each_in(buf, function(handle)
+    handle.unloaded = true
+  end)
+end
+
 function M.close_buffer(buf)
-  for id, handle in pairs(H.handles) do
-    if handle.buf == buf then
-      require("parley.host").mention("gone", { handle = id, why = M.closed })
-      M.close(id)
-    end
-  end
+  H.each_in(buf, function(handle)
+    H.tell(handle)
+    M.close(handle.id)
+  end)
 end
 
 function M.close_all()
   for id in pairs(H.handles) do
     M.close(id)
+  end
+end
+
+--- Tell the host if a handle is lost.
+function H.tell(handle)
+  local why = M.lost(handle)
+  if why then
+    require("parley.host").mention("gone", { handle = handle.id, why = why })
+  end
+end
+
+--- Whoever asks for something next is heard by a host that knows what is lost.
+function H.tell_lost(buf)
+  H.each_in(buf, H.tell)
+end
+
+function H.each_in(buf, act)
+  for _, handle in pairs(H.handles) do
+    if handle.buf == buf then
+      act(handle)
+    end
   end
 end
 

@@ -46,14 +46,11 @@ end
 --- A turn has ended: tell those who listen, and the user; `unseen` is for one who does not see the chat.
 ---@param facts { event: string, agent: string, why: string, seen: string, unseen: string, level: string }
 function M.ended(buf, facts)
-  if not api.nvim_buf_is_valid(buf) then
-    return
-  end
   local said = H.is_seen(buf) and facts.seen or facts.unseen
   if said ~= "" then
     require("parley.host").message(said, facts.level)
   end
-  if facts.event ~= "" then
+  if facts.event ~= "" and api.nvim_buf_is_valid(buf) then
     M.emit(facts.event, { buf = buf, agent = facts.agent, why = facts.why })
   end
 end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -195,6 +196,23 @@ def test_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(shell: Shell) -> None:
     assert shell.run("respond", "chat.md").returncode == 3
     done = shell.run("respond", "chat.md", "--choose", "yA")
     assert (done.returncode, b"$911" in done.stdout) == (0, True)
+
+
+def test_ctrl_c_before_anything_was_asked_says_so(shell: Shell) -> None:
+    started = shell.chat.with_name("started")
+    os.mkfifo(started)
+    command = f"echo > {started}; sleep 60"
+    shell.configure(
+        f'[mcp]\npatience_s = 60\n[mcp.servers.late]\ncommand = "sh"\nargs = ["-c", {toml(command)}]\n'
+    )
+    shell.ask("hello")
+    before = shell.text
+    with shell.terminal("respond", "chat.md") as terminal:
+        started.read_bytes()
+        terminal.press(b"\x03")
+        assert terminal.end() == 130
+    assert "parley: nothing was asked yet: chat.md is as it was" in terminal.text
+    assert shell.text == before
 
 
 def test_a_terminal_that_goes_away_loses_nothing(shell: Shell) -> None:

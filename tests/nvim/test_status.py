@@ -159,6 +159,45 @@ def test_closing_a_buffer_in_a_turn_says_once_that_it_has_stopped(neovim: Child,
     assert neovim.messages().count("the buffer was closed") == 1
 
 
+def test_reading_a_buffer_anew_in_a_turn_says_so_and_not_that_it_was_closed(
+    neovim: Child, tmp_path: Path
+) -> None:
+    desk(neovim, tmp_path)
+    ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    neovim.command("messages clear | edit!")
+    neovim.until(lambda: "its turn has ended" in neovim.messages(), "the message")
+    assert neovim.messages() == "Parley: the buffer was read anew: its turn has ended"
+    neovim.until_idle()
+    assert neovim.lines() == [f"💬: {QUESTION}"]
+    go(tmp_path)
+    neovim.command("ParleyRespond")
+    complete(neovim)
+    assert "look_up returned: found" in neovim.text()
+
+
+def test_asking_at_once_after_a_buffer_is_read_anew_is_answered(neovim: Child, tmp_path: Path) -> None:
+    desk(neovim, tmp_path)
+    ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    go(tmp_path)
+    neovim.command("messages clear | edit! | ParleyRespond")
+    complete(neovim)
+    assert "look_up returned: found" in neovim.text()
+    assert "is running" not in neovim.messages()
+
+
+def test_asking_at_once_after_an_undo_in_a_turn_is_answered(neovim: Child, tmp_path: Path) -> None:
+    desk(neovim, tmp_path)
+    ask(neovim, tmp_path)
+    neovim.until(lambda: "Searching for google..." in statuses(neovim), "the sentence")
+    go(tmp_path)
+    neovim.command("undo | ParleyRespond")
+    complete(neovim)
+    assert neovim.text().count("look_up returned: found") == 1
+    assert "is running" not in neovim.messages()
+
+
 def test_a_step_is_shown_once_it_lasts_longer_than_a_moment(plain: Child) -> None:
     shown = plain.lua("""
         local status, now = require('parley.status'), vim.uv.now

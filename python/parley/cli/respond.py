@@ -84,8 +84,10 @@ async def _respond(arguments: argparse.Namespace) -> int:
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
-        await engine.stopped(ports)
-        complain(f"stopped: what was said so far is in {arguments.file}")
+        if await engine.stopped(ports):
+            complain(f"stopped: what was said so far is in {arguments.file}")
+        else:
+            complain(f"nothing was asked yet: {arguments.file} is as it was")
         raise
     finally:
         await app.close()

@@ -31,10 +31,15 @@ async def open_question(document: Document) -> None:
     await document.change(change)
 
 
-async def stopped(ports: Ports) -> None:
-    """The user ended the turn: say so in the file, where an answer was begun, and to the calls that ran."""
+async def stopped(ports: Ports) -> bool:
+    """The user ended the turn: say so in the file, where an answer was begun, and to the calls that ran.
+
+    False where there was none: then the file is as it was.
+    """
     with suppress(GoneError):
         await ports.document.settle()
         if (await ports.document.read()).exchange.answers:
             await cut_off(ports, "the user stopped it")
             await end_unfinished(ports, "Stopped", "by the user")
+            return True
+    return False

@@ -274,6 +274,11 @@ class Chat:
         """Whether a turn runs."""
         return self._turn is not None
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether something was asked for that begins when the turn has ended."""
+        return self._next is not None
+
     def waits_for(self, question: str) -> None:
         """The user is asked something; that goes before what is being done. "" when all is answered."""
         self._question = question
@@ -288,7 +293,7 @@ class Chat:
 
     def _start(self, handle: int, row: int | None, work: Work) -> None:
         if self._turn is not None and self._turn.ending and self._next is None:
-            self._next = handle, work  # what it left is drawn already, and the user is quick
+            self._next = handle, work  # nothing more comes of it, and the user is quick
         elif self._turn is not None:
             self.editor.message("a turn is running in this chat; :ParleyStop ends it", "warn")
             self.editor.tell("close", handle)

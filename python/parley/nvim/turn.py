@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from parley import engine
 from parley.chat.rounds import read_notice
-from parley.chat.transcript import Broken, Note, Proposal
+from parley.chat.transcript import Broken, Note, Proposal, Transcript
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.announcements import announcement, reminder, title
@@ -47,6 +47,10 @@ class Chat(Protocol):
     @property
     def agent(self) -> Agent:
         """Whom this chat talks to."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether something else was asked for since, which begins with its end."""
 
     def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
         """The ports of a turn of this chat."""
@@ -96,7 +100,8 @@ class Turn:
             self.chat.status("Analyzing request...", self.handle)
             await self._show(await self._end(work))
         except GoneError as gone:
-            self.chat.editor.message(str(gone))
+            if not self.chat.is_followed:
+                self._announce(engine.End("stopped", str(gone)), self.chat.mirror.text.transcript, 0)
         finally:
             self.chat.status("", self.handle)
             self.document.close()
@@ -125,6 +130,7 @@ class Turn:
 
     def lose(self, why: str) -> None:
         """There is nothing to write to any more."""
+        self.ending = True
         self._cancel(GoneError(why))
 
     def _cancel(self, why: Exception) -> None:
@@ -139,7 +145,8 @@ class Turn:
         view = await chat.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)
         end, goes_on = self._reminder(end, shot, view) or (end, goes_on)
-        self._announce(end, shot, view)
+        calls = sum(len(calls) for _, calls in view.waiting())
+        self._announce(end, shot.transcript, calls)
         tick = await chat.editor.ask("finish", self.handle, goes_on)
         self.tick = tick if end.kind == "complete" else None
         self.is_drawn = True
@@ -157,11 +164,10 @@ class Turn:
         end = engine.End("waiting", reminder(len(calls[-1]), self.chat.app.settings.keys))
         return end, _calls(calls[-1]) | {"stays": True}
 
-    def _announce(self, end: engine.End, shot: engine.Snapshot, view: ChatView) -> None:
+    def _announce(self, end: engine.End, transcript: Transcript, calls: int) -> None:
         """Tell what the turn has come to: in another way who does not see the chat, and those who listen."""
         chat = self.chat
-        calls = sum(len(calls) for _, calls in view.waiting())
-        unseen = announcement(end, calls, title(shot.transcript, chat.name))
+        unseen = announcement(end, calls, title(transcript, chat.name))
         facts = {
             "event": _EVENTS.get(end.kind, ""),
             "agent": chat.agent.name,
