@@ -61,12 +61,18 @@ def test_it_says_which_agent_new_chats_get_and_why(
         assert re.search(rf"{re.escape(line)}$", report(nvim), re.M)
 
 
-@pytest.mark.parametrize(("listens", "what"), [(True, "a server listens"), (False, "nothing listens")])
-def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, what: str) -> None:
+@pytest.mark.parametrize(
+    ("listens", "line"),
+    [
+        (True, "OK Ollama: llama3.1 of ollama at {}: needs no key, and a server listens there"),
+        (False, "- Ollama: llama3.1 of ollama at {}: nothing listens there; start it to use the agent"),
+    ],
+)
+def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str) -> None:
     with port(listens) as number:
-        env = {"OLLAMA_BASE_URL": f"http://127.0.0.1:{number}/v1"}
-        with child(tmp_path, env=env) as nvim:
-            assert f"Ollama: {what} at 127.0.0.1:{number}" in report(nvim)
+        url = f"http://127.0.0.1:{number}/v1"
+        with child(tmp_path, env={"OLLAMA_BASE_URL": url}) as nvim:
+            assert line.format(url) in report(nvim)
 
 
 def test_a_model_elsewhere_is_not_knocked_at(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -34,13 +34,12 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    local, _ = await asyncio.gather(_local_servers(app), app.servers.catalogue())
+    listeners, _ = await asyncio.gather(_listeners(app), app.servers.catalogue())
     return [
         *_packages(),
         ("start", "parley: agents", []),
         _new_chats(app),
-        *(_agent(app, agent) for agent in app.settings.all_agents()),
-        *local,
+        *(_agent(app, agent, listeners) for agent in app.settings.all_agents()),
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
         ("start", "parley: files", []),
@@ -72,48 +71,51 @@ def _new_chats(app: App) -> Line:
     return "ok", f"{text}: it is the first agent below with a key; `agent` names another", []
 
 
-def _agent(app: App, agent: Agent) -> Line:
+def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
     provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
     base = _base(app, provider)
     where += f" at {base}" if base else ""
     if provider.builtin:
         return "ok", f"{where}: built in, needs no key", []
-    if provider.api_key_command:
-        return "ok", f"{where}: the key comes from the command {provider.api_key_command[0]}", []
-    if provider.api_key_env is None:
-        return "ok", f"{where}: needs no key", []
     if missing := app.settings.missing_key(agent, app.environ):
         return "info", f"{where}: no key; to use it: export {missing}=...", []
-    return "ok", f"{where}: key found in {provider.api_key_env}", []
+    if not listeners.get(base, True):
+        return "info", f"{where}: nothing listens there; start it to use the agent", []
+    listens = ", and a server listens there" if base in listeners else ""
+    return "ok", f"{where}: {_key(provider)}{listens}", []
+
+
+def _key(provider: Provider) -> str:
+    """Where the key of a provider is found."""
+    if provider.api_key_command:
+        return f"the key comes from the command {provider.api_key_command[0]}"
+    return f"key found in {provider.api_key_env}" if provider.api_key_env else "needs no key"
 
 
 def _base(app: App, provider: Provider) -> str:
     return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
 
 
-async def _local_servers(app: App) -> list[Line]:
-    """Whether anything listens where agents of this machine, such as Ollama, are."""
+async def _listeners(app: App) -> dict[str, bool]:
+    """Whether something listens at each address on this machine where agents are, such as Ollama's."""
     from parley.http.proxies import is_here
 
-    names: dict[str, str] = {}
-    for agent in app.settings.all_agents():
-        base = _base(app, app.provider(agent.provider))
-        if base and not flaw(base) and is_here(base):
-            names.setdefault(base, agent.name)
-    return list(await asyncio.gather(*(_listener(base, name) for base, name in names.items())))
+    bases = {_base(app, app.provider(agent.provider)) for agent in app.settings.all_agents()}
+    local = [base for base in bases if base and not flaw(base) and is_here(base)]
+    return dict(zip(local, await asyncio.gather(*map(_listens, local)), strict=True))
 
 
-async def _listener(base: str, name: str) -> Line:
+async def _listens(base: str) -> bool:
     parts = urlsplit(base)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         async with asyncio.timeout(_LISTENS_S):
             _, writer = await asyncio.open_connection(parts.hostname, port)
-        writer.close()
     except (OSError, TimeoutError):
-        return "info", f"{name}: nothing listens at {parts.hostname}:{port}; start it to use the agent", []
-    return "ok", f"{name}: a server listens at {parts.hostname}:{port}", []
+        return False
+    writer.close()
+    return True
 
 
 def _server(status: ServerStatus) -> Line:
