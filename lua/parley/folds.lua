@@ -1,48 +1,375 @@
---- Folds over what is long and seldom read. Made by hand, as it were: only where 'foldmethod' is "manual",
---- once for each place, and never over the cursor, so that opening or deleting one is respected.
+--- Folds over what is long and seldom read: a call is one row, with its result as without.
+---
+--- What is folded, and what a closed fold shows, is the host's to say. Folds are made by hand, as it were:
+--- only where 'foldmethod' is "manual", once for each place, so that opening or deleting one is respected.
+--- For those who have 'foldexpr' there is a table of the same folds.
 local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.folds")
+local H = { texts = {}, folds = {}, levels = {}, left = {} }
 
---- Close folds over rows, where none was made before.
----@param ranges integer[][] first row and the row after the last
-function M.close(buf, ranges)
-  for _, range in ipairs(ranges) do
-    local known = api.nvim_buf_get_extmarks(buf, ns, { range[1], 0 }, { range[1], -1 }, { limit = 1 })
-    if #known == 0 then
-      api.nvim_buf_set_extmark(buf, ns, range[1], 0, {})
-      for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-        M.fold(win, range[1] + 1, range[2])
-      end
+local shows = "v:lua.require'parley.folds'.text()"
+
+---@class parley.Fold
+---@field number integer of its text
+---@field call string the id of a call; "" for what is none
+---@field by string who said yes, where nobody typed it
+---@field is_open boolean whether it starts out open
+---@field both boolean whether a call has its result in a fold of both
+---@field is_shaken? boolean whether lines came or went beside it since it was made
+
+--- Take the texts of folds, by number; each comes once.
+function M.learn(buf, texts)
+  H.texts[buf] = vim.tbl_extend("force", H.texts[buf] or {}, texts)
+end
+
+--- Take the folds of the lines from `first` up to `last`: those that are new are made, in one go per window.
+---@param rows table[] first row, row after the last, number of its text, is_open, by, call
+function M.put(buf, rows, first, last)
+  local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
+  for _, row in ipairs(rows) do
+    local id = marks[row[1]]
+    local before = id and folds[id] or {}
+    local known = before.is_shaken and {} or before
+    local is_call = row[6] ~= ""
+    local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
+    fold.both = is_call and row[2] > row[1] + 1
+    if before.number ~= fold.number then
+      local opts =
+        { id = id, end_row = row[2] - 1, end_col = vim.v.maxcol, invalidate = true, strict = false }
+      id = api.nvim_buf_set_extmark(buf, ns, row[1], 0, opts)
+    end
+    H.add(anew, fold, row[1], row[2], known, before.is_shaken)
+    if before.both and not fold.both then
+      table.insert(anew, { row[1], over = 1 })
+    end
+    folds[id], marks[row[1]] = fold, nil
+  end
+  for row, id in pairs(marks) do -- what stood there is none any more
+    H.drop(buf, id)
+    table.insert(anew, { row, over = 2 })
+  end
+  H.levels[buf] = nil
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    H.make(win, anew)
+  end
+end
+
+--- A window shows the buffer: it gets the folds that it has not got.
+function M.enter(buf)
+  local all = {}
+  for id, fold in pairs(H.folds[buf] or {}) do
+    local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
+    H.add(all, fold, mark[1], mark[3].end_row + 1, {})
+  end
+  local is_stale = H.left[buf] and H.left[buf] ~= api.nvim_buf_get_changedtick(buf)
+  H.left[buf] = nil
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if is_stale and vim.wo[win].foldmethod == "manual" then
+      -- Vim keeps the folds of a window that shows another buffer, but does not move them with the text.
+      api.nvim_win_call(win, function()
+        vim.cmd("silent! normal! zE")
+      end)
+    end
+    if not H.has_any(win, all) then
+      H.make(win, all)
     end
   end
 end
 
-function M.fold(win, first, last)
-  local wo, row = vim.wo[win], api.nvim_win_get_cursor(win)[1]
-  if wo.foldmethod ~= "manual" or not wo.foldenable or (first <= row and row <= last) then
-    return
+--- No window shows the buffer any more.
+function M.leave(buf)
+  H.left[buf] = api.nvim_buf_get_changedtick(buf)
+end
+
+function M.forget(buf)
+  H.texts[buf], H.folds[buf], H.levels[buf], H.left[buf] = nil, nil, nil, nil
+end
+
+--- What a closed fold shows, in the window that is drawn.
+function M.text()
+  local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
+  local first, last = vim.v.foldstart - 1, vim.v.foldend
+  local chunks = H.chunks(buf, first, last)
+  if not chunks then
+    return H.others(win)
   end
-  if wo.foldtext == "foldtext()" then
-    vim.wo[win][0].foldtext = "v:lua.require'parley.folds'.text()"
+  local current, prompt = require("parley.view").current(win, first)
+  local width, used = H.width(win), 0
+  if prompt then
+    chunks = vim.list_extend({ { prompt[1], prompt[2] } }, chunks)
   end
+  local row = M.fit(win, chunks)
+  for _, chunk in ipairs(row) do
+    used = used + api.nvim_strwidth(chunk[1])
+  end
+  row[#row + 1] = { (" "):rep(width - used) }
+  if current then
+    for _, chunk in ipairs(row) do
+      chunk[2] = { chunk[2] or "Folded", current }
+    end
+  end
+  return row
+end
+
+--- Chunks as wide as a window's text can be.
+function M.fit(win, chunks)
+  return require("parley.view").fit(chunks, H.width(win))
+end
+
+--- Whether all of a call is in its row, in a window where it is one; nil where it is not.
+function M.is_whole(win, row)
+  local buf = api.nvim_win_get_buf(win)
+  local chunks = H.is_row(win, row) and H.chunks(buf, row, row + 1)
+  return chunks and not require("parley.view").is_cut(M.fit(win, chunks)) or nil
+end
+
+--- Whether a row, or the result of a row, is that of a call.
+function M.is_call(buf, row)
+  local fold = H.at(buf, row)
+  return fold ~= nil and fold.call ~= ""
+end
+
+--- Open what a row is hidden in, but not the row itself.
+function M.uncover(win, row)
   api.nvim_win_call(win, function()
-    if vim.fn.foldlevel(first) == 0 then
-      vim.cmd(("%d,%dfold"):format(first, last))
+    local at = vim.fn.foldclosed(row + 1)
+    while at ~= -1 and not H.is_row(win, row) do
+      vim.cmd(("silent! %dfoldopen"):format(row + 1))
+      local now = vim.fn.foldclosed(row + 1)
+      if now == at and not H.is_row(win, row) then
+        vim.cmd(("silent! %dfoldopen!"):format(row + 1))
+      end
+      at = vim.fn.foldclosed(row + 1)
     end
   end)
 end
 
---- What a closed fold shows: not the signature that a thinking block starts with.
-function M.text()
-  local line = vim.fn.getline(vim.v.foldstart)
-  local count = vim.v.foldend - vim.v.foldstart
-  local marker = require("parley.known").start("thinking")
-  if vim.startswith(line, marker) then
-    return ("%s thinking, %d %s "):format(marker, count, count == 1 and "line" or "lines")
+--- For 'foldexpr': the level of a line, by the folds as they were last found.
+function M.expr()
+  local buf = api.nvim_get_current_buf()
+  H.levels[buf] = H.levels[buf] or H.all_levels(buf)
+  return H.levels[buf][vim.v.lnum] or 0
+end
+
+--- Add the folds to make for what was `before`, or for what was not there.
+---@param may_be? boolean whether they may be there all the same
+function H.add(list, fold, first, last, before, may_be)
+  local is_call = fold.call ~= ""
+  if is_call and not before.number then
+    table.insert(list, { first, first + 1, level = may_be and 1, is_call = true })
+  end
+  if fold.both and not before.both or not is_call and not before.number then
+    local level = may_be and (is_call and 2 or 1)
+    table.insert(list, { first, last, level = level, is_call = is_call, is_open = fold.is_open })
+  end
+end
+
+function H.of(buf)
+  if not H.folds[buf] then
+    H.folds[buf] = {}
+    H.follow(buf, H.folds[buf])
+  end
+  return H.folds[buf]
+end
+
+--- The marks of some lines by row; of several on one row one stays.
+function H.marks(buf, first, last)
+  local marks = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, {})) do
+    if marks[mark[2]] then
+      H.drop(buf, mark[1])
+    elseif mark[2] < last then
+      marks[mark[2]] = mark[1]
+    end
+  end
+  return marks
+end
+
+function H.drop(buf, id)
+  H.folds[buf][id] = nil
+  api.nvim_buf_del_extmark(buf, ns, id)
+end
+
+--- A line that is deleted takes its folds along, and Vim loses those beside lines that an undo brings back.
+--- They are made again when the host has looked.
+function H.follow(buf, folds)
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function(_, _, _, first, last, now)
+      if H.folds[buf] ~= folds then
+        return true
+      elseif now == last then
+        return
+      end
+      local beside = { math.max(last, now) + 1, -1 }
+      local marks = api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, beside, { details = true })
+      for _, mark in ipairs(marks) do
+        if mark[4].invalid then
+          H.drop(buf, mark[1])
+        elseif folds[mark[1]] then
+          folds[mark[1]].is_shaken = true
+        end
+      end
+    end,
+  })
+end
+
+--- Make folds in a window, the inner ones first, and take away those of which nothing is left.
+function H.make(win, folds)
+  local is_ours = H.has_expr(win)
+  if vim.wo[win].foldmethod ~= "manual" and not is_ours then
+    return
+  end
+  H.dress(win)
+  if is_ours then
+    vim.wo[win][0].foldexpr = vim.wo[win].foldexpr -- has them found anew
+  elseif #folds > 0 and vim.wo[win].foldenable then
+    api.nvim_win_call(win, function()
+      H.fold(folds)
+    end)
+  end
+end
+
+--- Fold in the current window. What is closed is never over the cursor, but for the row of a call.
+function H.fold(folds)
+  local cursor, open, over = api.nvim_win_get_cursor(0)[1], {}, {}
+  local commands = { "noautocmd setlocal nofoldenable" } -- else a range grows by the closed folds it touches
+  for _, fold in ipairs(folds) do
+    local first, last = fold[1] + 1, fold[2]
+    if fold.over then
+      table.insert(over, { first, fold.over })
+    elseif not H.is_closed(first, last) and vim.fn.foldlevel(first) < (fold.level or math.huge) then
+      table.insert(commands, ("%d,%dfold"):format(first, last))
+      local is_at = first <= cursor and cursor <= last and not (fold.is_call and cursor == first)
+      if fold.is_open or is_at then
+        table.insert(open, ("silent! %dfoldopen"):format(first))
+      end
+    end
+  end
+  table.insert(commands, "noautocmd setlocal foldenable")
+  vim.cmd(table.concat(vim.list_extend(commands, open), "\n"))
+  for _, each in ipairs(over) do
+    H.unfold(unpack(each))
+  end
+end
+
+--- Whether a closed fold is over these lines.
+function H.is_closed(first, last)
+  return vim.fn.foldclosed(first) == first and vim.fn.foldclosedend(first) == last
+end
+
+--- Take away as many folds as there are at a line beyond those of what stands there now.
+function H.unfold(line, levels)
+  local view = vim.fn.winsaveview()
+  api.nvim_win_set_cursor(0, { math.min(line, api.nvim_buf_line_count(0)), 0 })
+  for _ = 1, levels do
+    if vim.fn.foldclosed(".") == line or levels == 1 then
+      vim.cmd("silent! normal! zd")
+    end
+  end
+  vim.fn.winrestview(view)
+end
+
+--- A window in which calls are rows: one line may be a closed fold, and what it shows is ours to say.
+function H.dress(win)
+  local wo = vim.wo[win][0]
+  if vim.wo[win].foldtext ~= shows then
+    api.nvim_win_set_var(win, "parley_foldtext", vim.wo[win].foldtext)
+    wo.foldtext = shows
+  end
+  wo.foldminlines = 0
+end
+
+--- What a closed fold of the user's shows.
+function H.others(win)
+  local own = vim.w[win].parley_foldtext
+  if own and own ~= "" and own ~= "foldtext()" then
+    local ok, text = pcall(api.nvim_eval, own)
+    if ok then
+      return text
+    end
   end
   return vim.fn.foldtext()
+end
+
+function H.has_expr(win)
+  return vim.wo[win].foldmethod == "expr" and vim.wo[win].foldexpr:find("parley", 1, true) ~= nil
+end
+
+--- Whether a window has some of our folds: those of the window that it was split from.
+function H.has_any(win, all)
+  return api.nvim_win_call(win, function()
+    return vim.iter(all):any(function(fold)
+      return vim.fn.foldlevel(fold[1] + 1) > 0
+    end)
+  end)
+end
+
+--- The fold that starts on a row, or else the last one that a row is in, and its mark.
+function H.at(buf, row)
+  local folds = H.folds[buf]
+  if not folds then
+    return nil
+  end
+  local opts = { details = true, overlap = true }
+  local found
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, 0 }, opts)) do
+    if folds[mark[1]] and (mark[2] == row or row <= mark[4].end_row) then
+      found = mark
+    end
+  end
+  return found and folds[found[1]], found
+end
+
+--- What is shown of a fold over these rows; nil where it is none of ours.
+function H.chunks(buf, first, last)
+  local fold, mark = H.at(buf, first)
+  if not fold or mark[2] ~= first then
+    return nil
+  end
+  local text = H.texts[buf][tostring(fold.number)]
+  local is_row = fold.call ~= "" and last == first + 1
+  if not is_row and mark[4].end_row + 1 ~= last then
+    return nil
+  end
+  local chunks = vim.list_slice(text.row)
+  if not is_row and text.outcome then
+    chunks[1] = text.sign
+    table.insert(chunks, text.outcome)
+  end
+  if fold.by ~= "" then
+    table.insert(chunks, { " · " .. fold.by, "ParleyHint" })
+  end
+  return chunks
+end
+
+--- The level of each line that is folded.
+function H.all_levels(buf)
+  local levels = {}
+  for id, fold in pairs(H.folds[buf] or {}) do
+    local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
+    local first, last = mark[1] + 1, mark[3].end_row + 1
+    for line = first + 1, last - 1 do
+      levels[line] = 1
+    end
+    if last > first then
+      levels[last] = "<1"
+    end
+    levels[first] = fold.both and ">2" or ">1"
+  end
+  return levels
+end
+
+--- Whether a row is folded alone.
+function H.is_row(win, row)
+  return api.nvim_win_call(win, function()
+    return H.is_closed(row + 1, row + 1)
+  end)
+end
+
+function H.width(win)
+  return api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
 end
 
 return M

@@ -203,16 +203,14 @@ function M.lead(handle, row, to_end)
   end
   local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
   api.nvim_win_set_cursor(handle.win, { row + 1, to_end and #line or 0 })
-  api.nvim_win_call(handle.win, function()
-    pcall(vim.cmd, "silent foldopen!") -- an error where there is none
-  end)
+  require("parley.folds").uncover(handle.win, row)
   M.set_cursor(handle, row)
   return true
 end
 
 --- The turn is over.
----@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sighting?: integer, stays?: boolean }
----where the user goes on, a row whose virtual lines are to be seen there, the number of what is to be looked
+---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sightings?: integer[], stays?: boolean }
+---where the user goes on, a row whose virtual lines are to be seen there, the numbers of what is to be looked
 ---at, and whether a cursor between those rows stays
 ---@return integer? tick the changedtick that is left
 function M.finish(id, goes_on)
@@ -220,9 +218,7 @@ function M.finish(id, goes_on)
   local row = handle and goes_on and H.goes_to(handle, goes_on)
   if row and goes_on.reveal then
     require("parley.view").reveal(handle.win, row, goes_on.reveal)
-    if goes_on.sighting then
-      require("parley.seen").mark(handle.buf, goes_on.sighting)
-    end
+    require("parley.seen").show(handle.buf, handle.win, goes_on.sightings or {})
     require("parley.seen").look_soon(handle.buf)
   end
   if handle then

@@ -22,6 +22,7 @@ local links = {
   ParleySummary = "Comment",
   ParleyPrompt = "Question",
   ParleyHint = "Comment",
+  ParleyCurrent = "Visual",
   ParleyTool = "Function",
   ParleyServer = "Comment",
   ParleyArgument = "Identifier",

@@ -114,6 +114,12 @@ function M.is_chat(buf)
   return require("parley.chat").is_chat(buf or 0)
 end
 
+--- For 'foldexpr': the folds of a chat, where folds are not made by hand; see |parley-folds|.
+---@return string|integer
+function M.foldexpr()
+  return require("parley.folds").expr()
+end
+
 --- What this chat is doing, for a status line; "" where there is nothing to say.
 ---@param buf? integer
 ---@return string

@@ -66,8 +66,11 @@ function M.close(name)
   end
 end
 
---- Show lines of Markdown in a float at the cursor; it goes when the cursor moves, `K` again enters it.
-function M.float(lines)
+--- Show all of a call, as lines of Markdown, in a float at the cursor; it goes when the cursor moves, `K`
+--- again enters it.
+---@param buf? integer the chat
+---@param sighting? integer the number of the call that is seen so
+function M.float(lines, buf, sighting)
   local _, win = vim.lsp.util.open_floating_preview(lines, "markdown", {
     border = "rounded",
     focus_id = "parley",
@@ -80,6 +83,9 @@ function M.float(lines)
   if below > 0 then
     local rows = below == 1 and "1 row" or below .. " rows"
     api.nvim_win_set_config(win, { footer = (" +%s: K again goes in "):format(rows), footer_pos = "right" })
+  end
+  if buf and sighting and sighting > 0 then
+    require("parley.seen").mark(buf, sighting)
   end
 end
 

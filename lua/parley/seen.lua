@@ -31,7 +31,21 @@ function M.look_soon(buf)
   end)
 end
 
---- The user was brought to it, even if the window is too small for all of it.
+--- The user was brought to some calls: to the first of them, even if the window is too small for all of it,
+--- and to those whose rows are in it.
+---@param sightings integer[]
+function M.show(buf, win, sightings)
+  for i, sighting in ipairs(sightings) do
+    local call = vim.iter(require("parley.view").drawn(buf)):find(function(call)
+      return call.sighting == sighting
+    end)
+    if i == 1 or call and H.has_row(win, call.row) then
+      M.mark(buf, sighting)
+    end
+  end
+end
+
+--- The user has seen it.
 ---@param sighting integer
 function M.mark(buf, sighting)
   H.seen[buf] = H.seen[buf] or {}
@@ -66,24 +80,37 @@ function H.is_on_screen(buf, call)
   end)
 end
 
---- Whether a line is in a window, not folded, with what is drawn below it, or before it.
+--- Whether the row of a call is in a window.
+function H.has_row(win, row)
+  local info = vim.fn.getwininfo(win)[1]
+  return row >= info.topline - 1 and row < info.botline
+end
+
+--- Whether all of a call is in a window: its row, or its line with what is drawn below it or before it, and
+--- what of it is in the block below the calls.
 function H.is_in_window(win, call)
+  if not call.is_whole or call.block and not require("parley.view").has_block(win, call.block) then
+    return false
+  end
   local info = vim.fn.getwininfo(win)[1]
   local top = info.topline - 1
-  if call.row < top or call.row >= info.botline then
+  if not H.has_row(win, call.row) then
     return false
   end
   local view, folded = unpack(api.nvim_win_call(win, function()
     return { vim.fn.winsaveview(), vim.fn.foldclosed(call.row + 1) ~= -1 }
   end))
+  if folded then
+    return require("parley.folds").is_whole(win, call.row) == true
+  elseif call.is_cut then
+    return false
+  end
   local width = math.max(info.width - info.textoff, 1)
   local hidden = math.floor(view.skipcol / width)
   local function height(last)
     return last < top and 0 or api.nvim_win_text_height(win, { start_row = top, end_row = last }).all
   end
-  if folded then
-    return false
-  elseif call.before > 0 then
+  if call.before > 0 then
     local is_at_start = call.row > top or hidden == 0
     return is_at_start and height(call.row - 1) - hidden + math.ceil(call.before / width) <= info.height
   end

@@ -3,15 +3,19 @@
 local M = {}
 
 local api = vim.api
+local folds = require("parley.folds")
 local known = require("parley.known")
 local ns = api.nvim_create_namespace("parley.view")
+local block_ns = api.nvim_create_namespace("parley.block")
+local current_ns = api.nvim_create_namespace("parley.current")
 local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
 local H = { drawn = {} }
 
 --- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
----@param found { problems: table[], proposals: table[], sightings: integer[], waiting: table, folds: table }
+---@param found table<string, table> problems, proposals, sightings, waiting, folds, texts
 function M.draw(buf, tick, found)
+  folds.learn(buf, found.texts)
   if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
     return false
   end
@@ -21,14 +25,19 @@ function M.draw(buf, tick, found)
   for _, rows in ipairs(found.waiting) do
     api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
   end
+  folds.put(buf, found.folds, 0, api.nvim_buf_line_count(buf))
   M.redraw(buf)
-  require("parley.folds").close(buf, found.folds)
+  H.listen(buf, #found.proposals > 0)
   require("parley.keys").wait(buf, #found.waiting > 0)
   require("parley.seen").look_soon(buf)
   return true
 end
 
---- Draw again what is drawn, for windows of another width.
+--- Draw again what is drawn, for windows of another size.
+---
+--- A call that waits is a row, which is a fold of its line; what has no room in a row is drawn in one block
+--- below all calls of the answer, since Neovim draws nothing between two folded lines. Where its line is not
+--- folded, the row is drawn below it.
 function M.redraw(buf)
   local drawn = H.drawn[buf]
   if not drawn or not api.nvim_buf_is_loaded(buf) then
@@ -40,52 +49,102 @@ function M.redraw(buf)
     rows[mark[1]] = mark[2]
   end
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
-  local width = H.width(buf)
+  api.nvim_buf_clear_namespace(buf, block_ns, 0, -1)
+  local width, calls = H.width(buf), {}
   for i, proposal in ipairs(drawn.found.proposals) do
-    local lines = vim.list_slice(proposal.lines)
+    proposal.number, proposal.row = i, drawn.placed and rows[i] or not drawn.placed and proposal.row or nil
+    table.insert(calls, proposal)
     if proposal.prompt then
-      vim.list_extend(lines, { { { "" } }, proposal.prompt })
-    end
-    lines = vim.tbl_map(function(chunks)
-      return M.fit(chunks, width)
-    end, lines)
-    local row = drawn.placed and rows[i] or proposal.row
-    if row and row < api.nvim_buf_line_count(buf) then -- the text may be shorter by now
-      local opts = H.is_high(buf, row, #lines) and H.before(lines, width) or { virt_lines = lines }
-      api.nvim_buf_set_extmark(buf, ns, row, 0, vim.tbl_extend("error", opts, { id = i, strict = false }))
+      H.answer(buf, calls, width)
+      calls = {}
     end
   end
   drawn.placed = true
+  H.follow(buf)
 end
 
---- What is drawn of the calls that wait: where it is, its lines below or cells before that, its number.
----@return { row: integer, below: integer, before: integer, sighting: integer }[]
+--- What is drawn of the calls that wait.
+---@class parley.Drawn
+---@field row integer
+---@field sighting integer its number
+---@field below integer lines below it, or
+---@field before integer cells before its text, where it is not folded
+---@field is_cut boolean whether something of these is cut
+---@field is_whole boolean whether nothing of it is cut in the block
+---@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
+
+---@return parley.Drawn[]
 function M.drawn(buf)
-  local drawn = H.drawn[buf]
+  local drawn, calls = H.drawn[buf], {}
   if not drawn or not api.nvim_buf_is_loaded(buf) then
-    return {}
+    return calls
   end
-  return vim.tbl_map(function(mark)
-    local sighting, before = drawn.found.sightings[mark[1]], 0
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
+    local call, before = drawn.found.proposals[mark[1]], 0
     for _, chunk in ipairs(mark[4].virt_text or {}) do
       before = before + api.nvim_strwidth(chunk[1])
     end
-    return { row = mark[2], below = #(mark[4].virt_lines or {}), before = before, sighting = sighting }
-  end, api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true }))
+    table.insert(calls, {
+      row = mark[2],
+      below = #(mark[4].virt_lines or {}),
+      before = before,
+      sighting = drawn.found.sightings[mark[1]],
+      is_whole = call.is_whole,
+      is_cut = M.is_cut(mark[4].virt_text or vim.iter(mark[4].virt_lines):flatten(1):totable()),
+      block = call.needs_block and H.block(buf, call) or nil,
+    })
+  end
+  return calls
+end
+
+--- Whether a block above a row is in a window, all of it.
+function M.has_block(win, block)
+  local info = vim.fn.getwininfo(win)[1]
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  local top, count = info.topline - 1, H.lines_of(win, block)
+  if block.row < top then
+    return false
+  elseif block.row == top then
+    return view.topfill >= count
+  end
+  local hidden = math.floor(view.skipcol / math.max(info.width - info.textoff, 1))
+  local above = api.nvim_win_text_height(win, { start_row = top, end_row = block.row - 1 }).all
+  return above - hidden + count <= info.height
+end
+
+--- How the row of a call that waits is marked in a window whose cursor is on it, and the prompt, if that is
+--- not on the screen otherwise.
+---@return string? group, table? chunk
+function M.current(win, row)
+  local drawn = H.drawn[api.nvim_win_get_buf(win)]
+  if drawn and drawn.current and api.nvim_win_get_cursor(win)[1] == row + 1 and drawn.current.row == row then
+    return "ParleyCurrent", drawn.outside
+  end
+end
+
+--- Whether something of chunks is cut: in what strangers say, the mark for that is an escape.
+function M.is_cut(chunks)
+  return vim.iter(chunks):any(function(chunk)
+    return chunk[1]:find("…", 1, true) ~= nil
+  end)
 end
 
 --- Nothing waits while a turn runs.
 function M.clear(buf)
   if H.drawn[buf] then
     H.drawn[buf] = nil
-    api.nvim_buf_clear_namespace(buf, ns, 0, -1)
-    api.nvim_buf_clear_namespace(buf, places, 0, -1)
+    for _, namespace in ipairs({ ns, block_ns, current_ns, places }) do
+      api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+    end
+    H.listen(buf, false)
     require("parley.keys").wait(buf, false)
   end
 end
 
 function M.forget(buf)
   H.drawn[buf] = nil
+  H.listen(buf, false)
+  folds.forget(buf)
   require("parley.seen").forget(buf)
 end
 
@@ -105,28 +164,212 @@ function M.proposal_at(buf, row)
   return vim.startswith(line, known.start("proposal"))
 end
 
---- Scroll a window until a row is seen with what is drawn below it, but not so far that the cursor's is not.
+--- Scroll a window until the calls from one row to another are seen, and what is drawn below them, but not so
+--- far that the cursor's is not.
 function M.reveal(win, cursor_row, row)
-  api.nvim_win_call(win, function()
-    pcall(vim.cmd, ("silent %d,%dfoldopen!"):format(cursor_row + 1, row + 1)) -- an error where there is none
-  end)
-  local marks = api.nvim_buf_get_extmarks(
-    api.nvim_win_get_buf(win),
-    ns,
-    { row, 0 },
-    { row, 0 },
-    { details = true }
-  )
-  local below = marks[1] and #(marks[1][4].virt_lines or {}) or 0
+  local buf = api.nvim_win_get_buf(win)
+  local last
+  for _, call in ipairs(H.drawn[buf] and H.drawn[buf].found.proposals or {}) do
+    if call.row and cursor_row <= call.row and call.row <= row then
+      folds.uncover(win, call.row)
+      last = call
+    end
+  end
+  M.redraw(buf)
+  H.scroll(win, cursor_row, last and H.block(buf, last) or { row = row + 1, count = 0, over = 0 })
+  H.follow(buf)
+end
+
+--- Scroll a window until a block is in it, but not so far that a row is not.
+function H.scroll(win, row, block)
   local info = vim.fn.getwininfo(win)[1]
-  local room = info.height - below -- without a winbar, which nvim_win_get_height counts
+  local room = info.height - H.lines_of(win, block) -- without a winbar, which nvim_win_get_height counts
   local top = info.topline - 1
-  while top < cursor_row and api.nvim_win_text_height(win, { start_row = top, end_row = row }).all > room do
+  local function is_high()
+    return api.nvim_win_text_height(win, { start_row = top, end_row = block.row - 1 }).all > room
+  end
+  while top < row and is_high() do
     top = top + 1
   end
   api.nvim_win_call(win, function()
     vim.fn.winrestview({ topline = top + 1 })
   end)
+end
+
+--- Draw the calls of one answer.
+function H.answer(buf, calls, width)
+  local block, below = H.compose(buf, calls, width), nil
+  local count = api.nvim_buf_line_count(buf)
+  for i, call in ipairs(calls) do
+    if call.row and call.row < count then -- the text may be shorter by now
+      local lines = vim.tbl_map(function(chunks)
+        return M.fit(H.unsigned(chunks), width)
+      end, call.lines)
+      if H.drawn[buf].outside and H.drawn[buf].current == call then
+        vim.list_extend(lines, calls[#calls].prompt)
+      end
+      local high = H.is_high(buf, call.row, #lines + #block)
+      local whole = i == #calls and high and vim.list_extend(vim.list_slice(lines), block) or lines
+      local opts = high and H.before(whole, width) or { virt_lines = lines }
+      opts = vim.tbl_extend("error", opts, { id = call.number, strict = false })
+      api.nvim_buf_set_extmark(buf, ns, call.row, 0, opts)
+      call.needs_block = i == #calls and not high or #call.blocks + #call.notes > 0
+      if not (i == #calls and high and not H.is_folded(buf, call.row)) then
+        below = H.below(buf, call.row)
+      end
+    end
+  end
+  if below then
+    local opts = { virt_lines = block, virt_lines_above = true, strict = false }
+    opts.id = calls[#calls].number
+    api.nvim_buf_set_extmark(buf, block_ns, below, 0, opts)
+  end
+  for _, call in ipairs(calls) do
+    call.block = calls[#calls].number
+  end
+end
+
+--- The block below some calls: their notes, the lines of their long arguments, which share what room there
+--- is, and the prompt.
+function H.compose(buf, calls, width)
+  local prompt, lengths = calls[#calls].prompt, {}
+  local room = H.height(buf) - #calls - #prompt - 5
+  for _, call in ipairs(calls) do
+    room = room - #call.notes
+    for _, one in ipairs(call.blocks) do
+      table.insert(lengths, one.count + 1)
+    end
+  end
+  local share = H.share(lengths, math.max(room, 0))
+  local block = { { { "" } } }
+  for _, call in ipairs(calls) do
+    call.is_whole = true
+    local lines = vim.list_slice(call.notes)
+    for _, one in ipairs(call.blocks) do
+      local some = H.lines(one, share)
+      call.is_whole = call.is_whole and #some > one.count
+      vim.list_extend(lines, some)
+    end
+    for _, line in ipairs(lines) do
+      block[#block + 1] = M.fit(line, width)
+      call.is_whole = call.is_whole and not M.is_cut(block[#block])
+    end
+  end
+  if #block > 1 then
+    block[#block + 1] = { { "" } }
+  end
+  for _, line in ipairs(prompt) do
+    block[#block + 1] = M.fit(line, width)
+  end
+  return block
+end
+
+--- A long argument in so many rows: its first and its last lines, and how many are between.
+function H.lines(one, rows)
+  local given = vim.list_extend(vim.list_slice(one.head), one.tail)
+  local function gap(shown)
+    return { ("+%d lines, K"):format(one.count - shown), "ParleyHint" }
+  end
+  if rows > one.count and #given == one.count then
+    return vim.list_extend({ one.title }, given)
+  elseif rows < 4 then
+    return { vim.list_extend(vim.list_slice(one.title), { { " " }, gap(0) }) }
+  end
+  local first = math.min(math.ceil((rows - 2) / 2), #one.head)
+  local last = math.min(rows - 2 - first, #given - first)
+  local lines = vim.list_extend({ one.title }, vim.list_slice(given, 1, first))
+  table.insert(lines, { { "  ⋮ ", "ParleyHint" }, gap(first + last) })
+  return vim.list_extend(lines, vim.list_slice(given, #given - last + 1))
+end
+
+--- The block that a call is in: the row below it, its lines, and those of the calls right above it.
+function H.block(buf, call)
+  local opts = { details = true }
+  local mark = call.block and api.nvim_buf_get_extmark_by_id(buf, block_ns, call.block, opts) or {}
+  if not mark[1] then
+    return nil
+  end
+  local over = 0
+  for _, each in ipairs(api.nvim_buf_get_extmarks(buf, ns, { mark[1] - 1, 0 }, { mark[1] - 1, -1 }, opts)) do
+    over = over + #(each[4].virt_lines or {})
+  end
+  return { row = mark[1], count = #mark[3].virt_lines, over = over }
+end
+
+--- How many lines a block takes in a window: what is drawn below a folded line is not there.
+function H.lines_of(win, block)
+  local folded = api.nvim_win_call(win, function()
+    return vim.fn.foldclosed(block.row) ~= -1
+  end)
+  return block.count + (folded and 0 or block.over)
+end
+
+--- The row that a block below a call is drawn above: none that is folded.
+function H.below(buf, row)
+  local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
+  if not win then
+    return row + 1
+  end
+  return api.nvim_win_call(win, function()
+    local below = math.max(vim.fn.foldclosedend(row + 1), row + 1)
+    while below < count and vim.fn.foldclosedend(below + 1) ~= -1 do
+      below = vim.fn.foldclosedend(below + 1)
+    end
+    return below
+  end)
+end
+
+--- Mark the call under the cursor, have its prompt on the screen, and see whether it is there.
+function H.follow(buf)
+  local drawn, win = H.drawn[buf], api.nvim_get_current_win()
+  if not drawn or api.nvim_win_get_buf(win) ~= buf then
+    return
+  end
+  local row = api.nvim_win_get_cursor(win)[1] - 1
+  local current = vim.iter(drawn.found.proposals):find(function(call)
+    return call.row == row
+  end)
+  local block = current and H.block(buf, current)
+  if block and current ~= drawn.current and not M.has_block(win, block) then
+    H.scroll(win, row, block)
+  end
+  local outside
+  if block and not M.has_block(win, block) then
+    outside = drawn.found.proposals[current.block].prompt[1][1]
+  end
+  local is_other = drawn.outside ~= outside
+  drawn.current, drawn.outside = current, outside
+  api.nvim_buf_clear_namespace(buf, current_ns, 0, -1)
+  if current then
+    local opts = { line_hl_group = "ParleyCurrent", strict = false }
+    api.nvim_buf_set_extmark(buf, current_ns, row, 0, opts)
+  end
+  if is_other then
+    M.redraw(buf)
+  end
+end
+
+--- Go along with the cursor, while something waits.
+function H.listen(buf, waits)
+  local name = "parley.view." .. buf
+  if not waits then
+    pcall(api.nvim_del_augroup_by_name, name)
+    return
+  end
+  api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter" }, {
+    group = api.nvim_create_augroup(name, {}),
+    buffer = buf,
+    callback = function()
+      H.follow(buf)
+    end,
+  })
+end
+
+--- A row without its sign, below a line that begins with it.
+function H.unsigned(chunks)
+  local lines = vim.list_slice(chunks)
+  lines[1] = { "  ", lines[1][2] }
+  return lines
 end
 
 local severities = { error = 1, warning = 2, hint = 4 }
@@ -151,6 +394,24 @@ function H.width(buf)
     width = math.min(width, api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff)
   end
   return width
+end
+
+--- How high the lowest window is that shows the buffer.
+function H.height(buf)
+  local height = math.huge
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    height = math.min(height, vim.fn.getwininfo(win)[1].height)
+  end
+  return height
+end
+
+--- Whether a line is folded in a window that shows it.
+function H.is_folded(buf, row)
+  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+    return api.nvim_win_call(win, function()
+      return vim.fn.foldclosed(row + 1) ~= -1
+    end)
+  end)
 end
 
 --- Whether a line is so high, in a window that shows it, that what is drawn below it may well lie outside.

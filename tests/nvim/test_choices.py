@@ -49,7 +49,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     with child(home, env={"PARLEY_DEMO_PACE": "0"}) as nvim:
         waiting(nvim, "all are undecided")
         nvim.command("ParleyRespond")  # from here on the servers run, and what tools there are is known
-        nvim.until_screen("note · count")
+        nvim.until_screen(") · count")
         yield nvim
 
 

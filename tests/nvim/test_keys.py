@@ -70,7 +70,8 @@ require('parley.chat').ask = function(method, arguments)
 end
 require('parley.keys').chat(buf)
 require('parley.view').draw(buf, vim.api.nvim_buf_get_changedtick(buf), {
-  problems = {}, proposals = {}, folds = {}, waiting = { { 0, vim.api.nvim_buf_line_count(buf) } },
+  problems = {}, proposals = {}, folds = {}, texts = {},
+  waiting = { { 0, vim.api.nvim_buf_line_count(buf) } },
 })
 """
 

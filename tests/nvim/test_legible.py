@@ -13,7 +13,8 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
 from parley.nvim.editor import shown_arguments
-from parley.nvim.summary import summary
+from parley.nvim.folds import FoldTexts, folds
+from parley.nvim.summary import call_row, summary
 from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import LedgerView
 from parley.text import is_hidden
@@ -41,7 +42,9 @@ def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("legible.md", text)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    drawn = drawing(ChatView(parse(text), catalogue, LedgerView()))
+    view = ChatView(parse(text), catalogue, LedgerView())
+    drawn = drawing(view)
+    drawn["folds"], drawn["texts"] = FoldTexts().rows(folds(view))
     rows = [proposal["row"] for proposal in drawn["proposals"]]
     drawn["sightings"] = rows
     arguments = [nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn]
@@ -64,9 +67,10 @@ def test_the_drawn_line_and_the_prompt_are_on_the_screen_however_long_a_call_is(
     raw = json.dumps({"query": "x" * length, "delete": True})
     draw(plain, waiting(raw), Catalogue.of([tool()]), width)
     screen = plain.screen()
-    assert ">> Please choose (yA/ya/yo/yO): yn/yN to refuse" in screen
-    assert "  delete: true" in screen
-    assert "web_search · demo" in screen
+    assert ">> Please choose (yA/ya/yo/yO):\nya yes · yA and remember · yn no · K details" in screen
+    assert ", delete: true)" in screen
+    assert "❓ web_search(query: " in screen
+    assert ") · demo" in screen
     assert ("…" in screen) == (length > 0)
 
 
@@ -78,14 +82,14 @@ def test_each_of_several_calls_is_seen_where_the_cursor_is_on_it(plain: Child) -
         plain.nvim.api.win_set_cursor(0, (row + 1, 0))
         call = json.loads(plain.lines()[row].split("`")[1])
         expected = json.loads(call["function"]["arguments"]).get("number", '"y"')
-        assert f": {expected}" in plain.screen()
+        assert f": {expected})" in plain.screen()
 
 
 def test_what_is_drawn_follows_the_width_of_the_window(plain: Child) -> None:
     draw(plain, waiting(json.dumps({"query": "x" * 1_000, "last": 1})), Catalogue.of([tool()]), 120)
     for width in (60, 200, 80):
         plain.nvim.ui_try_resize(width, HEIGHT)
-        plain.until_screen("  last: 1")
+        plain.until_screen(", last: 1)")
         plain.until_screen(">> Please choose")
 
 
@@ -99,29 +103,29 @@ def test_a_window_resized_after_the_text_became_shorter_is_no_error(plain: Child
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        ('{"a":"true","b":true}', '  a: "true"  b: true'),
-        ('{"a":"hello  path: y"}', '  a: "hello  path: y"'),
-        ('{"a":"1","b":1,"c":1.0,"d":1.10,"e":1e3}', '  a: "1"  b: 1  c: 1.0  d: 1.10  e: 1e3'),
-        ('{"a":12345678901234567891234567890}', "  a: 12345678901234567891234567890"),
+        ('{"a":"true","b":true}', 'a: "true", b: true'),
+        ('{"a":"hello, path: y"}', 'a: "hello, path: y"'),
+        ('{"a":"1","b":1,"c":1.0,"d":1.10,"e":1e3}', 'a: "1", b: 1, c: 1.0, d: 1.10, e: 1e3'),
+        ('{"a":12345678901234567891234567890}', "a: 12345678901234567891234567890"),
         ('{"a":[9007199254740993,{"b":-0,"c":0.1000000000000000055}]}', None),
-        ('{"a: \\"x\\"  b":1}', '  "a: \\"x\\"  b": 1'),
-        ('{"a":"e\\u0301\\u0301\\u0301\\u0301\\u0301"}', '  a: "e\u0301\u0301\u0301\\u0301\\u0301"'),
-        ('{"a":"\\u0338x"}', '  a: "\\u0338x"'),
-        ('{"a":"\u05d0\u05d1","b":1}', '  a: "\u05d0\u05d1"  b: 1'),
-        ('{"1":"\u05d0\u05d1","2":1}', '  "1": "\\u05d0\\u05d1"  "2": 1'),
-        ('{"a":"x\u2026  b: true"}', '  a: "x\\u2026  b: true"'),
-        ('{"a":"' + "x" * 700 + '","b":1}', '  a: "' + "x" * 599 + '…"  b: 1'),
-        ('{"a":["' + "x" * 700 + '"],"b":1}', '  a: ["' + "x" * 598 + "…]  b: 1"),
+        ('{"a: \\"x\\", b":1}', '"a: \\"x\\", b": 1'),
+        ('{"a":"e\\u0301\\u0301\\u0301\\u0301\\u0301"}', 'a: "e\u0301\u0301\u0301\\u0301\\u0301"'),
+        ('{"a":"\\u0338x"}', 'a: "\\u0338x"'),
+        ('{"a":"\u05d0\u05d1","b":1}', 'a: "\u05d0\u05d1", b: 1'),
+        ('{"1":"\u05d0\u05d1","2":1}', '"1": "\\u05d0\\u05d1", "2": 1'),
+        ('{"a":"\u05d0\u05d1","2":1}', 'a: "\\u05d0\\u05d1", "2": 1'),
+        ('{"a":"x\u2026, b: true"}', 'a: "x\\u2026, b: true"'),
+        ('{"a":"' + "x" * 700 + '","b":1}', 'a: "' + "x" * 599 + '…", b: 1'),
+        ('{"a":["' + "x" * 700 + '"],"b":1}', 'a: ["' + "x" * 598 + "…], b: 1"),
+        ('{"a":"1\\n2\\n","b":"1 lines, 2 B"}', 'a: 2 lines, 4 B, b: "1 lines, 2 B"'),
         ("{}", ""),
         ("", ""),
-        ("no json", "  no json"),
+        ("no json) · bank", 'no JSON: "no json) · bank"'),
     ],
 )
 def test_a_value_is_drawn_as_what_it_is(raw: str, shown: str | None) -> None:
-    expected = (
-        shown if shown is not None else '  a: [9007199254740993, {"b": -0, "c": 0.1000000000000000055}]'
-    )
-    assert drawn(raw) == "  read_file · files" + expected
+    expected = shown if shown is not None else 'a: [9007199254740993, {"b": -0, "c": 0.1000000000000000055}]'
+    assert drawn(raw) == f"❓ read_file({expected}) · files"
 
 
 def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_written() -> None:
@@ -142,7 +146,7 @@ def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_wr
 
 
 @pytest.mark.parametrize(
-    ("label", "server", "odd"),
+    ("name", "server", "odd"),
     [
         ("r\u0435ad_file", "files", " [\u0435 is cyrillic]"),
         ("read_file", "f\u03b9les", " [\u03b9 is greek]"),
@@ -152,9 +156,9 @@ def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_wr
         ("\uff52ead", "files", " [\uff52 is fullwidth]"),
     ],
 )
-def test_a_name_that_mixes_scripts_is_pointed_out(label: str, server: str, odd: str) -> None:
-    of = tool("read_file", server, title=label, input_schema=ANY)
-    assert drawn("{}", of) == f"  {label} · {server}{odd}"
+def test_a_name_that_mixes_scripts_is_pointed_out(name: str, server: str, odd: str) -> None:
+    row = call_row(asked(arguments="{}"), (name, server))
+    assert "".join(chunk[0] for chunk in row) == f"❓ {name}() · {server}{odd}"
 
 
 hostile = st.text(
@@ -174,11 +178,9 @@ hostile = st.text(
 @example("t", "s", {"a": "x" * 2000, "b": "y" * 2000}, 40)
 @example("", "00\x1b\x1b\x1bAЀ\U00018cd6\U0002ebe1\U0003134b", {"0000\x1f\U0001123f": "⺀"}, 120)
 def test_a_drawn_call_fits_its_window_hides_nothing_and_marks_each_cut(
-    plain: Child, title: str, server: str, arguments: dict[str, Any], width: int
+    plain: Child, name: str, server: str, arguments: dict[str, Any], width: int
 ) -> None:
-    of = tool("read_file", server or "s", title=title, input_schema=ANY)
-    raw = json.dumps(arguments)
-    chunks = summary(asked(name="read_file", arguments=raw), Catalogue.of([of]))
+    chunks = call_row(asked(arguments=json.dumps(arguments)), (name, server))
     whole = "".join(chunk[0] for chunk in chunks)
     assert not any(map(is_hidden, whole))
     assert "\n" not in whole

@@ -14,7 +14,7 @@ import pytest
 from tests.nvim.counting import Chat, furnish, is_complete, opened, until, waits
 from tests.nvim.harness import Child, child
 
-UNSEEN = "was not on the screen as it is now"
+UNSEEN = "was on the screen as it is now"
 REDEFINED = "is not the one that was shown"
 TALL = "\n".join(["long"] * 60)
 _number = count(1)

@@ -101,10 +101,13 @@ def test_whatever_a_status_says_is_shown_and_nothing_of_it_evaluated(plain: Chil
 def test_what_is_drawn_and_said_shows_what_it_is(chat: Child, text: str) -> None:
     buf, tick = chat.nvim.current.buffer.number, chat.nvim.api.buf_get_changedtick(0)
     problem = {"row": 0, "col": 0, "severity": "error", "message": text}
-    proposal = {"row": 0, "lines": [[["  drawn " + text, "ParleyTool"]]], "prompt": [[text, "ParleyPrompt"]]}
-    found = {"problems": [problem], "proposals": [proposal], "waiting": [], "sightings": [1], "folds": []}
+    line = [["", ""], ["drawn " + text, "ParleyTool"]]
+    block = {"title": line, "head": [line], "tail": [], "count": 1}
+    proposal = {"row": 0, "lines": [line], "notes": [line], "blocks": [block], "prompt": [line]}
+    found = {"problems": [problem], "proposals": [proposal], "waiting": [], "sightings": [1]}
+    found |= {"folds": [], "texts": {}}
     assert remote(chat, "draw", buf, tick, found)
-    assert "drawn " + visible(text) in chat.screen()
+    assert chat.screen().count("drawn " + visible(text)) == 5
     chat.lua("vim.diagnostic.setloclist({ open = true })")
     assert visible(text) in chat.text()
     chat.command("lclose")

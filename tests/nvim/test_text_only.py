@@ -30,7 +30,7 @@ def test_a_text_only_model_plays_the_stock_example_and_what_it_lacks_is_told_onc
     for asked in (1, 2):
         ask(nvim, STOCKS)
         assert len(proposals(nvim)) == 2 * asked
-        assert '  Web search · mock  query: "google stock price"' in nvim.screen()
+        assert '❓ web_search(query: "google stock price") · mock' in nvim.screen()
         nvim.keys("ya")
         complete(nvim)
         assert "(GOOGL) is at $911 and Microsoft (MSFT) is at $544" in nvim.text().rpartition("\U0001f6e0")[2]

@@ -48,8 +48,9 @@ def test_the_stock_example_goes_through_with_one_key(nvim: Child) -> None:
     ask_stocks(nvim)
     assert [p.startswith("❓: `") for p in proposals(nvim)] == [True, True]
     shown = nvim.screen()
-    assert '  Web search · mock  query: "google stock price"' in shown
-    assert ">> Please choose (yA/ya/yo/yO): yn/yN to refuse" in shown
+    assert '❓ web_search(query: "google stock price") · mock' in shown
+    assert ">> Please choose (yA/ya/yo/yO):" in shown
+    assert "ya all 2 · yo this · yA/yO and remember · yn no · K details" in shown
     nvim.keys("yA")
     complete(nvim)
     text = nvim.text()

@@ -24,6 +24,7 @@ from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
+from parley.nvim.folds import FoldTexts, folds
 from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.nvim.pages import write_page
 from parley.nvim.sightings import SeenCalls
@@ -34,6 +35,7 @@ from parley.nvim.turn import Turn, Work
 from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import open_calls, open_keys
+from parley.policy.doubts import sighting
 from parley.policy.topic import fill_topic
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
@@ -57,6 +59,7 @@ class Chat:
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
         self._seen_calls = SeenCalls()
+        self._fold_texts = FoldTexts()
         self.usage = Tokens()
         self.mirror = Mirror(editor.loop.time)
         """The text as it was last told."""
@@ -187,7 +190,10 @@ class Chat:
             seen = await engine.observe(self.ports(document, Callbacks()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
             before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
-            self.editor.tell("float", details(call, seen.catalogue.get(call.call.name), before))
+            now = sighting(call, seen.situation.approvals)
+            number = self._seen_calls.number(now) or self._seen_calls.number(replace(now, digest=""))
+            text = details(call, seen.catalogue.get(call.call.name), before)
+            self.editor.tell("float", text, self.buf, number)
 
         self.editor.spawn(self._at(handle, row, work))
 
@@ -249,7 +255,9 @@ class Chat:
         view = ChatView(transcript, known, ledger.view(open_keys(transcript)))
         for news in ledger.news():
             self.editor.message(news, "warn")
-        drawn = {**drawing(view), "sightings": self._seen_calls.draw(view)}
+        rows, texts = self._fold_texts.rows(folds(view))
+        drawn = {**drawing(view, self.app.settings.keys.scope), "sightings": self._seen_calls.draw(view)}
+        drawn |= {"folds": rows, "texts": texts}
         self.waits(len(drawn["proposals"]))
         await self.editor.ask("draw", self.buf, tick, drawn)
         return view

@@ -1,4 +1,4 @@
-"""A call as it is drawn for the one who decides on it: its tool, its server, its arguments. Pure.
+"""A call as it is drawn for the one who decides on it: one row, and the lines of its long arguments. Pure.
 
 What is drawn cannot be taken for anything else: strings stand in quotes and numbers as they were written, no
 mark and no run of right-to-left letters reaches beyond the text it is in, and what is cut has a mark.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from parley.chat.transcript import Broken, Proposal
-from parley.text import contained, legible, mixed_scripts, upright
+from parley.chat.grammar import MARKERS
+from parley.chat.transcript import Broken, Proposal, Result
+from parley.text import contained, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
@@ -21,12 +22,15 @@ Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str]
 part stands behind the mark."""
 Chunks: TypeAlias = Sequence[Chunk]
 
+CALL, DONE = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":\ufe0f")
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
+_SHORT_NAME = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The end behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
 class _Number(str):
@@ -46,44 +50,102 @@ def legible_line(text: str) -> str:
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
-    """One line that says what a call would do."""
+    """One line that says what a call would do; the first chunk is its sign, with the choice on it."""
     if isinstance(call, Broken):
-        return [("  " + UNREADABLE, "ParleyNote")]
+        return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
-    label = tool.label if tool else call.call.name
-    names = [label, tool.name, tool.server] if tool else [label]
-    chunks: list[Chunk] = [("  ", "ParleyTool"), (_title(label), "ParleyTool", "")]
-    if tool:
-        chunks += [(" · ", "ParleyServer"), (_title(tool.server), "ParleyServer", "")]
+    return call_row(call, (tool.name, tool.server) if tool else (call.call.name,))
+
+
+def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
+    """The row of a call: choice, tool and arguments. `names` are the tool's and, if known, its server's."""
+    sign = f"{CALL} {call.choice} " if call.choice else f"{CALL} "
+    server = [_named(_title(name), "ParleyServer") for name in names[1:]]
+    is_apart = all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
+    chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(names[0]), "ParleyTool")]
+    chunks += [("(", "ParleyTool"), *arguments(call.call.arguments, is_apart=is_apart), (")", "ParleyTool")]
+    chunks += [(" · ", "ParleyServer"), *server] if server else []
     if mixed := " ".join(dict.fromkeys(map(mixed_scripts, names))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
-    return [*chunks, *arguments(call.call.arguments)]
+    return chunks
 
 
-def _title(label: str) -> str:
-    """A server's name for its tool or itself, in bounds in which it cannot pass for what is beside it."""
-    title = " ".join(_unmarked(label).split()).replace("·", "-").replace(": ", " ").replace("[", "(")
+def _named(title: str, group: str) -> Chunk:
+    """A name: where a window is too narrow, values are cut before it, unless it is a long one."""
+    return (title, group) if len(title) <= _SHORT_NAME else (title, group, "")
+
+
+def outcome(result: Result, row: Chunks) -> Chunk:
+    """The outcome of a call, as it stands behind its row: `→ 61 B, ok`."""
+    parts = [extent(result.body), result.status]
+    # A number goes along with letters that run from right to left before it, a word does not.
+    is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
+    group = "ParleyNote" if result.status == "error" else "ParleyHint"
+    return (f" → {', '.join(parts if is_latin else parts[::-1])}", group)
+
+
+def extent(text: str) -> str:
+    """The size of a text: its lines, if it has several, and its bytes."""
+    size = size_text(len(text.encode()))
+    lines = len(text.removesuffix("\n").split("\n"))
+    return f"{lines} lines, {size}" if lines > 1 else size
+
+
+def _title(name: str) -> str:
+    """A name for a tool or a server, in bounds in which it cannot pass for what is beside it."""
+    title = " ".join(_unmarked(name).split()).replace("·", "-").replace(": ", " ").translate(_BRACKETS)
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
 
-def arguments(raw: str) -> Chunks:
-    """Arguments as names and values on one line; those that are no JSON object as they stand."""
+def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
+    """Arguments as names and values on one line; those that are no JSON object as a string.
+
+    `is_apart` says that what stands behind them keeps a run from right to left from what is behind that.
+    """
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
+        text = _unmarked(json.dumps(raw, ensure_ascii=False))
         return [
-            ("  ", "ParleyValue"),
-            (upright(legible(_cut(_unmarked(raw), _MOST_SHOWN))), "ParleyValue", ""),
+            ("no JSON: ", "ParleyNote"),
+            (upright(legible(_cut(text, _MOST_SHOWN, '"'))), "ParleyValue", '"'),
         ]
-    chunks: list[Chunk] = []
-    for name, value in decoded.items():
+    chunks, labels = list[Chunk](), [_name(name) for name in decoded]
+    followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
+    for label, value, is_kept in zip(labels, decoded.values(), followers, strict=False):
+        comma = ", " if chunks else ""
+        chunks.append((f"{comma}{label}: ", "ParleyArgument"))
+        if isinstance(value, str) and _is_long(value):
+            chunks.append((extent(value), "ParleyHint"))
+            continue
         json_text = _unmarked(as_json(value))
         end = _ENDS.get(json_text[:1], "")
-        label, text = _name(name), legible(_cut(json_text, _MOST_SHOWN, end))
+        text = legible(_cut(json_text, _MOST_SHOWN, end))
         # Only a name of Latin letters keeps a run before it from the one behind it.
-        text = contained(text) if label == name else upright(text)
-        chunks += [(f"  {label}: ", "ParleyArgument"), (text, "ParleyValue", end)]
+        is_kept = is_kept and _PLAIN.fullmatch(label)
+        chunks.append((contained(text) if is_kept else upright(text), "ParleyValue", end))
     return chunks
+
+
+def _is_long(value: str) -> bool:
+    return "\n" in value.removesuffix("\n")
+
+
+def long_arguments(raw: str) -> Iterator[tuple[str, list[str]]]:
+    """The arguments with line breaks: the name of each, and its lines as they are shown."""
+    try:
+        decoded = decoded_arguments(raw)
+    except ValueError:
+        return
+    for name, value in decoded.items():
+        if isinstance(value, str) and _is_long(value):
+            yield _name(name), value.removesuffix("\n").split("\n")
+
+
+def shown_line(line: str) -> str:
+    """A line of a text as it is shown below a call: tabs as blanks behind an arrow, of bounded length."""
+    parts = _cut(_unmarked(line), _MOST_SHOWN).split("\t")
+    return contained("→   ".join(map(legible, parts)))
 
 
 def _name(name: str) -> str:

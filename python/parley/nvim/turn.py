@@ -186,8 +186,8 @@ class Turn:
         if not calls:
             return None
         first, last = calls[0], calls[-1]
-        number = self.chat.number(view, first)
-        return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sighting": number}
+        numbers = [self.chat.number(view, call) for call in calls]
+        return {"row": first.span.start, "to_end": False, "reveal": last.span.start, "sightings": numbers}
 
     # --- The engine's observer ---
 

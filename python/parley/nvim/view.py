@@ -13,17 +13,35 @@ from typing import Any
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
-from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Span, Thinking, Transcript
-from parley.nvim.summary import Chunks, as_json, decoded_arguments, legible_line, summary
+from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
+from parley.nvim.summary import (
+    Chunks,
+    as_json,
+    decoded_arguments,
+    legible_line,
+    long_arguments,
+    shown_line,
+    summary,
+)
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
-from parley.policy.choice import open_calls
+from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import Sighting, caution, sighting
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
-REFUSE = "yn/yN to refuse"
+_KEYS: dict[Scope, str] = {
+    "letter": "ya all {} · yo this · yA/yO and remember · yn no · K details",
+    "case": "ya this · yA all {} and remember · yn no · K details",
+}
+"""What the keys mean, where several calls wait."""
+_KEYS_OF_ONE: dict[Scope, str] = {
+    "letter": "ya yes · yA and remember · yn no · K details",
+    "case": "ya yes · yA and remember · yn no · K details",
+}
+_MOST_LINES = 40
+"""More of a long argument than any window takes beside all else; its first and last lines are drawn."""
 TAKEN_BACK = "is marked [{}], but that yes was undone: choose again"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
 CHANGED = "the definition of {} changed since {}: K shows what"
@@ -71,6 +89,10 @@ class ChatView:
         """The yes that a changed definition has made void."""
         return None if isinstance(call, Broken) else self.approvals.lapsed(call)
 
+    def rule(self, call: Proposal) -> str:
+        """The rule of the yes for a call, "" where there is none."""
+        return self.approvals.rule(call)
+
     def sighting(self, call: Proposal) -> Sighting:
         """The sighting of a call: as a person sees it when it is drawn."""
         return sighting(call, self.approvals)
@@ -83,33 +105,52 @@ class ChatView:
                 yield exchange, undecided
 
 
-def drawing(view: ChatView) -> dict[str, Any]:
+def drawing(view: ChatView, scope: Scope = "letter") -> dict[str, Any]:
     """The tables that Lua draws, by kind; rows and columns count from 0."""
     waiting = list(view.waiting())
     return {
         "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
-        "proposals": [_proposal(view, call, call is calls[-1]) for _, calls in waiting for call in calls],
+        "proposals": [
+            _proposal(view, call, number, len(calls), scope)
+            for _, calls in waiting
+            for number, call in enumerate(calls, 1)
+        ],
         "problems": [_problem(problem) for problem in problems(view)],
-        "folds": [(span.start, span.end) for span in _foldable(view.transcript)],
     }
 
 
-def _foldable(transcript: Transcript) -> Iterator[Span]:
-    """Thinking, where there is text of it."""
-    for exchange in transcript.exchanges:
-        for answer in exchange.answers:
-            yield from (s.span for s in answer.segments if isinstance(s, Thinking) and s.text is not None)
-
-
-def _proposal(view: ChatView, call: Proposal | Broken, last: bool) -> dict[str, Any]:
+def _proposal(
+    view: ChatView, call: Proposal | Broken, number: int, calls: int, scope: Scope
+) -> dict[str, Any]:
+    """A call that waits: its row, and what is drawn below all of them; the prompt comes with the last."""
     problem = _approval(view, call)
+    name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
-        [[("  ", "ParleyNote"), (legible_line(problem.message), "ParleyNote", "")]] if problem else []
+        [[(f"  {name}", "ParleyNote"), (legible_line(problem.message), "ParleyNote", "")]] if problem else []
     )
-    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue), *note]}
-    if last:
-        drawn["prompt"] = [(CHOOSE, "ParleyPrompt"), (REFUSE, "ParleyHint")]
+    blocks = [] if isinstance(call, Broken) else [*_blocks(call, name)]
+    drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
+    drawn |= {"notes": note, "blocks": blocks}
+    if number == calls:
+        keys = _KEYS[scope].format(calls) if calls > 1 else _KEYS_OF_ONE[scope]
+        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(keys, "ParleyHint")]]
     return drawn
+
+
+def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:
+    """The lines of a call's long arguments: of the first and the last, what a window may have room for."""
+    for argument, lines in long_arguments(call.call.arguments):
+        head, tail = lines[:_MOST_LINES], lines[_MOST_LINES:][-_MOST_LINES:]
+        yield {
+            "title": [(f"  {name}{argument}:", "ParleyArgument")],
+            "head": [_line(line) for line in head],
+            "tail": [_line(line) for line in tail],
+            "count": len(lines),
+        }
+
+
+def _line(line: str) -> Chunks:
+    return [("  │ ", "ParleyHint"), (shown_line(line), "ParleyValue", "")]
 
 
 def problems(view: ChatView) -> list[Problem]:

@@ -168,6 +168,11 @@ class Approvals:
         here = used + closed if is_lost or closed else 0
         return here if self.is_own(proposal) else here + counts.elsewhere[call]
 
+    def rule(self, proposal: Proposal) -> str:
+        """The rule of the yes that a call got here; "" where it got none."""
+        entries = self._counts.entries_of(proposal.call.id, proposal.call.arguments)
+        return next((entry.rule for entry in reversed(entries) if entry.state != "revoked"), "")
+
     def is_own(self, proposal: Proposal) -> bool:
         """Whether Parley wrote this proposal itself: the file shows it no more often than it was written."""
         key = written_key(proposal)

@@ -1,7 +1,8 @@
 """Doubts that a person hears before a yes of theirs counts: they decide on what was shown. Pure.
 
 A call that was started before, whose yes would run it again; a tool that is another one than was shown; a
-call that was not on the screen. The first yes only says so; the next one, given after that, decides.
+call that was not on the screen, or not all of it. The first yes only says so; the next one, given after that,
+decides.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Kind: TypeAlias = Literal["started", "redefined", "unseen"]
 _SAYS: dict[Kind, str] = {
     "started": "{} may have run already: its result is not in this text. {} again runs it once more",
     "redefined": "the tool of {} is not the one that was shown: look at it, then press {} again",
-    "unseen": "{} was not on the screen as it is now: look at it, then press {} again",
+    "unseen": "not all of {} was on the screen as it is now: K shows it, or press {} again",
 }
 _MOST_SHOWN = 60
 

@@ -1,0 +1,120 @@
+"""What of a chat is folded, and what each closed fold shows: a call is one row. Pure.
+
+Knows rows, and chunks of text with their highlight groups; knows nothing of windows. A text that was sent has
+a number, so that a chat with thousands of calls costs little more than a short one when it is drawn again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from parley.chat.front_matter import topic
+from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
+from parley.nvim.summary import DONE, call_row, count, legible_line, outcome
+from parley.nvim.view import ChatView
+
+_REFERENCE = re.compile(
+    r"^`(?P<title>[^`\n]+)` \((?P<count>\d+ lines?)\)\n\n(?P<ticks>`{3,})[^`\n]*\n(?:.*\n)*?(?P=ticks)$",
+    re.MULTILINE,
+)
+_BY = {"memory": "remembered", "auto": "by rule"}
+"""What is told of a yes that nobody typed."""
+
+Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | str
+"""What the text of a fold is made of: a call with the names of its tool, or the text itself."""
+Row: TypeAlias = tuple[int, int, int, bool, str, str]
+"""First row, row behind the last, number of the text, whether it is open, who said yes, id of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Lines that are folded. Of a call, which has an id, the first line is a fold of its own, too."""
+
+    start: int
+    end: int
+    content: Content
+    is_open: bool = False
+    by: str = ""
+    call: str = ""
+
+
+def folds(view: ChatView) -> Iterator[Fold]:
+    """The folds of a chat."""
+    front_matter = view.transcript.front_matter
+    if front_matter is not None and front_matter.strip():
+        yield Fold(0, front_matter.count("\n") + 3, _front_matter(view.transcript, front_matter))
+    yield from exchange_folds(view, view.transcript.exchanges)
+
+
+def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fold]:
+    """The folds of some exchanges of a chat."""
+    for exchange in exchanges:
+        yield from _references(exchange.question) if exchange.question else ()
+        for answer in exchange.answers:
+            for segment in answer.segments:
+                if isinstance(segment, Proposal):
+                    yield _call(segment, view)
+                elif isinstance(segment, Thinking) and segment.text is not None:
+                    lines = count(len(segment.text.split("\n")), "line")
+                    yield Fold(segment.span.start, segment.span.end, f"🧠 thinking, {lines}")
+
+
+def _front_matter(transcript: Transcript, raw: str) -> str:
+    lines = count(raw.rstrip("\n").count("\n") + 1, "line")
+    return f"--- {legible_line(topic(transcript)[:80])} · {lines}"
+
+
+def _references(question: Question) -> Iterator[Fold]:
+    """The files and resources that a question has brought in."""
+    for part in question.parts:
+        if not (isinstance(part, Text) and "```" in part.text):
+            continue
+        for match in _REFERENCE.finditer(part.text):
+            start = part.span.start + part.text.count("\n", 0, match.start())
+            end = start + match[0].count("\n") + 1
+            yield Fold(start, end, f"@@ {legible_line(match['title'])} · {match['count']}")
+
+
+def _call(call: Proposal, view: ChatView) -> Fold:
+    start, end = call.span.start, call.span.end
+    by = _BY.get(view.rule(call), "") if call.choice in YES else ""
+    if call.result is None:
+        tool = view.catalogue.get(call.call.name) if view.catalogue else None
+        return Fold(start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id)
+    is_beside = 0 <= call.result.span.start - end <= 1
+    end = call.result.span.end if is_beside else end
+    return Fold(start, end, (call, ()), call.result.status == "error", by, call.call.id)
+
+
+class FoldTexts:
+    """The texts of one chat's folds: each has a number, and is sent once."""
+
+    def __init__(self) -> None:
+        self._numbers = dict[Content, int]()
+        self._last = 0
+
+    def rows(self, folds: Iterable[Fold]) -> tuple[list[Row], dict[str, dict[str, Any]]]:
+        """The folds as Lua makes them, and the texts, by number, that it has not got yet."""
+        rows, texts = list[Row](), dict[str, dict[str, Any]]()
+        for fold in folds:
+            number = self._numbers.get(fold.content)
+            if number is None:
+                self._last += 1
+                number = self._numbers[fold.content] = self._last
+                texts[str(number)] = _text(fold.content)
+            rows.append((fold.start, fold.end, number, fold.is_open, fold.by, fold.call))
+        return rows, texts
+
+
+def _text(content: Content) -> dict[str, Any]:
+    """The row of a fold; what a call with its result shows has another sign, and the outcome."""
+    if isinstance(content, str):
+        return {"row": [(content, "ParleyHint", "")]}
+    call, names = content
+    row = call_row(call, names or (call.call.name,))
+    if call.result is None:
+        return {"row": row}
+    return {"row": row, "sign": (f"{DONE} ", "ParleyResult"), "outcome": outcome(call.result, row)}

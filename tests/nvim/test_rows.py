@@ -1,0 +1,310 @@
+"""A call that waits is one row: what a person sees of it, and of all calls of an answer, and where."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.nvim.editor import shown_arguments
+from parley.nvim.folds import FoldTexts, folds
+from parley.nvim.view import ChatView, drawing
+from parley.policy.approval import LedgerView
+from parley.tools.catalogue import Catalogue
+from tests.chats import tool
+from tests.nvim.harness import Child
+
+ANY = {"type": "object"}
+TOOLS = Catalogue.of(
+    [tool("web_search", "mock", input_schema=ANY), tool("write_file", "files", input_schema=ANY)]
+)
+LONG = "💬: " + "\n".join(f"line {number}" for number in range(60)) + "\n\n🤖:[Demo]\n\nsaid\n\n"
+FILE = "".join(f"    value_{number} = compute({'x' * 30!r}, {number})\n" for number in range(80))
+HEIGHT = 24
+PROMPT = ">> Please choose (yA/ya/yo/yO):"
+
+
+def call(number: int, name: str = "web_search", **arguments: Any) -> str:
+    """The line of a call."""
+    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    made = {"index": number - 1, "id": f"call_{number}", "type": "function", "function": function}
+    return f"❓: `{json.dumps(made, ensure_ascii=False)}`\n"
+
+
+def chat(*calls: str, words: str = "Let me look.") -> str:
+    """A chat longer than a window, at whose end calls wait."""
+    return f"{LONG}💬: q\n\n🤖:[Demo]\n\n{words}\n\n{''.join(calls)}"
+
+
+def remote(nvim: Child, name: str, *arguments: Any) -> Any:
+    return nvim.lua("return require('parley.remote')(...)", name, *shown_arguments(name, arguments))
+
+
+def draw(nvim: Child) -> list[int]:
+    """Have the chat drawn as its host does; the rows of its calls."""
+    view = ChatView(parse(nvim.text()), TOOLS, LedgerView())
+    drawn = drawing(view)
+    rows = [proposal["row"] for proposal in drawn["proposals"]]
+    drawn["sightings"] = list(range(1, len(rows) + 1))
+    drawn["folds"], drawn["texts"] = FoldTexts().rows(folds(view))
+    assert remote(nvim, "draw", nvim.nvim.current.buffer.number, nvim.nvim.api.buf_get_changedtick(0), drawn)
+    return rows
+
+
+def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[int]:
+    """Open a chat in a window of this width, with its cursor on the first call; the rows of its calls."""
+    nvim.keys("<C-\\><C-n>")
+    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    nvim.nvim.ui_try_resize(width, HEIGHT)
+    nvim.edit("rows.md", text)
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("setlocal foldmethod=manual foldenable nowrap< foldexpr=0")
+    if before:
+        nvim.command(before)
+    rows = draw(nvim)
+    if rows:
+        nvim.nvim.api.win_set_cursor(0, (rows[0] + 1, 0))
+        nvim.lua("require('parley.view').reveal(vim.api.nvim_get_current_win(), ...)", rows[0], rows[-1])
+    return rows
+
+
+def shown(nvim: Child) -> list[str]:
+    """The lines of the screen that are no status line."""
+    return nvim.screen().split("\n")[:-2]
+
+
+def numbers(nvim: Child) -> list[int]:
+    """The calls that count as seen."""
+    nvim.screen()
+    seen: list[int] = nvim.lua("return require('parley.seen').numbers(0 + vim.api.nvim_get_current_buf())")
+    return seen
+
+
+def row(nvim: Child, start: str) -> str:
+    """The first row of the screen that starts so."""
+    return next(line for line in shown(nvim) if line.startswith(start))
+
+
+def test_two_calls_are_two_rows_above_the_prompt_and_what_the_keys_mean(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google stock price"), call(2, query="microsoft stock price")))
+    assert shown(plain)[-5:] == [
+        '❓ web_search(query: "google stock price") · mock',
+        '❓ web_search(query: "microsoft stock price") · mock',
+        "",
+        PROMPT,
+        "ya all 2 · yo this · yA/yO and remember · yn no · K details",
+    ]
+    assert numbers(plain) == [1, 2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be_looked_at(
+    plain: Child, width: int
+) -> None:
+    opened(plain, chat(call(1, "write_file", path="src/a.py", content=FILE)), width)
+    screen = plain.screen()
+    assert row(plain, "❓").startswith('❓ write_file(path: "src')
+    assert row(plain, "❓").endswith("content: 80 lines, 5 kB) · files")
+    assert "value_0 = compute(" in screen
+    assert "value_79 = compute(" in screen
+    assert re.search(r"⋮ \+6\d lines, K", screen)
+    assert PROMPT in screen
+    assert "Let me look." in screen
+    assert numbers(plain) == []
+
+
+def test_a_short_text_is_shown_whole_and_counts_as_seen(plain: Child) -> None:
+    opened(plain, chat(call(1, "write_file", path="a.txt", content="one\n\ttwo\n")))
+    lines = shown(plain)
+    at = lines.index('❓ write_file(path: "a.txt", content: 2 lines, 9 B) · files')
+    assert lines[at + 1 : at + 7] == ["", "  content:", "  │ one", "  │ →   two", "", PROMPT]
+    assert numbers(plain) == [1]
+
+
+def test_calls_share_the_room_that_there_is(plain: Child) -> None:
+    calls = [call(n, "write_file", path=f"{n}.py", content=FILE) for n in (1, 2)]
+    opened(plain, chat(*calls, call(3, "write_file", path="3.py", content="a\nb\n")))
+    screen = plain.screen()
+    for number in (1, 2, 3):
+        assert f'❓ write_file(path: "{number}.py", content: ' in screen
+        assert f"call {number}: content:" in screen
+    assert screen.count("value_0 = compute(") == screen.count("value_79 = compute(") == 2
+    assert "  call 3: content:\n  │ a\n  │ b\n" in screen
+    assert PROMPT in screen
+    assert numbers(plain) == [3]
+
+
+def test_a_row_that_is_cut_is_not_seen_until_the_window_has_room_for_it(plain: Child) -> None:
+    opened(plain, chat(call(1, query="x" * 90)), 80)
+    assert "…" in row(plain, "❓")
+    assert numbers(plain) == []
+    plain.nvim.ui_try_resize(140, HEIGHT)
+    plain.until(lambda: "…" not in row(plain, "❓"), "the whole row")
+    assert numbers(plain) == [1]
+
+
+def test_among_many_calls_the_prompt_is_where_the_cursor_is(plain: Child) -> None:
+    rows = opened(plain, chat(*(call(n, query=f"number {n}") for n in range(1, 41))))
+    assert row(plain, PROMPT) == f'{PROMPT} ❓ web_search(query: "number 1") · mock'
+    plain.keys("j")
+    plain.until(lambda: 'number 2"' in row(plain, PROMPT), "the prompt at the next call")
+    assert plain.screen().count(PROMPT) == 1
+    plain.nvim.api.win_set_cursor(0, (rows[-1] + 1, 0))
+    plain.until(lambda: row(plain, PROMPT) == PROMPT, "the prompt below the last")
+    assert shown(plain)[-1].startswith("ya all 40 · yo this")
+
+
+def test_the_call_under_the_cursor_is_marked(plain: Child) -> None:
+    opened(plain, chat(call(1, query="one"), call(2, query="two")))
+    plain.lua("vim.api.nvim_set_hl(0, 'ParleyCurrent', { bg = '#123456' })")
+
+    def marked() -> list[bool]:
+        plain.flush()
+        marks = []
+        for line, styles in zip(plain.grid.rows, plain.grid.attributes, strict=True):
+            if line[0] == "❓":
+                marks.append(all(plain.grid.styles[s].get("background") == 0x123456 for s in styles))
+        return marks
+
+    plain.until(lambda: marked() == [True, False], "the mark")
+    plain.keys("j")
+    plain.until(lambda: marked() == [False, True], "the mark at the next call")
+
+
+def test_letters_from_right_to_left_and_marks_stay_in_their_value(plain: Child) -> None:
+    opened(
+        plain, chat(call(1, a="\u05d0\u05d1", b="e\u0301\u0301\u0301\u0301", c="\u202eok", d="x\u05d0\ny"))
+    )
+    values = 'a: "\u05d0\u05d1", b: "e\u0301\u0301\u0301\\u0301", c: "\\u202eok", d: 2 lines, 5 B'
+    assert row(plain, "❓") == f"❓ web_search({values}) · mock"
+    assert row(plain, "  │") == "  │ x\u05d0"
+
+
+def test_each_of_two_windows_cuts_a_row_where_it_is_itself_cut(plain: Child) -> None:
+    opened(plain, chat(call(1, query="y" * 40), words=""), 120)
+    plain.command("vertical split | vertical resize 40")
+    screen = plain.until_screen("…")
+    assert f'query: "{"y" * 40}"' in screen
+    assert len([line for line in screen.split("\n") if line.count("❓ web_search") == 2]) == 1
+
+
+def test_where_folds_are_not_made_by_hand_the_row_stands_below_the_line(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")), before="setlocal foldmethod=expr")
+    lines = shown(plain)
+    assert any(line.startswith("❓: `{") for line in lines)
+    assert '  web_search(query: "google") · mock' in lines
+    assert lines[-2:] == [PROMPT, "ya yes · yA and remember · yn no · K details"]
+    assert numbers(plain) == [1]
+
+
+def test_foldexpr_gives_the_same_rows(plain: Child) -> None:
+    ours = "setlocal foldlevel=0 foldmethod=expr foldexpr=v:lua.require'parley'.foldexpr()"
+    opened(plain, chat(call(1, query="google"), call(2, query="microsoft")), before=ours)
+    assert shown(plain)[-5:-3] == [
+        '❓ web_search(query: "google") · mock',
+        '❓ web_search(query: "microsoft") · mock',
+    ]
+    assert numbers(plain) == [1, 2]
+
+
+def test_a_row_that_is_opened_is_text_with_the_row_below_it_and_stays_so(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
+    plain.keys("zo")
+    plain.until(lambda: '  web_search(query: "google") · mock' in shown(plain), "the row below")
+    assert row(plain, "❓: `{").startswith("❓: `{")
+    draw(plain)
+    assert '  web_search(query: "google") · mock' in shown(plain)
+    plain.keys("zc")
+    plain.until(lambda: '❓ web_search(query: "google") · mock' in shown(plain), "the row again")
+    assert '  web_search(query: "google") · mock' not in shown(plain)
+
+
+def test_without_folds_calls_are_text(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")), before="setlocal nofoldenable")
+    assert '  web_search(query: "google") · mock' in shown(plain)
+    assert shown(plain)[-2] == PROMPT
+
+
+def test_a_call_that_comes_back_by_an_undo_is_a_row_again(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
+    plain.keys("dd")
+    plain.until(lambda: len(draw(plain)) == 1, "one call")
+    plain.keys("u")
+    plain.until(lambda: len(draw(plain)) == 2, "two calls")
+    plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "two rows")
+
+
+def test_an_undo_at_once_makes_it_a_row_again(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google"), call(2, query="microsoft")))
+    plain.keys("ddu")
+    plain.until(lambda: len(plain.lines()) and plain.text().count("❓: `") == 2, "two calls")
+    draw(plain)
+    plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "two rows")
+
+
+def test_a_chat_that_is_read_again_has_its_rows_again(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")))
+    plain.command("edit!")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    draw(plain)
+    plain.command("normal! G")
+    assert '❓ web_search(query: "google") · mock' in shown(plain)
+
+
+def test_a_window_that_shows_the_chat_later_has_the_rows_too(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google"), words=""))
+    plain.command("new | buffer rows.md")
+    plain.nvim.api.win_set_cursor(0, (len(plain.lines()), 0))
+    plain.until(lambda: plain.screen().count("❓ web_search(") == 2, "the row in both")
+
+
+def test_rows_are_where_the_calls_are_when_the_text_changed_while_no_window_showed_it(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")))
+    buf = plain.nvim.current.buffer.number
+    plain.command("set hidden | enew")
+    plain.nvim.api.buf_set_lines(buf, 0, 0, True, ["one", "two", "three"])
+    plain.command(f"buffer {buf}")
+    plain.command("normal! G")
+    plain.until(lambda: '❓ web_search(query: "google")' in plain.screen(), "the row")
+    lines = range(1, len(plain.lines()) + 1)
+    folded = [number for number in lines if plain.nvim.funcs.foldclosed(number) != -1]
+    assert folded == [number for number, line in enumerate(plain.lines(), 1) if line.startswith("❓")]
+
+
+def test_folds_of_the_users_stay_and_show_what_they_did(plain: Child) -> None:
+    own = "setlocal foldtext='mine\\ '.v:foldstart | 2,5fold"
+    opened(plain, chat(call(1, query="google")), before=own)
+    assert plain.nvim.funcs.foldclosed(3) == 2
+    plain.command("normal! gg")
+    plain.until_screen("mine 2")
+
+
+def test_a_call_in_a_fold_of_the_users_is_uncovered_and_nothing_else(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")), before="2,5fold | $-2,$fold")
+    assert plain.nvim.funcs.foldclosed(3) == 2
+    assert '❓ web_search(query: "google") · mock' in shown(plain)
+
+
+def test_only_what_is_on_the_screen_is_asked_for_in_a_long_chat(plain: Child) -> None:
+    calls = "".join(
+        f"{call(n, query=str(n)).replace(': `', ':[ya] `', 1)}\n🛠️: [web_search][call_{n}]\n\n`done`\n\n"
+        for n in range(1, 1001)
+    )
+    text = "".join(f"💬: q\n\n🤖:[Demo]\n\n{'text' * 5}\n\n{part}" for part in [calls] * 2)
+    opened(plain, text)
+    plain.lua("""
+        local folds = require('parley.folds')
+        _G.asked, _G.text = 0, _G.text or folds.text
+        folds.text = function() _G.asked = _G.asked + 1 return _G.text() end
+    """)
+    plain.command("normal! G")
+    plain.screen()
+    plain.lua("_G.asked = 0")
+    for keys in ("<C-u>", "<C-d>", "k", "j", "<C-b>"):
+        plain.keys(keys)
+        plain.screen()
+    assert 0 < plain.lua("return _G.asked") <= 6 * HEIGHT
+    plain.lua("require('parley.folds').text = _G.text")
