@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
 from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
-from parley.nvim.summary import DONE, call_row, count, legible_line, outcome
+from parley.nvim.summary import SIGNS, call_row, count, legible_line, outcome
 from parley.nvim.view import ChatView
 
 _REFERENCE = re.compile(
@@ -59,7 +59,7 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
                     yield _call(segment, view)
                 elif isinstance(segment, Thinking) and segment.text is not None:
                     lines = count(len(segment.text.split("\n")), "line")
-                    yield Fold(segment.span.start, segment.span.end, f"🧠 thinking, {lines}")
+                    yield Fold(segment.span.start, segment.span.end, f"{SIGNS['thinking']} thinking, {lines}")
 
 
 def _front_matter(transcript: Transcript, raw: str) -> str:
@@ -117,4 +117,4 @@ def _text(content: Content) -> dict[str, Any]:
     row = call_row(call, names or (call.call.name,))
     if call.result is None:
         return {"row": row}
-    return {"row": row, "sign": (f"{DONE} ", "ParleyResult"), "outcome": outcome(call.result, row)}
+    return {"row": row, "sign": (f"{SIGNS['result']} ", "ParleyResult"), "outcome": outcome(call.result, row)}

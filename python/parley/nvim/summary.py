@@ -22,7 +22,8 @@ Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str]
 part stands behind the mark."""
 Chunks: TypeAlias = Sequence[Chunk]
 
-CALL, DONE = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":\ufe0f")
+SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
+"""The emoji of the markers: signs of what is drawn."""
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
@@ -59,7 +60,7 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
 
 def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
     """The row of a call: choice, tool and arguments. `names` are the tool's and, if known, its server's."""
-    sign = f"{CALL} {call.choice} " if call.choice else f"{CALL} "
+    sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
     is_apart = all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
     chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(names[0]), "ParleyTool")]
