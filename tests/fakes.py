@@ -150,6 +150,7 @@ class Turns:
                 scope=scope,
                 parallel=parallel,
                 timeout_s=timeout_s,
+                result_max_bytes=CHAT_SETTINGS.result_max_bytes,
             )
 
         self.resolve: Resolve = resolve

@@ -152,3 +152,33 @@ async def test_a_model_without_tools_or_eyes_is_told_of_the_picture(tmp_path: Pa
     assert b64encode(PIXEL).decode() not in last
     assert "[image image/png, 68 B]" in last
     assert proposals(path)[0].result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))
+
+
+LONG = 150_000
+
+
+@pytest.mark.parametrize("agent", SEEING)
+async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
+    tmp_path: Path, agent: str
+) -> None:
+    where, path, settings = tooled(tmp_path, agent)
+    path.write_text(f'💬: call long {{"bytes": {LONG}}}\n', encoding="utf-8")
+    async with where.start(settings) as process:
+        await respond(process, path)
+        (first,) = proposals(path)
+        assert first.result
+        (whole,) = first.result.attachments
+        text = (tmp_path / whole.path).read_text(encoding="utf-8")
+        assert (len(text), whole.label) == (LONG, "150 kB")
+        assert first.result.body == f"{text[:102_400]}… [truncated: 47600 bytes omitted]"
+        before = path.read_text(encoding="utf-8")
+        path.write_text(f'{before}call read_result {{"call": "{first.call.id}"}}\n', encoding="utf-8")
+        assert await respond(process, path) == []
+        *_, asked, _ = map(json.dumps, await requests(process))
+    assert '"read_result"' in asked
+    assert f'call \\"{first.call.id}\\" reads on in this result' in asked
+    (_, second) = proposals(path)
+    assert second.result
+    end = f"\n[Characters 102400 to {LONG} of {LONG}; this is the end]"
+    assert second.result == Result("ok", text[102_400:] + end)
+    assert read(path).problems == ()

@@ -46,7 +46,8 @@ NO_REASON = "This call failed, and nothing says why."
 class CallOutcome:
     """A call with what came of it; `id` is the call's own, made unique over the whole request.
 
-    `content` has its pictures in words; where there are some, `parts` is the same with them as they are.
+    `content` has its pictures in words; where there are some, `parts` is the same with them as they are. Of a
+    text that was too long for the file, it is the head, and `whole` is all of it.
     """
 
     call: ToolCall
@@ -54,6 +55,7 @@ class CallOutcome:
     status: Status
     content: str
     parts: tuple[str | Attachment, ...] = ()
+    whole: Attachment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +205,10 @@ def _answered(proposal: Proposal) -> CallOutcome:
 def _outcome(call: ToolCall, result: Result) -> CallOutcome:
     is_mute = result.status != "ok" and not result.body.strip()
     body, pictures = NO_REASON if is_mute else result.body, [a for a in result.attachments if not a.is_text]
-    if not pictures:
-        return CallOutcome(call, call.id, result.status, body)
-    content = "\n".join(filter(None, [body, *(picture.text for picture in pictures)]))
-    return CallOutcome(call, call.id, result.status, content, (*([body] if body else []), *pictures))
+    whole = next((attachment for attachment in result.attachments if attachment.is_text), None)
+    content = "\n".join(filter(None, [body, *(picture.text for picture in pictures)])) if pictures else body
+    parts: tuple[str | Attachment, ...] = (*([body] if body else []), *pictures) if pictures else ()
+    return CallOutcome(call, call.id, result.status, content, parts, whole)
 
 
 def _stand_in(choice: Choice | None) -> tuple[Status, str]:

@@ -3,7 +3,7 @@
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
-from parley.engine.observe import Observation, observe
+from parley.engine.observe import Observation, observe, with_own_tools
 from parley.engine.pictures import with_pictures
 from parley.engine.ports import (
     NOTHING_ASKED,
@@ -58,5 +58,6 @@ __all__ = [
     "regenerate",
     "run_turn",
     "stopped",
+    "with_own_tools",
     "with_pictures",
 ]

@@ -10,10 +10,12 @@ from typing import TypeVar
 from parley.chat import edits
 from parley.chat.edits import Edit
 from parley.chat.transcript import Choice, Proposal, Result
+from parley.engine.long_results import read_result
 from parley.engine.observe import Observation
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
 from parley.policy import plan, status
 from parley.policy.approval import Decision, Explained, all_proposals, call_key
+from parley.tools.long_results import READ_RESULT
 
 T = TypeVar("T")
 
@@ -99,6 +101,8 @@ async def run_tools(
         if tool is None or not ports.ledger.start(call_key(proposal, tool)):
             return proposal, None
         ports.observer.on_event(CallBegan(proposal, tool))
+        if tool == READ_RESULT:
+            return proposal, await read_result(ports, observation, proposal.call.arguments)
         return proposal, await ports.tools.call(tool, proposal.call.arguments, observation.settings.request)
 
     ports.observer.status(status.using(proposal.call.name for proposal in proposals))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from parley.chat.history import NO_QUESTION
-from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text
+from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text, Transcript
 from parley.engine.ports import ChatSettings, Ports, Resolve, Snapshot
 from parley.models.request import Request
 from parley.policy import plan
@@ -14,6 +14,7 @@ from parley.policy.choice import open_keys
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.tools.catalogue import Catalogue
+from parley.tools.long_results import READ_RESULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,29 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     """The document, its settings, its tools and its decisions, as they are now."""
     snapshot = await ports.document.read()
     settings = resolve(snapshot.transcript)
-    catalogue = settings.tools(await ports.tools.catalogue()) if settings.tools else Catalogue()
+    catalogue = Catalogue()
+    if settings.tools:
+        catalogue = with_own_tools(settings.tools(await ports.tools.catalogue()), snapshot.transcript)
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
         ports.ledger.revoke(undone)
         view = ports.ledger.view(calls)
     return Observation(snapshot, settings, catalogue, view)
+
+
+def with_own_tools(catalogue: Catalogue, transcript: Transcript) -> Catalogue:
+    """The tools on offer, with the one that reads on in long results where the chat has one."""
+    if not any(map(_has_long_result, transcript.exchanges)):
+        return catalogue
+    return Catalogue.of([*(tool for _, tool in catalogue.tools), READ_RESULT])
+
+
+def _has_long_result(exchange: Exchange) -> bool:
+    if "long" not in exchange.derived:
+        results = (p.result for answer in exchange.answers for p in answer.proposals if p.result)
+        exchange.derived["long"] = any(a.is_text for result in results for a in result.attachments)
+    return bool(exchange.derived["long"])
 
 
 _RULES = """\

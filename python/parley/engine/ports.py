@@ -294,6 +294,7 @@ class ChatSettings:
     scope: Scope
     parallel: bool
     timeout_s: float
+    result_max_bytes: int
 
 
 Resolve: TypeAlias = Callable[[Transcript], ChatSettings]

@@ -20,9 +20,11 @@ from parley.models.decoder import sound_signature
 from parley.models.encode import (
     STRICT_ID,
     arguments_object,
+    bare_text,
     call_ids,
     fit_body,
     pieces,
+    result_parts,
     wire_ids,
     wire_name,
 )
@@ -151,7 +153,8 @@ def _content(outcome: CallOutcome, images: Mapping[str, bytes]) -> str | list[Bl
     Not of a failed one: "all content must be type 'text' if 'is_error' is true" (a refusal,
     github.com/vellum-ai/vellum-assistant/pull/18387, 2026-11-23).
     """
-    return (outcome.status == "ok" and _blocks(outcome.parts, images, "\n")) or outcome.content
+    blocks = _blocks(result_parts(outcome), images, "\n") if outcome.status == "ok" else []
+    return blocks or bare_text(outcome)
 
 
 def thinking_paused(request: Request) -> str:

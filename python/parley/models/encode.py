@@ -14,6 +14,8 @@ from typing import Any
 
 from parley.chat.grammar import fit
 from parley.chat.history import CallOutcome, ModelTurn, Turn
+from parley.chat.transcript import Attachment
+from parley.tools.long_results import READ_RESULT
 from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
 
@@ -87,9 +89,28 @@ def arguments_text(arguments: str, *, exact: bool) -> str:
     return fit(arguments) if value and RAW not in value else json.dumps(value, ensure_ascii=False)
 
 
+def result_parts(outcome: CallOutcome) -> tuple[str | Attachment, ...]:
+    """The parts of a result that has pictures, with a word on how to read on in a long one."""
+    return (*outcome.parts, *_how_to_go_on(outcome)) if outcome.parts else ()
+
+
+def bare_text(outcome: CallOutcome) -> str:
+    """The text of a result, with a word on how to read on in a long one."""
+    return "\n".join([outcome.content, *_how_to_go_on(outcome)])
+
+
+def _how_to_go_on(outcome: CallOutcome) -> list[str]:
+    return (
+        [f'[{READ_RESULT.name} with the call "{outcome.id}" reads on in this result]']
+        if outcome.whole
+        else []
+    )
+
+
 def result_text(outcome: CallOutcome) -> str:
     """The result of a call as the model reads it where the format has no field for failure."""
-    return outcome.content if outcome.status == "ok" else f"Error: {outcome.content}"
+    text = bare_text(outcome)
+    return text if outcome.status == "ok" else f"Error: {text}"
 
 
 class Piece(dict[str, Any]):

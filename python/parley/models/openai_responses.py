@@ -23,6 +23,7 @@ from parley.models.encode import (
     call_ids,
     fit_body,
     pieces,
+    result_parts,
     result_text,
     wire_ids,
     wire_name,
@@ -167,7 +168,7 @@ def _call(outcome: CallOutcome, ids: Mapping[str, str], request: Request) -> Bod
 
 
 def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, bytes]) -> Body:
-    parts = outcome.parts if outcome.status == "ok" else ("Error:", *outcome.parts)
+    parts = result_parts(outcome) if outcome.status == "ok" else ("Error:", *result_parts(outcome))
     output = _parts(parts, images, "\n") or result_text(outcome)
     return {"type": "function_call_output", "call_id": ids[outcome.id], "output": output}
 

@@ -251,6 +251,7 @@ class Chat:
         tick, transcript = self.mirror.tick, self.mirror.text.transcript
         self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
+        known = known and engine.with_own_tools(known, transcript)
         ledger = self.app.ledger(self.path)
         view = ChatView(transcript, known, ledger.view(open_keys(transcript)))
         for news in ledger.news():

@@ -15,6 +15,7 @@ from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
 from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.long_results import READ_RESULT
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
@@ -284,6 +285,8 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
         return None
+    if tool == READ_RESULT:
+        return Decision(proposal, "auto", "it shows no more than what was approved before")
     if entry := approvals.remembered(tool).get(tool.digest):
         return Decision(proposal, "memory", f"it is remembered by {entry.choice} on {entry.key.id}")
     if why := rules.allowed(tool, proposal.call.arguments):

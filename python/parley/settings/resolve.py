@@ -68,6 +68,7 @@ def chat_settings(
         scope=settings.keys.scope,
         parallel=loop.parallel,
         timeout_s=loop.timeout_s,
+        result_max_bytes=loop.result_max_bytes,
     )
 
 

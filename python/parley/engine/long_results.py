@@ -1,0 +1,41 @@
+"""Reading on in a long result: the one tool of Parley's own, which needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from parley.chat.history import CallOutcome, ModelTurn, Turn, history
+from parley.chat.transcript import Result
+from parley.engine.observe import Observation
+from parley.engine.ports import Ports
+from parley.policy.limits import invalid_arguments
+from parley.tools.long_results import excerpt, head_of
+from parley.tools.schema import decode_arguments
+
+
+async def read_result(ports: Ports, observation: Observation, arguments: str) -> Result:
+    """The part of a long result that the arguments ask for; its attachment is read, and proved, each time."""
+    try:
+        decoded = decode_arguments(arguments)
+    except ValueError as error:
+        return Result("error", invalid_arguments(str(error)))
+    request, shot, call = observation.request(tools_on=True), observation.snapshot, decoded["call"]
+    known = _long_results(request.turns())
+    every = _long_results(history(shot.transcript, shot.at, max_full_exchanges=None))
+    fitting = [o for o in known if call == o.id] or [o for o in every if call in (o.id, o.call.id)]
+    if not fitting:
+        names = ", ".join(outcome.id for outcome in known or every)
+        return Result("error", f"No long result of a call {call!r}. Calls with long results: {names}")
+    outcome, whole = fitting[-1], fitting[-1].whole
+    assert whole is not None, "they are those that have one"
+    content = (await ports.attachments.read([whole]))[whole.path]
+    if isinstance(content, str):
+        return Result("error", f"The result of {outcome.id} cannot be read: {content}")
+    text, head = content.decode("utf-8", "replace"), head_of(outcome.content)
+    begin = len(head) if text.startswith(head) else 0
+    return Result("ok", excerpt(text, decoded, begin, observation.settings.result_max_bytes))
+
+
+def _long_results(turns: Iterable[Turn]) -> list[CallOutcome]:
+    calls = (outcome for turn in turns if isinstance(turn, ModelTurn) for outcome in turn.calls)
+    return [outcome for outcome in calls if outcome.whole]

@@ -1,0 +1,61 @@
+"""The built-in tool that reads on in a result that was too long for the file. Pure.
+
+Knows the tool and which part of a text it gives; who finds the text is `engine/long_results.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parley.tools.catalogue import Tool, canonical
+
+READ_RESULT = Tool(
+    "parley",
+    "read_result",
+    title="Read on in a long result",
+    description="Reads on in a result of a call that was too long to be shown whole.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "call": {"type": "string", "description": "The id of the call, as its result names it."},
+            "offset": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The character to begin with, from 0; by default where what was shown ends.",
+            },
+            "length": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "The number of characters; by default as many as can be shown.",
+            },
+        },
+        "required": ["call"],
+        "additionalProperties": False,
+    },
+    annotations={"readOnlyHint": True, "openWorldHint": False},
+    identity=canonical({"builtin": "parley"}),
+)
+"""Runs without asking: it shows nothing that was not approved before."""
+
+_CUT = "… [truncated: "
+
+
+def head_of(body: str) -> str:
+    """The beginning of a long text that a result's body shows."""
+    head, mark, _ = body.rpartition(_CUT)
+    return head if mark else body
+
+
+def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) -> str:
+    """A part of a text, in at most so many bytes, with a word on what is left.
+
+    `begin` is the offset where the arguments name none.
+    """
+    offset, count = arguments.get("offset", begin), len(text)
+    if offset >= count:
+        return f"[This result has {count} characters: there are none from {offset} on]"
+    piece = text[offset : offset + min(arguments.get("length", max_bytes), max_bytes)]
+    piece = piece.encode()[: max(max_bytes, 4)].decode(errors="ignore")
+    end = offset + len(piece)
+    left = f"{count - end} are left: go on with offset {end}" if end < count else "this is the end"
+    return f"{piece}\n[Characters {offset} to {end} of {count}; {left}]"
