@@ -191,9 +191,14 @@ function H.scroll(win, row, block)
   while top < row and is_high() do
     top = top + 1
   end
-  api.nvim_win_call(win, function()
-    vim.fn.winrestview({ topline = top + 1 })
-  end)
+  if top > info.topline - 1 then
+    api.nvim_win_call(
+      win,
+      function() -- what was scrolled of the line that was the first is none of this one's
+        vim.fn.winrestview({ topline = top + 1, skipcol = 0 })
+      end
+    )
+  end
 end
 
 --- Draw the calls of one answer.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.nvim.harness import ROOT, child
 from tests.nvim.picture import drawn
-from tests.nvim.screens import QUESTION
+from tests.nvim.screens import COMMON, QUESTION, waiting
 
 
 def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
@@ -19,6 +19,17 @@ def test_the_recipe_draws_the_session(tmp_path: Path) -> None:
     picture = (tmp_path / "session.svg").read_text(encoding="utf-8")
     assert picture.startswith("<svg")
     assert f"{QUESTION}</text>" in picture
+
+
+def test_the_cursor_is_seen_on_the_first_call_that_waits_at_the_bottom_of_a_long_chat(tmp_path: Path) -> None:
+    """The window stood at the second row of a line when it was scrolled for the calls."""
+    with child(tmp_path, width=80, height=24) as neovim:
+        neovim.lua("require('parley').setup(...)", COMMON)
+        waiting(neovim)
+        neovim.until_screen(">> Please choose")
+        row, _ = neovim.grid.cursor
+        assert "".join(neovim.grid.rows[row]).startswith("❓")
+        assert neovim.cursor[0] == neovim.text().split("\n❓")[0].count("\n") + 2
 
 
 LOOKS = """
