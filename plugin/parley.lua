@@ -9,6 +9,7 @@ local commands = {
   Respond = { bang = true },
   Approve = { nargs = "+", complete = true },
   Stop = {},
+  Compact = { nargs = "?" },
   Agent = { nargs = "?", complete = true },
   Tools = {},
   Prompt = { nargs = "*", complete = true },

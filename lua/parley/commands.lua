@@ -15,6 +15,9 @@ local run = {
   Agent = function(parley, args)
     parley.agent(args.args)
   end,
+  Compact = function(parley, args)
+    parley.compact(args.args)
+  end,
   Find = function(parley, args)
     parley.find(args.args)
   end,

@@ -93,7 +93,8 @@ function H.tip_below(handle, edits)
   for i = 2, #edits do
     row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
   end
-  local goes_down = #edits > 0 and row > (handles.row(handle, "tip") or -1)
+  -- What stands above the exchange in hand is no place to go on at.
+  local goes_down = #edits > 0 and row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
   if goes_down then
     handles.set_tip(handle, math.max(row, 0), 0)
   end

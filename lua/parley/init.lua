@@ -40,6 +40,12 @@ function M.approve(choice, reason)
   require("parley.chat").ask("choose", { key = choice, rule = "command", reason = reason or "" })
 end
 
+--- Have the model sum up all exchanges but the last few, each in a line of its answer.
+---@param keep? integer|string how many of the last are left as they are
+function M.compact(keep)
+  require("parley.chat").ask("compact", { keep = tostring(keep or "") })
+end
+
 --- Stop the turn of this chat.
 function M.stop()
   require("parley.chat").ask("stop", {})

@@ -99,16 +99,17 @@ class Chat:
             self.asides.append(what.text)
 
 
-@pytest.mark.parametrize("text", CHATS.values(), ids=CHATS)
+@pytest.mark.parametrize("name", CHATS)
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("kind", SAYS)
 async def test_a_chat_that_is_too_long_goes_on(
-    server: FaultyServer, kind: str, window: Window, text: str
+    server: FaultyServer, kind: str, window: Window, name: str
 ) -> None:
-    chat = Chat(server, kind, window, text)
+    chat = Chat(server, kind, window, CHATS[name])
     assert await chat.respond() == End("complete")
-    assert len(chat.asides) == 1
-    assert chat.asides[0].startswith(f"this chat is too long for {window.model}; not sent: ")
+    notice, *offers = chat.asides
+    assert notice.startswith(f"this chat is too long for {window.model}; not sent: ")
+    assert [":ParleyCompact" in offer for offer in offers] == [True] * ("twelve" in name)
     assert "Fine." in chat.document.text[-100:]
     assert "and now?" in json.dumps(server.requests[-1])
     if "known" in window.words:
@@ -117,4 +118,26 @@ async def test_a_chat_that_is_too_long_goes_on(
     chat.document = TextDocument(f"{chat.document.text.rstrip().removesuffix('💬:')}💬: and then?\n", 10**9)
     assert await chat.respond() == End("complete")
     assert len(server.requests) <= 2
+    await chat.app.close()
+
+
+OFFER = "this chat fills 88 % of the window of some-model: :ParleyCompact sums up older exchanges"
+
+
+async def test_at_four_fifths_of_the_window_it_is_offered_once_to_sum_up(server: FaultyServer) -> None:
+    exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n\n" for n in range(5))
+    chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")
+    assert await chat.respond() == End("complete")
+    assert chat.asides == [OFFER]
+    chat.document = TextDocument(f"{chat.document.text}and then?\n", 10**9)
+    assert await chat.respond() == End("complete")
+    assert chat.asides == []
+    await chat.app.close()
+
+
+async def test_where_all_is_summed_up_nothing_is_offered(server: FaultyServer) -> None:
+    exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n📝: s\n\n" for n in range(5))
+    chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")
+    assert await chat.respond() == End("complete")
+    assert chat.asides == []
     await chat.app.close()

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from parley import __version__
 from parley.chat.transcript import CHOICES
 from parley.cli.inspect import check, export, log, messages, show
-from parley.cli.respond import respond
+from parley.cli.respond import compact, respond
 from parley.cli.servers import convert, demo_server, tools, trust
 from parley.cli.terminal import screen
 from parley.models.formats import options
+from parley.policy.summaries import KEEP
 
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
@@ -57,6 +58,7 @@ def parser() -> Parser:
         return added
 
     _respond(command("respond", respond))
+    _compact(command("compact", compact))
     _messages(command("messages", messages))
     command("parse", show).add_argument("file", help=_READ)
     command("export", export).add_argument("file", help=_READ)
@@ -93,6 +95,20 @@ def _respond(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
 
 
+def _compact(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", help=_CHAT)
+    command.add_argument("--agent", metavar="NAME", help="the agent to talk to, instead of the chat's")
+    command.add_argument(
+        "-n",
+        dest="keep",
+        type=_count,
+        default=KEEP,
+        metavar="N",
+        help=f"how many of the last exchanges are left as they are; {KEEP} without it",
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+
+
 def _messages(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", help=_READ)
     command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
@@ -101,6 +117,13 @@ def _messages(command: argparse.ArgumentParser) -> None:
         "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
     )
     command.add_argument("--tools", action="store_true", help="start the MCP servers, print their tools too")
+
+
+def _count(text: str) -> int:
+    """A number of exchanges, for argparse."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError("expected a number")
+    return int(text)
 
 
 def _port(text: str) -> int:

@@ -1,4 +1,4 @@
-"""`parley respond`: moves a chat file on as the editor would."""
+"""`parley respond` and `parley compact`: move a chat file on as the editor would."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley import engine
 from parley.chat.grammar import MARKERS
@@ -24,6 +24,9 @@ from parley.text import legible
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
+
+OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
+Work: TypeAlias = Callable[["App", engine.Ports, "_Report"], Awaitable[engine.End]]
 
 COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
@@ -39,9 +42,40 @@ _EXITS: dict[engine.EndKind, int] = {
 
 def respond(arguments: argparse.Namespace) -> int:
     """Answer the last question of a chat, in its file, as the editor would."""
+
+    async def work(app: App, ports: engine.Ports, report: _Report) -> engine.End:
+        resolve = app.resolve(arguments.agent)
+        end = await _turns(ports, resolve, list(arguments.choose))
+        if end.kind == "complete" and app.settings.fill_topic:
+            await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
+        if end.kind == "waiting":
+            report.waiting(await engine.observe(ports, resolve))
+        return end
+
+    async def stopped(ports: engine.Ports) -> str:
+        if await engine.stopped(ports):
+            return f"stopped: what was said so far is in {arguments.file}"
+        return f"nothing was asked yet: {arguments.file} is as it was"
+
+    return _run(arguments, work, stopped)
+
+
+def compact(arguments: argparse.Namespace) -> int:
+    """Have the model sum up older exchanges of a chat, each in a line of its answer."""
+
+    async def work(app: App, ports: engine.Ports, report: _Report) -> engine.End:
+        return await engine.sum_up(ports, app.resolve(arguments.agent), arguments.keep)
+
+    async def stopped(ports: engine.Ports) -> str:
+        return f"stopped: what was summed up so far is in {arguments.file}"
+
+    return _run(arguments, work, stopped)
+
+
+def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
     screen().needs_output = arguments.json  # else the answer is in the file
     with _ended_as_by_ctrl_c():
-        return asyncio.run(_respond(arguments))
+        return asyncio.run(_work(arguments, work, on_stop))
 
 
 @contextmanager
@@ -59,7 +93,8 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-async def _respond(arguments: argparse.Namespace) -> int:
+async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
+    """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
     from parley.runtime.app import App
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
@@ -74,20 +109,12 @@ async def _respond(arguments: argparse.Namespace) -> int:
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, arguments.file)
     ports = app.ports(document, arguments.file, Callbacks(report.status, report.on_event))
-    resolve = app.resolve(arguments.agent)
     try:
-        end = await _turns(ports, resolve, list(arguments.choose))
-        if end.kind == "complete" and app.settings.fill_topic:
-            await document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
-        if end.kind == "waiting":
-            report.waiting(await engine.observe(ports, resolve))
+        end = await work(app, ports, report)
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
-        if await engine.stopped(ports):
-            complain(f"stopped: what was said so far is in {arguments.file}")
-        else:
-            complain(f"nothing was asked yet: {arguments.file} is as it was")
+        complain(await on_stop(ports))
         raise
     finally:
         await app.close()

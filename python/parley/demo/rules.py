@@ -23,6 +23,7 @@ _HIDDEN = re.compile(r"\bredacted\b", re.IGNORECASE)
 _GREETING = re.compile(r"\s*(?:hi|hello|hey|good (?:morning|evening))\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:who|what) are you\b|\bhelp\b|\bwhat can you do\b", re.IGNORECASE)
 _STATUS = re.compile(r"\bsingle, clear, natural sentence\b", re.IGNORECASE)
+_SUM_UP = re.compile(r"\bone exchange of a longer conversation\b.*?\nUser:\n(.*?)(\n|$)", re.DOTALL)
 _WORDS = (
     "the",
     "file",
@@ -90,6 +91,12 @@ def _status(conversation: Conversation) -> Draft | None:
         return None
     query = re.search(r'query\W+(\w[^"\\}]*)', conversation.question)
     return Draft(f"Searching for {query[1].strip()}..." if query else "Working on it...")
+
+
+def _sum_up(conversation: Conversation) -> Draft | None:
+    """The request for a summary of one exchange."""
+    match = _SUM_UP.search(conversation.question)
+    return Draft(f"you said “{match[1][:60]}”, and I answered.") if match else None
 
 
 def _say(conversation: Conversation) -> Draft | None:
@@ -172,6 +179,7 @@ def _otherwise(conversation: Conversation) -> Draft | None:
 
 RULES: tuple[Rule, ...] = (
     _status,
+    _sum_up,
     _say,
     _write,
     _named_tools,

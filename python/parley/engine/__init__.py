@@ -27,6 +27,7 @@ from parley.engine.ports import (
     Tools,
     TurnEvent,
 )
+from parley.engine.summaries import sum_up
 from parley.models.events import Aside
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "regenerate",
     "run_turn",
     "stopped",
+    "sum_up",
     "with_own_tools",
     "with_pictures",
 ]

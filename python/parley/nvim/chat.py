@@ -165,6 +165,21 @@ class Chat:
 
         self._start(handle, row, work)
 
+    def compact(self, handle: int, row: int, keep: int) -> None:
+        """Sum up older exchanges, as one step of undo."""
+
+        async def work(turn: Turn) -> engine.End:
+            turn.has_answer = False
+            shot = await turn.document.look()
+            if not shot.transcript.exchanges:
+                return engine.End("nothing", engine.NOTHING_ASKED)
+            turn.document.move(shot.transcript.exchanges[-1].span.start)
+            if (refusal := self._refusal(shot)) is not None:
+                return engine.End("nothing", refusal)
+            return await engine.sum_up(turn.ports, self._resolve_for(shot), keep)
+
+        self._start(handle, row, work)
+
     def stop(self) -> None:
         """End the turn that runs."""
         if self._turn is None:

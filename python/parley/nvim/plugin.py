@@ -30,6 +30,7 @@ from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
 from parley.nvim.summary import legible_line
 from parley.nvim.trust import TrustDialog
+from parley.policy.summaries import KEEP
 from parley.settings.load import load_settings
 from parley.settings.start import no_such_agent
 
@@ -159,6 +160,13 @@ class Plugin:
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
         chat.respond(handle, row, regenerate)
+
+    def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
+        if keep and not keep.isdecimal():
+            self.editor.tell("close", handle)
+            raise ParleyError(f"{keep} is no number of exchanges to leave as they are")
+        self._in(cwd)
+        self._chat(buf, name).compact(handle, row, int(keep or KEEP))
 
     def _on_made(self, buf: int, name: str) -> None:
         from parley.storage.ledger import MADE_HERE

@@ -82,6 +82,8 @@ class Turn:
         self._task: asyncio.Task[Any] | None = None
         self._why: Exception | None = None
         self.ending = False
+        self.has_answer = True
+        """Whether there is an answer that a stop leaves unfinished."""
         self.doubts: tuple[Doubt, ...] = ()
         """Reasons for which a yes was not taken."""
         self.is_question = False
@@ -112,7 +114,8 @@ class Turn:
                 raise self._why
             return await self._run(work)
         except UserCancelled as cancelled:
-            await engine.stopped(self.ports)
+            if self.has_answer:
+                await engine.stopped(self.ports)
             return engine.End("stopped", str(cancelled))
 
     async def _run(self, work: Work) -> engine.End:

@@ -63,6 +63,11 @@ def stopped(reason: str) -> str:
     return f"Stopped: {reason}"
 
 
+def summing_up(number: int, count: int) -> str:
+    """The text while one of several exchanges is summed up."""
+    return f"Summing up {number} of {count}..."
+
+
 def rate_limited(seconds: float) -> str:
     """The text while the rate limit is waited for."""
     return f"Rate limit reached, waiting {max(1, round(seconds))}s..."

@@ -16,10 +16,14 @@ from parley.models.refusals import crowding
 from parley.models.request import Request
 from parley.policy import status
 from parley.policy.rate import RateWindow
+from parley.policy.summaries import KEEP, unsummed
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog, recorded
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import Provider
+
+_FULL = 0.8
+"""The part of the window from which on it is offered to sum up what is older."""
 
 
 class ModelPort:
@@ -80,13 +84,20 @@ class ModelPort:
             async for event in events:
                 if not has_begun and not isinstance(event, Aside | RateLimits):
                     has_begun = True
-                    for notice in self._news(self._client.settled(request)):
-                        yield Aside(notice)
+                    for aside in self._news(self._client.settled(request)):
+                        yield aside
                 yield event
 
-    def _news(self, request: Request) -> Iterator[str]:
-        """Notices that are not the same but for their numbers as one before."""
+    def _news(self, request: Request) -> Iterator[Aside]:
+        """Notices on how long the chat is for its model."""
         notice = crowding(request)
-        if notice and (key := re.sub(r"\d+", "", notice)) not in self._notices:
+        yield from self._once(notice, re.sub(r"\d+", "", notice))
+        fullness = request.fullness()
+        if fullness >= _FULL and unsummed(request.transcript, KEEP):
+            text = f"this chat fills {fullness:.0%} of the window of {request.model}".replace("%", " %")
+            yield from self._once(f"{text}: :ParleyCompact sums up older exchanges", "full")
+
+    def _once(self, notice: str, key: str) -> Iterator[Aside]:
+        if notice and key not in self._notices:
             self._notices.add(key)
-            yield notice
+            yield Aside(notice)

@@ -1,0 +1,85 @@
+"""Summing up: the model is asked for the `📝:` lines that older answers lack, and each is written at once.
+
+Nothing else of the document is changed, and a stop or a failure leaves what is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parley.chat.transcript import Exchange, Question, Text, Transcript
+from parley.engine.ports import End, Ports, Resolve, closing
+from parley.errors import ModelError
+from parley.models.events import Finished, RateLimits, TextDelta, Usage
+from parley.models.request import Request
+from parley.policy import status
+from parley.policy.summaries import put_summary, summary_line, summary_prompt, unsummed
+from parley.tools.catalogue import Catalogue
+
+_REFUSED = ("refusal", "content_filter")
+
+
+async def sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
+    """Sum up all exchanges but the last `keep`, where a summary is missing.
+
+    Raises BusyError when another process works in this chat, GoneError when the document was taken away.
+    """
+    try:
+        with ports.ledger.lease():
+            return await _sum_up(ports, resolve, keep)
+    finally:
+        ports.observer.status("")
+
+
+async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
+    transcript, lines = (await ports.document.read()).transcript, 0
+    exchanges = unsummed(transcript, keep)
+    if not exchanges:
+        before = f" before the last {keep}" if keep else ""
+        return End("answered", f"no complete answer{before} lacks a 📝: line")
+    request = resolve(transcript).request
+    for number, exchange in enumerate(exchanges, 1):
+        ports.observer.status(status.summing_up(number, len(exchanges)))
+        try:
+            summary = summary_line(await _reply(ports, _request(request, exchange)))
+        except ModelError as error:
+            return End("interrupted", f"{_count(lines, len(exchanges))}: {error}")
+        if summary:
+            await ports.document.change(lambda s: put_summary(s.lines, s.transcript, exchange, summary))  # noqa: B023 - it is over before the next one
+            lines += 1
+    return End("answered", _count(lines, len(exchanges)))
+
+
+def _count(lines: int, count: int) -> str:
+    return f"{lines} of {count} older exchanges {'is' if lines == 1 else 'are'} summed up"
+
+
+def _request(request: Request, exchange: Exchange) -> Request:
+    """A request of its own for the summary of an exchange."""
+    return replace(
+        request,
+        transcript=Transcript((Exchange(Question((Text(summary_prompt(exchange)),))),)),
+        at=0,
+        system="",
+        thinking=replace(request.thinking, enabled=False),
+        catalogue=Catalogue(),
+        tools_on=False,
+        text_tools=None,
+    )
+
+
+async def _reply(ports: Ports, request: Request) -> str:
+    """The text of the reply, "" where the model refused."""
+    pieces = list[str]()
+    async with closing(ports.model.stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text):
+                    pieces.append(text)
+                case Finished(reason) if reason in _REFUSED:
+                    pieces.clear()
+                case Usage() | RateLimits():
+                    ports.observer.on_event(event)
+                case _:
+                    pass
+    return "".join(pieces)

@@ -1,0 +1,92 @@
+"""Summing up a chat: what is asked, what is written, and what a failure leaves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from parley.engine import End, sum_up
+from parley.errors import ModelError
+from parley.models.events import Finished, TextDelta, Usage
+from tests.chats import TOOLS
+from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns, says
+
+pytestmark = pytest.mark.asyncio
+
+
+def chat(count: int, *replies: list[ScriptStep]) -> Turns:
+    """A chat of so many answered exchanges, and an empty question."""
+    text = "".join(f"💬: question {n}\n\n🤖:[Hand]\n\nanswer {n}\n\n" for n in range(count))
+    return Turns(f"# Mine\n\n{text}💬: \n", ScriptedModel(*replies), LoggedTools(TOOLS))
+
+
+async def test_each_older_answer_gets_its_line_and_nothing_else_is_changed() -> None:
+    turns = chat(5, says("One."), says("📝: Two.\n"), says("Th\nree."))
+    before = turns.text
+    end = await sum_up(turns.ports, turns.resolve, 2)
+    assert end == End("answered", "3 of 3 older exchanges are summed up")
+    for number, words in enumerate(["One.", "Two.", "Th ree."]):
+        before = before.replace(f"answer {number}\n", f"answer {number}\n\n📝: {words}\n")
+    assert turns.text == before
+    assert turns.observer.statuses == [*(f"Summing up {n} of 3..." for n in (1, 2, 3)), ""]
+
+
+async def test_the_model_is_asked_for_one_exchange_at_a_time_without_tools_or_thoughts() -> None:
+    turns = chat(5, says("One."), says("Two."))
+    await sum_up(turns.ports, turns.resolve, 3)
+    (request, *more) = turns.model.asks
+    (turn,) = request.turns()
+    assert "User:\nquestion 0\n\nAssistant:\nanswer 0" in str(getattr(turn, "text", ""))
+    assert (request.offers_tools, request.thinking.enabled, request.system) == (False, False, "")
+    assert (request.provider, request.model) == ("anthropic", "claude-sonnet-5-5")
+    assert len(more) == 1
+    assert turns.tools.log == []
+
+
+async def test_a_failure_leaves_what_is_written() -> None:
+    turns = chat(6, says("One."), says("Two."), [ModelError("lab answered 500", reason="x")])
+    end = await sum_up(turns.ports, turns.resolve, 2)
+    assert end == End("interrupted", "2 of 4 older exchanges are summed up: lab answered 500")
+    assert turns.text.count("📝:") == 2
+    assert "Interrupted" not in turns.text
+
+
+async def test_a_stop_leaves_what_is_written() -> None:
+    turns = chat(6, says("One."), [asyncio.CancelledError()])
+    with pytest.raises(asyncio.CancelledError):
+        await sum_up(turns.ports, turns.resolve, 3)
+    assert turns.text.count("📝:") == 1
+    assert "Stopped" not in turns.text
+    assert turns.observer.statuses[-1] == ""
+
+
+async def test_what_is_typed_meanwhile_stays_and_an_answer_that_is_changed_is_left_alone() -> None:
+    def type_here() -> None:
+        turns.edit(lambda text: text.replace("answer 1", "my answer").replace("💬: \n", "💬: next\n"))
+
+    turns = chat(4, [type_here, *says("One.")], says("Two."), says("Three."))
+    await sum_up(turns.ports, turns.resolve, 2)
+    assert "answer 0\n\n📝: One.\n" in turns.text
+    assert "my answer\n\n💬:" in turns.text
+    assert turns.text.endswith("💬: next\n")
+
+
+async def test_empty_and_refused_replies_are_no_summaries() -> None:
+    turns = chat(3, says(" \n"), [TextDelta("I cannot"), Finished("refusal")], says("Three."))
+    end = await sum_up(turns.ports, turns.resolve, 0)
+    assert end.message == "1 of 3 older exchanges is summed up"
+    assert turns.text.count("📝:") == 1
+
+
+async def test_where_nothing_lacks_a_summary_nobody_is_asked() -> None:
+    turns = chat(3)
+    message = "no complete answer before the last 3 lacks a 📝: line"
+    assert await sum_up(turns.ports, turns.resolve, 3) == End("answered", message)
+    assert turns.model.asks == []
+
+
+async def test_tokens_are_counted() -> None:
+    turns = chat(4, [Usage(3, 4), *says("One.")])
+    await sum_up(turns.ports, turns.resolve, 3)
+    assert turns.observer.events == [Usage(3, 4)]
