@@ -6,6 +6,7 @@ vim.g.loaded_parley = true
 
 local commands = {
   ChatNew = { nargs = "*" },
+  Question = {},
   Respond = { bang = true },
   Approve = { nargs = "+", complete = true },
   Stop = {},

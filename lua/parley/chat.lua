@@ -1,6 +1,7 @@
 --- Which buffers are chats, and what that means for them.
 local M = {}
 
+local no_chat = "this is no chat: :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The folder of chats.
@@ -143,7 +144,7 @@ function M.ask(method, arguments, opts)
     require("parley.host").notify(method, arguments)
     return
   elseif vim.bo[buf].buftype ~= "" then
-    require("parley.host").message("this is no chat: :ParleyChatNew opens one", "warn")
+    require("parley.host").message(no_chat, "warn")
     return
   end
   M.attach(buf)
@@ -168,28 +169,47 @@ function M.export(path, force)
   M.ask("export", { path = vim.fn.fnamemodify(given, ":p"), force = force })
 end
 
---- Open a new chat.
+--- Open a new chat, ready to type in. Its file is made once it is known where chats are: at once, unless the
+--- host has yet to read a file of settings.
 ---@param topic? string
-function M.new(topic)
-  local dir = M.dir()
-  local ok, why = pcall(vim.fn.mkdir, dir, "p", tonumber("700", 8))
-  if not ok then
-    require("parley.host").message(("cannot make the folder of chats %s: %s"):format(dir, why), "error")
-    return
-  end
-  vim.cmd.edit(vim.fn.fnameescape(H.new_path(dir)))
+---@param mods? table the modifiers of the command
+---@return integer buf
+function M.new(topic, mods)
+  require("parley.window").new(mods)
   local buf = vim.api.nvim_get_current_buf()
   local lines =
     { "---", "topic: " .. H.yaml(topic or ""), "---", "", require("parley.known").markers.question .. ": " }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  vim.cmd("silent noautocmd write")
-  vim.uv.fs_chmod(vim.api.nvim_buf_get_name(buf), tonumber("600", 8))
-  if vim.bo[buf].filetype ~= "markdown" then
-    vim.bo[buf].filetype = "markdown"
+  vim.bo[buf].filetype = "markdown"
+  M.attach(buf)
+  H.type_at(#lines)
+  local host, window = require("parley.host"), require("parley.window")
+  host.when_ready(function()
+    window.try(H.make_file, buf)
+    host.notify("made", H.introduction(buf))
+    H.show_installing(buf)
+  end)
+  return buf
+end
+
+--- Go to the empty question at the end of the buffer, which is a chat from then on; where there is none, it
+--- is written.
+function M.question()
+  local buf = vim.api.nvim_get_current_buf()
+  if vim.bo[buf].buftype ~= "" then
+    require("parley.host").message(no_chat, "warn")
+    return
+  end
+  local last = vim.fn.prevnonblank("$")
+  if not H.is_empty_question(vim.fn.getline(last)) then
+    local question = require("parley.known").markers.question .. ": "
+    local is_apart = last < vim.api.nvim_buf_line_count(buf)
+    local from = last == 0 and 0 or -1
+    vim.api.nvim_buf_set_lines(buf, from, -1, true, is_apart and { question } or { "", question })
+    last = vim.api.nvim_buf_line_count(buf)
   end
   M.attach(buf)
-  require("parley.host").mention("made", H.introduction(buf))
-  vim.api.nvim_win_set_cursor(0, { #lines, #lines[#lines] })
+  H.type_at(last)
 end
 
 --- The host is gone: nothing runs or waits any more.
@@ -238,6 +258,56 @@ end
 
 function H.real(path)
   return vim.uv.fs_realpath(path) or vim.fs.normalize(path)
+end
+
+--- Whether a line starts a question in which nothing is asked yet.
+function H.is_empty_question(line)
+  return M.is_question(line) and line:match("^[^:]*:%s*$") ~= nil
+end
+
+--- Put the cursor at the end of a line, ready to type if new chats are.
+function H.type_at(row)
+  vim.api.nvim_win_set_cursor(0, { row, #vim.fn.getline(row) })
+  local set = require("parley.host").setting("start_insert")
+  if set == nil and require("parley.known").start_insert or set == true then
+    vim.cmd.startinsert({ bang = true })
+  end
+end
+
+--- Make the file of a new chat, which only its user can read.
+function H.make_file(buf)
+  if not vim.api.nvim_buf_is_loaded(buf) or vim.api.nvim_buf_get_name(buf) ~= "" then
+    return
+  end
+  local dir = M.dir()
+  local ok, why = pcall(vim.fn.mkdir, dir, "p", tonumber("700", 8))
+  if not ok then
+    error(("cannot make the folder of chats %s: %s"):format(dir, why), 0)
+  end
+  local path = H.new_path(dir)
+  vim.api.nvim_buf_set_name(buf, path)
+  vim.api.nvim_buf_call(buf, function()
+    vim.cmd("silent noautocmd write!")
+  end)
+  vim.uv.fs_chmod(path, tonumber("600", 8))
+  H.on_disk[buf] = H.stamp(buf)
+end
+
+--- While the Python environment is made, the chat that had it begun says so.
+function H.show_installing(buf)
+  local install, status = require("parley.install"), require("parley.status")
+  if not install.is_busy() or not vim.api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local handles = require("parley.handle")
+  local handle = handles.open(buf, vim.api.nvim_buf_line_count(buf) - 1)
+  status.show(buf, "Making the Python environment (once; up to a minute)...", handle)
+  install.run({
+    done = function()
+      status.show(buf, "")
+      handles.close(handle)
+    end,
+  })
 end
 
 --- A free file name for now.

@@ -3,7 +3,7 @@ local M = {}
 
 local run = {
   ChatNew = function(parley, args)
-    parley.new(args.args)
+    parley.new(args.args, { mods = args.smods })
   end,
   Respond = function(parley, args)
     parley.respond({ regenerate = args.bang })
@@ -31,6 +31,15 @@ local run = {
     parley.install({ force = args.bang })
   end,
 }
+for name, page in pairs({ Request = "request", Tools = "tools", Log = "log", Find = "find" }) do
+  local act = run[name] or function(parley)
+    parley[page]()
+  end
+  run[name] = function(parley, args)
+    require("parley.window").expect(page, args.smods)
+    act(parley, args)
+  end
+end
 
 local candidates = {
   Agent = function()
@@ -54,11 +63,10 @@ local candidates = {
 
 function M.run(name, args)
   local parley = require("parley")
-  if run[name] then
-    run[name](parley, args)
-  else
+  local act = run[name] or function()
     parley[name:lower()]()
   end
+  require("parley.window").try(act, parley, args)
 end
 
 function M.complete(name, lead, line)

@@ -21,10 +21,14 @@ M.given = {}
 
 --- Open a new chat in the folder of chats.
 ---@param topic? string
-function M.new(topic)
-  require("parley.host").when_ready(function()
-    require("parley.chat").new(topic)
-  end)
+---@param opts? { mods?: table } mods: modifiers, as |nvim_cmd()| takes them: `{ vertical = true }`
+function M.new(topic, opts)
+  require("parley.chat").new(topic, (opts or {}).mods)
+end
+
+--- Go to the empty question at the end of this buffer, which is written where there is none.
+function M.question()
+  require("parley.chat").question()
 end
 
 --- Move the exchange under the cursor one turn on.

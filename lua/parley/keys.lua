@@ -24,6 +24,7 @@ local described = {
   stop = "Parley: stop",
   agent = "Parley: choose the agent",
   outline = "Parley: list the questions",
+  question = "Parley: write the next question, at the end",
 }
 
 --- The keys every chat has; once more, when the settings have changed.
@@ -43,6 +44,7 @@ function M.chat(buf)
     map("n", keys[name], "<Cmd>Parley" .. name:gsub("^%l", string.upper) .. "<CR>", what)
   end
   map("i", keys.respond, "<Esc><Cmd>ParleyRespond<CR>", described.respond)
+  map("i", keys.question, "<Esc><Cmd>ParleyQuestion<CR>", described.question)
   map("n", keys.outline and keys.outline ~= "" and "gO", "<Cmd>ParleyOutline<CR>", described.outline)
   map("n", keys.help, function()
     require("parley.pages").keys(buf)
@@ -88,6 +90,10 @@ end
 ---@param choice string
 ---@param plug? boolean
 function M.act(choice, plug)
+  require("parley.window").try(H.act, choice, plug)
+end
+
+function H.act(choice, plug)
   local buf = api.nvim_get_current_buf()
   if plug and not H.waits_here(buf) then
     require("parley.host").message("no tool call waits for a choice here", "warn")

@@ -12,6 +12,9 @@ M.markers = {
   summary = "📝",
 }
 
+--- The default of the setting `start_insert`.
+M.start_insert = true
+
 --- The defaults of the settings `keys.*`: a chat has its keys at once.
 M.keys = {
   respond = "<C-g><C-g>",
@@ -19,6 +22,7 @@ M.keys = {
   agent = "<C-g>a",
   outline = "<C-g>t",
   help = "g?",
+  question = "<C-g>q",
   question_object = "q",
   answer_object = "r",
   call_object = "T",

@@ -25,14 +25,12 @@ function M.scratch(name, lines, filetype)
   if win ~= -1 then
     api.nvim_set_current_win(win)
   else
-    if not pcall(vim.cmd.split) then -- there is no room for one more
-      vim.cmd("tab split")
-    end
+    local is_row = require("parley.window").split(name)
     win = api.nvim_get_current_win()
     api.nvim_win_set_buf(win, buf)
     local wo = vim.wo[win][0]
     wo.linebreak, wo.breakindent, wo.breakindentopt = true, true, "shift:2"
-    api.nvim_win_set_var(win, "parley_height", api.nvim_win_get_height(win))
+    api.nvim_win_set_var(win, "parley_height", is_row and api.nvim_win_get_height(win) or 0)
   end
   api.nvim_win_set_cursor(win, { 1, 0 })
   M.fit(win)

@@ -181,9 +181,8 @@ end
 --- Open a chat, at the line that was found. One that is open already is not read again: its turn would end.
 function H.open(chat)
   local buf = vim.fn.bufadd(chat.path)
-  local ok, why = pcall(vim.cmd.buffer, buf)
-  if not ok then
-    require("parley.host").message(tostring(why):match("E%d+:.*") or tostring(why), "warn")
+  local window = require("parley.window")
+  if not window.try(window.go, buf, window.expected("find")) then
     return
   end
   vim.bo[buf].buflisted = true

@@ -39,7 +39,7 @@ def test_what_an_editor_writes_is_for_the_user_alone(tmp_path: Path) -> None:
     with child(tmp_path, init="require('parley').setup({ agent = 'Demo' })") as nvim:
         nvim.command("ParleyChatNew")
         chat = Path(nvim.lua("return vim.api.nvim_buf_get_name(0)"))
-        nvim.keys('iaall note {"text":"x"}<C-g><C-g>')
+        nvim.keys('aall note {"text":"x"}<C-g><C-g>')
         nvim.until(lambda: "\n🤖:" in nvim.text(), "an answer")
         nvim.until_idle()
         for name in ("page.html", "old.html"):

@@ -55,7 +55,7 @@ def test_a_chat_made_here_asks_about_what_was_not_typed_here(nvim: Child, home: 
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     path = Path(nvim.name)
     nvim.lua("vim.api.nvim_buf_set_lines(0, 1, 2, true, {'agent: Demo-OpenAI'})")
-    nvim.keys("GAsay: hello<Esc>:ParleyRespond<CR>")
+    nvim.keys("say: hello<Esc>:ParleyRespond<CR>")
     nvim.until_text("\U0001f916:[Demo-OpenAI]\n\nhello")
     nvim.until_idle()
     assert prompts(nvim) == []

@@ -125,15 +125,16 @@ def test_words_that_are_nowhere_are_said(nvim: Child) -> None:
     nvim.until(lambda: "has all of these words: no such words" in nvim.messages(), "the message")
 
 
-def test_a_chat_that_cannot_be_left_is_said_in_one_line(nvim: Child) -> None:
+def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     nvim.command("set nohidden")
     nvim.lua("vim.ui.select = (function(select) return function(items, opts, done)"
              " vim.ui.select = select done(items[1]) end end)(vim.ui.select)")  # fmt: skip
     nvim.command("enew | call setline(1, 'changed')")
     nvim.command("ParleyFind needle")
-    nvim.until(lambda: "E37" in nvim.messages(), "the message")
+    nvim.until(lambda: "Needle" in nvim.text(), "the chat")
     nvim.command("set hidden")
-    assert "stack traceback" not in nvim.messages()
+    assert "E37" not in nvim.messages()
+    assert nvim.lua("return vim.fn.winnr('$')") == 2
 
 
 def test_a_chat_that_is_open_is_not_read_again(nvim: Child) -> None:

@@ -31,7 +31,7 @@ def key(nvim: Child, lhs: str) -> str:
 def test_without_a_key_the_demo_answers_and_says_so_once(tmp_path: Path) -> None:
     with child(tmp_path, width=200) as nvim:
         nvim.command("ParleyChatNew")
-        nvim.keys("isay: hello<C-g><C-g>")
+        nvim.keys("say: hello<C-g><C-g>")
         nvim.until_text("\nhello\n", BOUND_S)
         nvim.until_idle(BOUND_S)
         hint = "this is the demo model. To talk to another, set ANTHROPIC_API_KEY, OPENAI_API_KEY or"
@@ -46,7 +46,7 @@ def test_without_a_key_the_demo_answers_and_says_so_once(tmp_path: Path) -> None
 def test_nobody_is_told_of_keys_who_chose_the_demo(tmp_path: Path) -> None:
     with child(tmp_path, init="require('parley').setup({ agent = 'Demo' })") as nvim:
         nvim.command("ParleyChatNew")
-        nvim.keys("isay: hello<C-g><C-g>")
+        nvim.keys("say: hello<C-g><C-g>")
         nvim.until_text("\nhello\n", BOUND_S)
         nvim.until_idle(BOUND_S)
         assert "no key" not in nvim.messages()

@@ -164,6 +164,40 @@ def test_the_first_question_installs_and_is_then_answered(
     assert f"--require-hashes --only-binary :all: -r {root}/requirements.lock" in wanted
 
 
+def test_a_new_chat_is_there_at_once_and_says_that_its_environment_is_made(
+    tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
+) -> None:
+    root, bin_, env = installed
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    uv(bin_, pip=f"cat {gate}")
+    with child(tmp_path, init=LIGHT, root=root, env=env) as nvim:
+        nvim.keys(":ParleyChatNew<CR>say: hello there")
+        nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} say: hello there", "what is typed")
+        nvim.until_screen("Making the Python environment (once; up to a minute)...")
+        assert "Press ENTER" not in nvim.screen()
+        nvim.keys("<C-g><C-g>")
+        gate.write_text("", encoding="utf-8")
+        answered(nvim)
+        assert "the Python environment is ready" in nvim.messages()
+        assert "Making the Python environment" not in nvim.screen()
+        nvim.until(lambda: nvim.variable("parley_status") == "", "the end of the turn")
+
+
+def test_a_new_chat_where_nothing_can_be_installed_says_so_and_can_be_written(
+    tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
+) -> None:
+    root, bin_, env = installed
+    uv(bin_, pip="echo 'no space left on device' >&2; exit 3")
+    with child(tmp_path, root=root, env=env) as nvim:
+        nvim.keys(":ParleyChatNew<CR>hello")
+        nvim.until(lambda: "no space left on device" in nvim.messages(), "the message")
+        assert nvim.lines()[-1] == f"{MARKER} hello"
+        assert Path(nvim.name).exists()
+        assert nvim.variable("parley_status") == ""
+        assert not nvim.lua("return require('parley.handle').busy(0)")
+
+
 def test_an_installation_that_fails_says_why_and_what_to_type(
     tmp_path: Path, installed: tuple[Path, Path, dict[str, str]]
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.paths import config_path
+from parley.settings.values import Settings
 from tests.nvim.harness import Child
 
 
@@ -22,6 +23,10 @@ def test_its_file_of_settings_is_that_of_the_host(plain: Child, folder: str) -> 
     environ = {"XDG_CONFIG_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
     assert plain.lua("return require('parley.known').config()") == str(config_path(environ))
     plain.lua("vim.env.XDG_CONFIG_HOME = ...", before)
+
+
+def test_its_defaults_are_those_of_the_settings(plain: Child) -> None:
+    assert plain.lua("return require('parley.known').start_insert") is Settings().start_insert
 
 
 @pytest.mark.parametrize(

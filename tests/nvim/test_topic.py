@@ -54,7 +54,7 @@ def new(nvim: Child, question: str = "hello", topic: str = "") -> None:
     """A new chat with a question, asked."""
     nvim.command(f"ParleyChatNew {topic}")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    nvim.keys(f"A{question}<Esc><C-g><C-g>")
+    nvim.keys(f"{question}<Esc><C-g><C-g>")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
 
 
@@ -93,7 +93,7 @@ def test_it_can_be_switched_off(nvim: Child) -> None:
 def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(nvim: Child) -> None:
     nvim.command("ParleyChatNew")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    nvim.keys("Ahello<Esc><C-g><C-g>ggo")
+    nvim.keys("hello<Esc><C-g><C-g>ggo")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
     assert nvim.lines()[:4] == ["---", "", 'topic: ""', "---"]

@@ -317,8 +317,8 @@ def test_a_new_chat_has_its_file_its_topic_and_the_cursor_where_one_types(nvim: 
     path = Path(nvim.name)
     assert path.parent == nvim.home / "data" / "parley" / "chats"
     assert nvim.lines() == ["---", "topic: My topic", "---", "", f"{MARKER} "]
-    assert nvim.cursor == (5, 5)
-    nvim.keys("asay: hi<Esc><C-g><C-g>")
+    assert nvim.cursor == (5, 6)
+    nvim.keys("say: hi<Esc><C-g><C-g>")
     complete(nvim)
     assert path.read_text(encoding="utf-8").endswith(f"{MARKER} \n")
     assert not nvim.nvim.current.buffer.options["modified"]

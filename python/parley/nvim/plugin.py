@@ -132,7 +132,8 @@ class Plugin:
         for problem in problems:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
-        heeded_there = {"chat_dir": read.chat_dir, "picker": read.picker, **shown}
+        own = {"chat_dir": read.chat_dir, "start_insert": read.start_insert, "picker": read.picker}
+        heeded_there = {**own, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
     def _on_attach(self, buf: int, name: str) -> None:

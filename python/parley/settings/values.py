@@ -156,6 +156,7 @@ class Keys:
     agent: Key = Key("<C-g>a")
     outline: Key = Key("<C-g>t")
     help: Key = Key("g?")
+    question: Key = Key("<C-g>q")
     question_object: Key = Key("q")
     answer_object: Key = Key("r")
     call_object: Key = Key("T")
@@ -230,6 +231,7 @@ class Settings:
 
     chat_dir: str | None = None
     picker: Literal["auto", "select", "snacks", "telescope", "fzf-lua"] = "auto"
+    start_insert: bool = True
     agent: str | None = None
     system_prompt: str = SYSTEM_PROMPT
     fill_topic: bool = True

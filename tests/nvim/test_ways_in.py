@@ -1,0 +1,177 @@
+"""Ways into a chat: new ones, in the window that one means, ready to type; a question anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.nvim.harness import Child, child
+
+QUESTION = "\U0001f4ac: "
+TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
+SPLITS = (
+    "return vim.tbl_map(function(w) return vim.api.nvim_win_get_position(w) end, vim.api.nvim_list_wins())"
+)
+
+
+def layout(nvim: Child) -> str:
+    """How the windows of the tab page lie: `row` is side by side."""
+    kind: str = nvim.lua("return vim.fn.winlayout()[1]")
+    return kind
+
+
+def is_first(nvim: Child) -> bool:
+    """Whether the cursor is in the window at the top left."""
+    first: bool = nvim.lua("return vim.fn.winnr() == 1")
+    return first
+
+
+def test_what_is_typed_right_after_the_command_is_the_question(nvim: Child) -> None:
+    nvim.keys(":ParleyChatNew<CR>one and <C-g>q<BS>two<Esc>")
+    nvim.until(lambda: nvim.lua("return vim.fn.mode()") == "n")
+    assert nvim.lines() == [*TOPICLESS[:4], f"{QUESTION}one and ", "", QUESTION.strip() + "two"]
+
+
+def test_a_new_chat_can_begin_in_normal_mode(tmp_path: Path) -> None:
+    init = "require('parley').setup({ start_insert = false })"
+    with child(tmp_path, init=init) as nvim:
+        nvim.command("ParleyChatNew")
+        nvim.keys("yyp")
+        nvim.until(lambda: nvim.lines() == [*TOPICLESS, QUESTION])
+
+
+def test_with_a_file_of_settings_a_new_chat_is_there_before_it_is_read(tmp_path: Path) -> None:
+    config = tmp_path / "config" / "parley" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"chat_dir = '{tmp_path}/talks'\n", encoding="utf-8")
+    with child(tmp_path) as nvim:
+        nvim.edit("code.py", "x = 1\n")
+        nvim.keys(":ParleyChatNew<CR>hello")
+        nvim.until(lambda: nvim.name.startswith(f"{tmp_path}/talks/"), "the file")
+        assert nvim.lines() == [*TOPICLESS[:4], f"{QUESTION}hello"]
+        assert Path(nvim.name).exists()
+        assert (tmp_path / "code.py").read_text(encoding="utf-8") == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("mods", "kind", "first"),
+    [
+        ("vertical", "row", True),
+        ("horizontal", "col", True),
+        ("belowright", "col", False),
+        ("botright vertical", "row", False),
+        ("topleft", "col", True),
+        ("tab", "leaf", True),
+        ("silent", "leaf", True),
+    ],
+)
+def test_the_modifiers_of_a_command_say_where_a_new_chat_opens(
+    nvim: Child, mods: str, kind: str, first: bool
+) -> None:
+    nvim.edit("code.py", "x = 1\n")
+    nvim.command(f"{mods} ParleyChatNew")
+    nvim.keys("<Esc>")
+    assert (layout(nvim), is_first(nvim)) == (kind, first)
+    assert len(nvim.nvim.api.list_tabpages()) == (2 if mods == "tab" else 1)
+    assert nvim.lines() == TOPICLESS
+    nvim.command("silent! tabonly")
+
+
+@pytest.mark.parametrize("command", ["ParleyRequest", "ParleyTools", "ParleyLog"])
+@pytest.mark.parametrize(
+    ("mods", "kind", "first"),
+    [
+        ("vertical", "row", True),
+        ("botright vertical", "row", False),
+        ("botright", "col", False),
+        ("", "col", True),
+    ],
+)
+def test_the_modifiers_of_a_command_say_where_its_page_opens(
+    nvim: Child, command: str, mods: str, kind: str, first: bool
+) -> None:
+    nvim.edit("chat.md", f"{QUESTION}hello\n")
+    height = nvim.lua("return vim.o.cmdheight")
+    nvim.command(f"{mods} {command}")
+    nvim.until(lambda: nvim.name.startswith("parley://"), "the page")
+    assert (layout(nvim), is_first(nvim)) == (kind, first)
+    if kind == "row":
+        assert nvim.lua("return vim.api.nvim_win_get_height(0)") > 20
+    assert nvim.lua("return vim.o.cmdheight") == height
+
+
+def test_a_window_that_keeps_its_buffer_gets_a_new_one_beside_it(nvim: Child) -> None:
+    if not nvim.lua("return vim.fn.exists('+winfixbuf') == 1"):
+        pytest.skip("this Neovim has no 'winfixbuf'")
+    nvim.edit("code.py", "x = 1\n")
+    nvim.command("set winfixbuf")
+    nvim.command("ParleyChatNew")
+    nvim.keys("<Esc>")
+    assert nvim.lines() == TOPICLESS
+    assert layout(nvim) == "col"
+    assert nvim.lua("return { vim.wo.winfixbuf, vim.wo[vim.fn.win_getid(2)].winfixbuf }") == [False, True]
+    nvim.command("wincmd p | ParleyLog")
+    nvim.command("set nowinfixbuf")
+
+
+def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
+    nvim.edit("code.py", "x = 1\n")
+    nvim.command("set nohidden")
+    nvim.keys("ix<Esc>:ParleyChatNew<CR><Esc>")
+    nvim.until(lambda: nvim.lines() == TOPICLESS, "the chat")
+    nvim.command("set hidden")
+    assert layout(nvim) == "col"
+    assert "E37" not in nvim.messages()
+
+
+# --- A question anywhere ---
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# Notes\n\nprose\n", ["# Notes", "", "prose", "", QUESTION]),
+        ("prose\n\n\n", ["prose", "", "", QUESTION]),
+        ("", [QUESTION]),
+        (f"{QUESTION}one\n", [f"{QUESTION}one", "", QUESTION]),
+        (f"{QUESTION}one\n\n{QUESTION}\n", [f"{QUESTION}one", "", QUESTION]),
+        (f"{QUESTION}one\n\n\U0001f4ac:\n\n", [f"{QUESTION}one", "", "\U0001f4ac:", ""]),
+    ],
+)
+def test_a_question_is_put_at_the_end_once_and_makes_the_buffer_a_chat(
+    nvim: Child, text: str, expected: list[str]
+) -> None:
+    nvim.edit("notes.md", text)
+    nvim.command("ParleyQuestion")
+    nvim.keys("<Esc>")
+    assert nvim.lines() == expected
+    nvim.command("1")
+    nvim.command("ParleyQuestion")
+    nvim.keys("say: hi<Esc>")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    row = next(n for n, line in enumerate(expected) if line.strip() == QUESTION.strip())
+    assert nvim.lines()[row].endswith("say: hi")
+    assert len(nvim.lines()) == len(expected)
+
+
+def test_its_key_is_there_in_a_chat_and_can_be_another(nvim: Child) -> None:
+    nvim.edit("chat.md", f"{QUESTION}one\n")
+    nvim.until(lambda: nvim.lua("return vim.fn.maparg('<C-g>q', 'n')"), "the key")
+    nvim.keys("<C-g>qtwo<Esc>")
+    nvim.until(lambda: nvim.lines() == [f"{QUESTION}one", "", f"{QUESTION}two"])
+    nvim.lua("require('parley').setup({ keys = { question = '<C-g>n' } })")
+    maps = "return { vim.fn.maparg('<C-g>q', 'n'), vim.fn.maparg('<C-g>n', 'i') }"
+    nvim.until(lambda: nvim.lua(maps) == ["", "<Esc><Cmd>ParleyQuestion<CR>"], "the other key")
+    nvim.lua("require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })")
+
+
+def test_a_question_below_a_running_answer_leaves_the_answer_where_it_is(nvim: Child) -> None:
+    nvim.edit("chat.md", f"{QUESTION}write 60 words\n")
+    nvim.command("ParleyRespond")
+    nvim.until_text("\U0001f916:[Demo]\n\n")
+    nvim.keys("<C-g>qnext<Esc>")
+    nvim.until_idle()
+    text = nvim.text()
+    assert text.endswith(f"\n{QUESTION}next")
+    assert text.count(QUESTION.strip()) == 2
