@@ -72,10 +72,20 @@ end
 
 --- The rows that messages take below each other; the end of the last one is left to 'showcmd' and 'ruler'.
 function H.rows(messages)
-  local rows = 0
+  local rows, columns = 0, vim.o.columns
   for number, message in ipairs(messages) do
-    local width = vim.api.nvim_strwidth(message[1]) + (number == #messages and H.reserved() or 0)
-    rows = rows + math.max(1, math.ceil(width / vim.o.columns))
+    local column = 0
+    rows = rows + 1
+    for _, character in ipairs(vim.fn.split(message[1], "\\zs")) do
+      local width = vim.api.nvim_strwidth(character)
+      if column + width > columns then -- a wide one does not stand across two rows
+        rows, column = rows + 1, 0
+      end
+      column = column + width
+    end
+    local is_last = number == #messages
+    -- After a full row a line's end makes an empty one.
+    rows = rows + ((is_last and column + H.reserved() > columns or column == columns) and 1 or 0)
   end
   return rows
 end

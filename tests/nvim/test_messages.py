@@ -57,6 +57,18 @@ def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_histor
         assert "Press ENTER" not in screen
 
 
+@pytest.mark.parametrize("width", [51, 52, 53])
+def test_messages_that_fill_their_rows_to_the_last_cell_wait_for_no_key(tmp_path: Path, width: int) -> None:
+    """Of a wide character half a row's cell is left; the end of a full row makes an empty one."""
+    with child(tmp_path, width=60, height=24) as nvim:
+        say(nvim, "x" * width, "y" * (width + 60), "y" * (width - 1) + "❓ wide", "z" * width)
+        screen = nvim.screen().replace("\n", "")
+        assert "Press ENTER" not in screen
+        assert "x" * width in screen
+        assert "❓ wide" in screen
+        assert "z" * width in screen
+
+
 def test_of_more_messages_than_rows_the_rest_is_counted(tmp_path: Path) -> None:
     with child(tmp_path, width=60, height=12) as nvim:
         say(nvim, *(f"number {n} of many" for n in range(30)))
