@@ -173,7 +173,7 @@ def test_the_page_of_keys_has_those_that_are_mapped_now_and_q_closes_it(desk: Ch
     assert before["<C-G><C-G>"] == "move this exchange on (Normal, Insert)"
     assert before["<C-G>x"] == "stop"
     assert "ya" not in before
-    assert max(map(len, desk.lines())) <= 60
+    assert max(map(len, desk.lines())) <= 80
     desk.until_screen("# Keys of this chat")
     assert desk.grid.style("<C-G>x") != desk.grid.style("stop")
     desk.keys("q")
