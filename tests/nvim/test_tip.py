@@ -11,6 +11,7 @@ import pytest
 
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
+from tests.nvim.test_edit import TEXT, append, streaming
 
 HERE = Path(__file__).parent
 LONG = "\n".join(f"Line {number} of a long answer." for number in range(60))
@@ -239,3 +240,36 @@ def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_belo
     nvim.until_idle()
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("🔒: [Interrupted")
     assert "💬: more" in nvim.screen()
+
+
+COUNT = """
+_G.rows = {}
+local api = vim.api
+for name, at in pairs({ nvim_buf_get_lines = 2, nvim_buf_get_text = 2 }) do
+  local get = api[name]
+  api[name] = function(...)
+    local from, to = select(at, ...), select(name == 'nvim_buf_get_lines' and 3 or 4, ...)
+    table.insert(_G.rows, (to < 0 and api.nvim_buf_line_count(0) or to) - from)
+    return get(...)
+  end
+end
+local height = api.nvim_win_text_height
+api.nvim_win_text_height = function(win, opts)
+  table.insert(_G.rows, opts.end_row - opts.start_row)
+  return height(win, opts)
+end
+"""
+
+
+def test_a_piece_reads_a_line_or_two_of_a_long_chat_with_its_line_shown(plain: Child) -> None:
+    handle = streaming(plain, [*TEXT, *["a line"] * 20_000])
+    plain.lua("require('parley.status').show(vim.api.nvim_get_current_buf(), 'Formulating...', ...)", handle)
+    plain.until(lambda: "Formulating" in plain.screen(), "the line at the tip")
+    plain.lua(COUNT)
+    for number in range(20):
+        append(plain, handle, f"words and words {number}\n" if number % 3 else "words ")
+        assert "Formulating" in plain.screen().split("\n")[-3]
+    read: list[int] = plain.lua("return _G.rows")
+    plain.lua("require('parley.status').show(vim.api.nvim_get_current_buf(), '')")
+    assert max(read) <= 2
+    assert len(read) <= 6 * 20

@@ -116,6 +116,16 @@ def test_a_turn_that_a_limit_or_the_user_stops_is_announced_with_its_reason(nvim
     assert nvim.lua("return vim.b.parley_status") == ""
 
 
+def test_an_answer_that_is_taken_away_is_announced_as_a_stop(nvim: Child) -> None:
+    nvim.lua("require('parley').setup(...)", BASE | {"approval": {"auto": ["extra/*"]}})
+    ask(nvim, 'call slow {"seconds": 600}')
+    nvim.until_text("❓:[ya]")
+    nvim.command("undo")
+    nvim.until(lambda: heard(nvim)[-1][0] == "ParleyStopped", "the event")
+    assert heard(nvim)[-1][1] == "the answer was removed, so its turn has ended: :ParleyRespond asks again"
+    assert nvim.variable("parley_status") == ""
+
+
 def test_what_befalls_a_chat_that_no_window_shows_is_said_once_with_its_topic(nvim: Child) -> None:
     ask(nvim, TWO, topic="Shares of two")
     nvim.command("enew")

@@ -274,8 +274,8 @@ class Chat:
         rows, texts = self._fold_texts.rows(folds(view))
         drawn = {**drawing(view, self.app.settings.keys.scope), "sightings": self._seen_calls.draw(view)}
         drawn |= {"folds": rows, "texts": texts}
-        self.waits(len(drawn["proposals"]))
-        await self.editor.ask("draw", self.buf, tick, drawn)
+        if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text is another one by now
+            self.waits(len(drawn["proposals"]))
         return view
 
     def number(self, view: ChatView, call: Proposal) -> int:
