@@ -5,7 +5,8 @@ end
 vim.g.loaded_parley = true
 
 local commands = {
-  ChatNew = { nargs = "*" },
+  ChatNew = { nargs = "*", range = true },
+  Ask = { nargs = "*", range = true },
   Question = {},
   Respond = { bang = true },
   Approve = { nargs = "+", complete = true },

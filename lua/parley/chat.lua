@@ -66,6 +66,7 @@ function M.attach(buf)
   H.leave(buf)
   H.attached[buf], H.on_disk[buf] = true, H.stamp(buf)
   vim.b[buf].parley_status, vim.b[buf].parley_waiting = "", 0
+  H.last = vim.api.nvim_get_current_buf() == buf and buf or H.last
   require("parley.keys").chat(buf)
   require("parley.highlight").chat(buf)
   H.scroll_by_rows(buf)
@@ -149,7 +150,9 @@ function M.ask(method, arguments, opts)
   end
   M.attach(buf)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
-  if vim.list_contains({ "respond", "choose", "compact", "details", "request", "prompt" }, method) then
+  if
+    vim.list_contains({ "respond", "choose", "compact", "details", "request", "prompt", "bring" }, method)
+  then
     arguments.handle = held and held.id or M.hold()
     arguments.row = held and handles.row(held, "anchor") or vim.api.nvim_win_get_cursor(0)[1] - 1
     arguments.cwd = vim.fn.getcwd()
@@ -171,14 +174,13 @@ end
 
 --- Open a new chat, ready to type in. Its file is made once it is known where chats are: at once, unless the
 --- host has yet to read a file of settings.
----@param topic? string
+---@param topic string
 ---@param mods? table the modifiers of the command
----@return integer buf
 function M.new(topic, mods)
   require("parley.window").new(mods)
   local buf = vim.api.nvim_get_current_buf()
   local lines =
-    { "---", "topic: " .. H.yaml(topic or ""), "---", "", require("parley.known").markers.question .. ": " }
+    { "---", "topic: " .. H.yaml(topic), "---", "", require("parley.known").markers.question .. ": " }
   vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.bo[buf].filetype = "markdown"
   M.attach(buf)
@@ -189,7 +191,50 @@ function M.new(topic, mods)
     host.notify("made", H.introduction(buf))
     H.show_installing(buf)
   end)
-  return buf
+end
+
+--- Open a chat, and put a question and lines of this buffer into it.
+---@param topic string of a new chat
+---@param question string "" for none; else it is asked
+---@param opts parley.Opening
+---@param buf? integer a chat there is; without it, a new one is opened
+function M.open(topic, question, opts, buf)
+  local quote = opts.lines and H.quote(opts.lines[1], opts.lines[2])
+  if buf then
+    require("parley.window").go(buf, opts.mods)
+  else
+    M.new(topic, opts.mods)
+  end
+  if question ~= "" then
+    vim.cmd.stopinsert()
+  end
+  if quote or question ~= "" then
+    vim.api.nvim_win_set_cursor(0, { vim.api.nvim_buf_line_count(0), 0 })
+    M.ask("bring", { question = question, quote = quote })
+  end
+end
+
+--- What was to be put into a chat is there, down to a row: it is asked, or the user goes on there.
+function M.brought(buf, row, asks)
+  if not vim.api.nvim_buf_is_loaded(buf) then
+    return
+  elseif asks then
+    M.ask("respond", { regenerate = false }, { handle = require("parley.handle").open(buf, row) })
+  elseif vim.api.nvim_get_current_buf() == buf then
+    H.type_at(row + 1)
+  end
+end
+
+--- The chat that was used last, where nothing runs and nothing waits in it; nil if there is none.
+---@return integer?
+function M.last()
+  local buf = H.last
+  local is_free = buf
+    and H.attached[buf]
+    and vim.bo[buf].modifiable
+    and not require("parley.handle").busy(buf)
+    and not require("parley.keys").waits(buf)
+  return is_free and buf or nil
 end
 
 --- Go to the empty question at the end of the buffer, which is a chat from then on; where there is none, it
@@ -258,6 +303,17 @@ end
 
 function H.real(path)
   return vim.uv.fs_realpath(path) or vim.fs.normalize(path)
+end
+
+--- Lines of the current buffer, as the host quotes them.
+function H.quote(first, last)
+  local name = vim.api.nvim_buf_get_name(0)
+  return {
+    path = name == "" and "[No Name]" or vim.fn.fnamemodify(name, ":~:."),
+    first = first,
+    lines = vim.api.nvim_buf_get_lines(0, first - 1, last, false),
+    language = vim.bo.filetype,
+  }
 end
 
 --- Whether a line starts a question in which nothing is asked yet.
@@ -348,6 +404,9 @@ function H.watch(buf)
   end)
   on({ "BufFilePost" }, function()
     require("parley.host").mention("attach", H.introduction(buf))
+  end)
+  on({ "BufEnter" }, function()
+    H.last = buf
   end)
   on({ "BufUnload" }, function()
     H.detach(buf)

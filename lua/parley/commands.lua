@@ -3,7 +3,10 @@ local M = {}
 
 local run = {
   ChatNew = function(parley, args)
-    parley.new(args.args, { mods = args.smods })
+    parley.new(args.args, { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil })
+  end,
+  Ask = function(parley, args)
+    parley.ask(args.args, { mods = args.smods, lines = args.range > 0 and { args.line1, args.line2 } or nil })
   end,
   Respond = function(parley, args)
     parley.respond({ regenerate = args.bang })

@@ -21,9 +21,23 @@ M.given = {}
 
 --- Open a new chat in the folder of chats.
 ---@param topic? string
----@param opts? { mods?: table } mods: modifiers, as |nvim_cmd()| takes them: `{ vertical = true }`
+---@param opts? parley.Opening
 function M.new(topic, opts)
-  require("parley.chat").new(topic, (opts or {}).mods)
+  require("parley.chat").open(topic or "", "", opts or {})
+end
+
+---@class parley.Opening
+---@field mods? table modifiers, as |nvim_cmd()| takes them: `{ vertical = true }`
+---@field lines? integer[] the first and the last line of this buffer that the question is about
+
+--- Ask a question in a new chat; with lines, put them into the chat that was used last. Without a question,
+--- the cursor is where it is typed.
+---@param question? string
+---@param opts? parley.Opening
+function M.ask(question, opts)
+  local chat = require("parley.chat")
+  local buf = (opts or {}).lines and chat.last() or nil
+  chat.open("", question or "", opts or {}, buf)
 end
 
 --- Go to the empty question at the end of this buffer, which is written where there is none.

@@ -23,6 +23,7 @@ local routes = {
   ready = { "host", "is_ready" },
   scratch = { "pages", "scratch" },
   tools_page = { "servers", "draw" },
+  brought = { "chat", "brought" },
   close_page = { "pages", "close" },
   ask_select = { "ask", "select" },
   ask_input = { "ask", "input" },

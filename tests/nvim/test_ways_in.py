@@ -125,6 +125,106 @@ def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     assert "E37" not in nvim.messages()
 
 
+# --- Lines of a buffer, asked about ---
+
+CODE = "import os\n\n\ndef f():\n    return '```' + os.sep\n\U0001f4ac: no question\n"
+
+
+def of_code(nvim: Child) -> None:
+    nvim.command(f"cd {nvim.home}")
+    nvim.edit("src/code.py", CODE)
+
+
+def test_lines_are_quoted_in_a_new_chat_with_path_and_numbers(nvim: Child) -> None:
+    of_code(nvim)
+    nvim.keys(":4,6ParleyChatNew on f<CR>")
+    nvim.until_text("`src/code.py:4-6` (3 lines)")
+    nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+    nvim.keys("what is it?<Esc>")
+    nvim.until_text("what is it?")
+    assert nvim.lines() == [
+        *["---", "topic: on f", "---", ""],
+        f"{QUESTION}`src/code.py:4-6` (3 lines)",
+        *["", "````python", "def f():", "    return '```' + os.sep", "\\\U0001f4ac: no question", "````"],
+        *["", "what is it?"],
+    ]
+
+
+def test_a_question_on_lines_is_asked_in_the_chat_that_was_used_last(nvim: Child) -> None:
+    nvim.edit("last.md", f"{QUESTION}say: one\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: nvim.lines()[-1] == QUESTION, "the answer")
+    nvim.until_idle()
+    nvim.command("silent write")
+    of_code(nvim)
+    nvim.keys("Vj:ParleyAsk say: two<CR>")
+    nvim.until_text("\n\ntwo")
+    nvim.until(lambda: nvim.lines()[-1] == QUESTION, "the answer")
+    nvim.until_idle()
+    assert nvim.name.endswith("last.md")
+    quote = "`src/code.py:1-2` (2 lines)\n\n```python\nimport os\n\n```"
+    assert f"{QUESTION}say: two\n\n{quote}\n\n\U0001f916:[Demo]" in nvim.text()
+    nvim.command("silent write")
+    of_code(nvim)
+    nvim.keys(":vertical 1ParleyAsk<CR>")
+    nvim.until_text("`src/code.py:1` (1 line)")
+    nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+    nvim.keys("<Esc>")
+    assert nvim.name.endswith("last.md")
+    assert layout(nvim) == "row"
+
+
+def test_a_second_quote_goes_below_the_first(nvim: Child) -> None:
+    nvim.edit("last.md", QUESTION)
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    for line in (1, 4):
+        of_code(nvim)
+        nvim.keys(f":{line}ParleyAsk<CR>")
+        nvim.until_text(f"`src/code.py:{line}`")
+        nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+        nvim.keys("<Esc>")
+        nvim.until_idle()
+    assert nvim.text().count(QUESTION.strip()) == 1
+    assert nvim.text().index("src/code.py:1`") < nvim.text().index("src/code.py:4`")
+
+
+@pytest.mark.parametrize("state", ["none", "running", "closed"])
+def test_where_no_chat_is_free_lines_go_into_a_new_one(nvim: Child, state: str) -> None:
+    if state != "none":
+        nvim.edit("busy.md", f"{QUESTION}write 300 words\n")
+        nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    if state == "running":
+        nvim.command("ParleyRespond")
+    elif state == "closed":
+        nvim.command("bwipeout!")
+    of_code(nvim)
+    nvim.keys(":1ParleyAsk<CR>")
+    nvim.until_text("`src/code.py:1` (1 line)")
+    nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+    nvim.keys("<Esc>")
+    assert Path(nvim.name).parent.name == "chats"
+
+
+def test_a_question_alone_is_asked_in_a_new_chat(nvim: Child) -> None:
+    of_code(nvim)
+    nvim.keys(":ParleyAsk say: hello you<CR>")
+    nvim.until_text("\n\nhello you")
+    nvim.until(lambda: nvim.lines()[-1] == QUESTION, "the answer")
+    nvim.until_idle()
+    assert f"{QUESTION}say: hello you\n" in nvim.text()
+    assert Path(nvim.name).parent.name == "chats"
+
+
+def test_lines_of_a_buffer_without_a_name_or_a_kind_are_quoted_plainly(nvim: Child) -> None:
+    nvim.command("enew")
+    nvim.nvim.current.buffer[:] = ["one", "two"]
+    nvim.keys(":%ParleyChatNew<CR>")
+    nvim.until_text(f"{QUESTION}`[No Name]:1-2` (2 lines)\n\n```\none\ntwo\n```")
+    nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+    nvim.keys("<Esc>")
+
+
 # --- A question anywhere ---
 
 

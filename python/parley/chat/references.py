@@ -50,6 +50,8 @@ class ReferenceText:
     title: str
     text: str
     kind: Literal["text", "missing"] = "text"
+    language: str = ""
+    """The info word of its fence; "" for the one that the ending of the title means."""
 
 
 def references(question: Question) -> tuple[Reference, ...]:
@@ -81,7 +83,7 @@ def expansion(reference: ReferenceText) -> list[str]:
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", reference.text)), default=0))
     count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
     suffix = reference.title.rpartition(".")[2] if "." in reference.title else ""
-    info = _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
+    info = reference.language or _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
     return [f"`{_title(reference.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
 
 

@@ -24,6 +24,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
 from parley.nvim.finder import find_chats
 from parley.nvim.health import report
+from parley.nvim.lines import bring
 from parley.nvim.log import log_to
 from parley.nvim.pages import log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
@@ -268,6 +269,19 @@ class Plugin:
                 self.editor.tell("close", handle)
 
         self.editor.spawn(insert())
+
+    def _on_bring(
+        self,
+        buf: int,
+        name: str,
+        row: int,
+        handle: int,
+        cwd: str,
+        question: str,
+        quote: dict[str, Any] | None = None,
+    ) -> None:
+        self._in(cwd)
+        self.editor.spawn(bring(self._chat(buf, name), handle, question, quote))
 
     def _on_prompts(self) -> None:
         async def tell() -> None:

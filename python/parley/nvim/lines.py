@@ -1,0 +1,56 @@
+"""Lines of a buffer, and a question on them, put into the last question of a chat.
+
+They look as what a reference brings in. Knows what the editor tells of the lines; where a question stands in
+a file, `chat.edits` knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from parley import engine
+from parley.chat.edits import Edit, put_question
+from parley.chat.grammar import fit
+from parley.chat.references import ReferenceText, expansion
+from parley.errors import ParleyError
+from parley.nvim.chat import Chat
+from parley.text import visible
+
+_WORD = re.compile(r"[\w+#-]+")
+
+
+async def bring(chat: Chat, handle: int, question: str, quote: Mapping[str, Any] | None) -> None:
+    """Put a question, "" for none, and quoted lines into a chat; with a question, it is asked.
+
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. Raises ParleyError where the chat
+    has no question to put it into.
+    """
+    quoted = "\n".join(quotation(quote)) if quote else ""
+    text = "\n\n".join(part for part in (question, quoted) if part)
+    below = 0
+
+    def change(shot: engine.Snapshot) -> list[Edit]:
+        nonlocal below
+        if not shot.transcript.exchanges:
+            raise ParleyError("there is no question in this chat: :ParleyQuestion writes one")
+        edit = put_question(shot.lines, shot.transcript, len(shot.transcript.exchanges) - 1, fit(text))
+        if not question:
+            edit = replace(edit, lines=(*edit.lines, "", ""))
+        below = edit.start + len(edit.lines) - 1
+        return [edit]
+
+    await chat.change(handle, change)
+    chat.editor.tell("brought", chat.buf, below, bool(question))
+
+
+def quotation(quote: Mapping[str, Any]) -> list[str]:
+    """Quoted lines with their path and numbers, in a fence; not yet escaped."""
+    lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor spells a NUL
+    first, last = quote["first"], quote["first"] + len(lines) - 1
+    title = f"{quote['path']}:{first}" + (f"-{last}" if last > first else "")
+    word = _WORD.match(quote["language"])
+    reference = ReferenceText(visible(title), "\n".join(lines) + "\n", language=word[0] if word else "")
+    return expansion(reference)
