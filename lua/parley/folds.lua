@@ -26,7 +26,8 @@ end
 
 --- Take the folds of the lines from `first` up to `last`: those that are new are made, in one go per window.
 ---@param rows table[] first row, row after the last, number of its text, is_open, by, call
-function M.put(buf, rows, first, last)
+---@param later? boolean a result in which a cursor is, as one that follows, is folded another time
+function M.put(buf, rows, first, last, later)
   local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
   for _, row in ipairs(rows) do
     local id = marks[row[1]]
@@ -34,7 +35,7 @@ function M.put(buf, rows, first, last)
     local known = before.is_shaken and {} or before
     local is_call = row[6] ~= ""
     local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
-    fold.both = is_call and row[2] > row[1] + 1
+    fold.both = is_call and row[2] > row[1] + 1 and not (later and H.has_cursor(buf, row[1] + 1, row[2]))
     if before.number ~= fold.number then
       local opts =
         { id = id, end_row = row[2] - 1, end_col = vim.v.maxcol, invalidate = true, strict = false }
@@ -84,6 +85,7 @@ function M.leave(buf)
 end
 
 function M.forget(buf)
+  require("parley.calls").forget(buf)
   H.texts[buf], H.folds[buf], H.levels[buf], H.left[buf] = nil, nil, nil, nil
 end
 
@@ -131,6 +133,32 @@ function M.is_call(buf, row)
   return fold ~= nil and fold.call ~= ""
 end
 
+--- The mark of the call with an id that has no result yet: the last one, since ids come again.
+---@return integer?
+function M.find(buf, call)
+  local found, lowest
+  for id, fold in pairs(H.folds[buf] or {}) do
+    local row = fold.call == call and not fold.both and M.row(buf, id)
+    if row and (not lowest or row > lowest) then
+      found, lowest = id, row
+    end
+  end
+  return found
+end
+
+--- The row of a mark.
+function M.row(buf, id)
+  return api.nvim_buf_get_extmark_by_id(buf, ns, id, {})[1]
+end
+
+--- Take the folds of some lines of the text of `tick`, if that is the text still.
+function M.update(buf, tick, found)
+  M.learn(buf, found.texts)
+  if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
+    M.put(buf, found.folds, found.first, found.last, true)
+  end
+end
+
 --- Open what a row is hidden in, but not the row itself.
 function M.uncover(win, row)
   api.nvim_win_call(win, function()
@@ -166,6 +194,14 @@ function H.add(list, fold, first, last, before, may_be)
   end
 end
 
+--- Whether a cursor is in some rows.
+function H.has_cursor(buf, first, last)
+  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+    local row = api.nvim_win_get_cursor(win)[1] - 1
+    return first <= row and row < last
+  end)
+end
+
 function H.of(buf)
   if not H.folds[buf] then
     H.folds[buf] = {}
@@ -189,6 +225,7 @@ end
 
 function H.drop(buf, id)
   H.folds[buf][id] = nil
+  require("parley.calls").drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
@@ -340,6 +377,10 @@ function H.chunks(buf, first, last)
   end
   if fold.by ~= "" then
     table.insert(chunks, { " · " .. fold.by, "ParleyHint" })
+  end
+  local words, group = require("parley.calls").words(buf, mark[1], not is_row)
+  if words then
+    table.insert(chunks, { " · " .. words, group })
   end
   return chunks
 end

@@ -82,7 +82,7 @@ def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
         terminal.until(lambda text: QUESTION in text and HINT in text, "the question and the hint")
         assert terminal.screen()[1].startswith("---")  # the chat from its first line
         terminal.keys("<C-g><C-g>")
-        terminal.until(lambda text: text.count("❓:") == 2, "two calls")
+        terminal.until(lambda text: text.count("❓ web_search(") == 2, "two calls")
         terminal.until(lambda text: "yn no" in text, "what can be pressed")
         terminal.keys("yA")
         terminal.until(lambda text: ANSWER in text, "the answer")

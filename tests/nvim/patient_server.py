@@ -1,6 +1,7 @@
 """An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO is there.
 
 Of the standard library alone, so that it starts at once. A test shows it the file when it has seen enough.
+With PROGRESS it tells its progress, in these words; a query `fail` fails.
 """
 
 from __future__ import annotations
@@ -23,9 +24,15 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
         case "tools/list":
             return {"tools": [{"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA}]}
         case "tools/call":
+            if "PROGRESS" in os.environ:
+                token = message["params"]["_meta"]["progressToken"]
+                told = {"progressToken": token, "progress": 2, "total": 5, "message": os.environ["PROGRESS"]}
+                said = {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
+                print(json.dumps(said), flush=True)
+            query = message["params"]["arguments"]["query"]
             while not Path(os.environ["GO"]).exists():
                 time.sleep(0.01)
-            return {"content": [{"type": "text", "text": "found"}], "isError": False}
+            return {"content": [{"type": "text", "text": "found"}], "isError": query == "fail"}
         case _:
             return None
 

@@ -224,6 +224,15 @@ class CallBegan:
 
 
 @dataclass(frozen=True, slots=True)
+class CallProgress:
+    """A call of this tool with these arguments has come this far, as its server says."""
+
+    tool: Tool
+    arguments: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """A call has its result."""
 
@@ -239,7 +248,7 @@ class CallRefused:
     result: Result
 
 
-TurnEvent: TypeAlias = Event | CallBegan | CallEnded | CallRefused
+TurnEvent: TypeAlias = Event | CallBegan | CallProgress | CallEnded | CallRefused
 
 
 class Observer(Protocol):

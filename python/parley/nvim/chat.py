@@ -18,13 +18,13 @@ from typing import Any
 from parley import engine
 from parley.chat.edits import Edit
 from parley.chat.head import height, lacks_topic, put_topic
-from parley.chat.transcript import Choice, Proposal, Result, Transcript
+from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Transcript
 from parley.errors import GoneError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
-from parley.nvim.folds import FoldTexts, folds
+from parley.nvim.folds import FoldTexts, exchange_folds, folds
 from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.nvim.pages import write_page
 from parley.nvim.sightings import SeenCalls
@@ -34,7 +34,7 @@ from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
 from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
-from parley.policy.choice import open_calls, open_keys
+from parley.policy.choice import exchange_at, open_calls, open_keys
 from parley.policy.doubts import sighting
 from parley.policy.topic import fill_topic
 from parley.runtime.app import App
@@ -277,6 +277,21 @@ class Chat:
         if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text is another one by now
             self.waits(len(drawn["proposals"]))
         return view
+
+    def draw_calls(self, row: int) -> list[ToolCall]:
+        """Draw the calls of the exchange that a row is in; those that are approved and have no result."""
+        transcript = self.mirror.text.transcript
+        at = exchange_at(transcript, row)
+        if at is None or not self.mirror.is_known:
+            return []
+        exchange = transcript.exchanges[at]
+        ledger = self.app.ledger(self.path)
+        view = ChatView(transcript, self.catalogue, ledger.view(open_keys(transcript)))
+        rows, texts = self._fold_texts.rows(exchange_folds(view, [exchange]))
+        span = {"first": exchange.span.start, "last": exchange.span.end}
+        self.editor.tell("folds", self.buf, self.mirror.tick, {"folds": rows, "texts": texts, **span})
+        proposals = [p for answer in exchange.answers[-1:] for p in answer.proposals]
+        return [p.call for p in proposals if p.choice in YES and p.result is None]
 
     def number(self, view: ChatView, call: Proposal) -> int:
         """The number under which a call is drawn."""

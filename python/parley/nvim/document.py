@@ -30,13 +30,16 @@ class BufferDocument:
         handle: int,
         row: int | None = None,
         on_failure: Callable[[Exception], None] = lambda _: None,
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         """`row` is the row of the handle in the text of the mirror; None where it is not known.
 
-        `on_failure` is told why what was begun has failed, where nobody waits for it.
+        `on_failure` is told why what was begun has failed, where nobody waits for it; `on_change` is called
+        when edits are in the buffer.
         """
         self._editor = editor
         self._on_failure = on_failure
+        self._on_change = on_change
         self._mirror = mirror
         self._handle = handle
         self._anchor = row or 0
@@ -100,6 +103,11 @@ class BufferDocument:
         """Take another line's exchange in hand."""
         self._anchor = row
         self._editor.tell("move", self._handle, row)
+
+    @property
+    def anchor(self) -> int:
+        """A row of the exchange in hand, in the text as it was last told."""
+        return self._anchor
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -186,6 +194,7 @@ class BufferDocument:
                 self._mirror.put(reply["tick"], after)
                 self._anchor, self._tick = reply["anchor"], reply["tick"]
                 self._is_pinned = self._is_pinned or answer is not None
+                self._on_change()
             else:
                 self._heed(reply)
 

@@ -29,7 +29,7 @@ LATER_S = 0.003
 
 _SHOWING = frozenset(
     {"message", "status", "ended", "agent", "draw", "float", "scratch", "ask_select", "ask_input"}
-    | {"confirm_agent", "healthy"}
+    | {"confirm_agent", "healthy", "folds"}
 )
 """Functions of Lua's `remote` that show their strings to the user and do nothing else with them.
 

@@ -63,8 +63,8 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
 
 
 def _front_matter(transcript: Transcript, raw: str) -> str:
-    lines = count(raw.rstrip("\n").count("\n") + 1, "line")
-    return f"--- {legible_line(topic(transcript)[:80])} · {lines}"
+    keys = count(raw.strip("\n").count("\n") + 1, "line")
+    return f"--- {legible_line(topic(transcript)[:80])} · {keys}"
 
 
 def _references(question: Question) -> Iterator[Fold]:

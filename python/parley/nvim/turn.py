@@ -11,13 +11,14 @@ from typing import Any, Protocol, TypeAlias
 
 from parley import engine
 from parley.chat.rounds import read_notice
-from parley.chat.transcript import Broken, Note, Proposal, Transcript
+from parley.chat.transcript import Broken, Note, Proposal, ToolCall, Transcript
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.announcements import announcement, reminder, title
 from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
+from parley.nvim.running import RunningCalls
 from parley.nvim.view import ChatView
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
@@ -64,6 +65,9 @@ class Chat(Protocol):
     def used(self, what: Usage | RateLimits) -> None:
         """Take note of the tokens of the request that runs."""
 
+    def draw_calls(self, row: int) -> list[ToolCall]:
+        """Draw the calls of the exchange that a row is in; those that are approved and have no result."""
+
     async def draw(self) -> ChatView:
         """Draw what is found in the text that was last looked at."""
 
@@ -77,10 +81,16 @@ class Turn:
     def __init__(self, chat: Chat, handle: int, row: int | None) -> None:
         self.chat = chat
         self.handle = handle
-        self.document = BufferDocument(chat.editor, chat.mirror, handle, row, self._cancel)
+        self.document = BufferDocument(
+            chat.editor, chat.mirror, handle, row, self._cancel, self._redraw_calls
+        )
         self.ports = chat.ports(self.document, self)
         self._task: asyncio.Task[Any] | None = None
         self._why: Exception | None = None
+        self._running = RunningCalls(chat.editor.loop.time)
+        self._facts = list[dict[str, Any]]()
+        """What Neovim is to be told of calls, soon."""
+        self._has_calls = self._is_due = False
         self.ending = False
         self.has_answer = True
         """Whether there is an answer that a stop leaves unfinished."""
@@ -106,6 +116,9 @@ class Turn:
                 self._announce(engine.End("stopped", str(gone)), self.chat.mirror.text.transcript, 0)
         finally:
             self.chat.status("", self.handle)
+            if self._has_calls:
+                self._tell_calls()
+                self.chat.editor.tell("calls_end", self.chat.buf)
             self.document.close()
 
     async def _end(self, work: Work) -> engine.End:
@@ -209,8 +222,31 @@ class Turn:
                 self.chat.used(what)
             case Aside(text):
                 self.chat.editor.message(text)
+            case engine.CallBegan() | engine.CallEnded() | engine.CallRefused():
+                self._has_calls = True
+                self._facts += self._running.facts(what)
+                self._redraw_calls()
+            case engine.CallProgress():
+                for fact in self._running.facts(what):
+                    self.chat.editor.tell("call", self.chat.buf, fact)
             case _:
                 pass
+
+    def _redraw_calls(self) -> None:
+        """Draw the calls of this answer as they are now, once for all that happens at once."""
+        if self._has_calls and not self._is_due:
+            self._is_due = True
+            self.chat.editor.loop.call_soon(self._tell_calls)
+
+    def _tell_calls(self) -> None:
+        self._is_due = False
+        if self.is_drawn:
+            return
+        calls = self.chat.draw_calls(self.document.anchor)
+        waiting = [call.id for call in calls if call.id not in self._running]
+        facts, self._facts = self._facts, []
+        for fact in [*({"id": name, "state": "waiting"} for name in waiting), *facts]:
+            self.chat.editor.tell("call", self.chat.buf, fact)
 
 
 def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str, Any] | None:

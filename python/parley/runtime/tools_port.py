@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
+from parley.engine import CallProgress
 from parley.errors import ParleyError
 from parley.mcp.servers import Servers
 from parley.media import kind_of
@@ -61,7 +62,6 @@ class ToolsPort:
         self._rate = rate
         self._settings = settings
         self._attachments = attachments
-        self._next_progress = 0.0
 
     async def catalogue(self) -> Catalogue:
         """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
@@ -78,7 +78,8 @@ class ToolsPort:
             return Result("error", invalid_arguments(str(error)))
         words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
-            outcome = await self._servers.call(tool, decoded, progress=self._show_progress, clock=self._clock)
+            progress = self._progress_of(tool, arguments)
+            outcome = await self._servers.call(tool, decoded, progress=progress, clock=self._clock)
         finally:
             words.cancel()
         return await self._result_of(outcome)
@@ -97,15 +98,22 @@ class ToolsPort:
                 texts += [] if suffix == "txt" else [described(content)]
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
-    def _show_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Show how far a tool is, if what was shown last had time to be read."""
-        now = asyncio.get_running_loop().time()
-        if now < self._next_progress:
-            return
-        self._next_progress = now + _PROGRESS_S
-        part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        text = one_line(message, _PROGRESS_SHOWN) if message else ""
-        self._observer.status(f"{text} ({part})" if text else f"Progress: {part}")
+    def _progress_of(self, tool: Tool, arguments: str) -> Callable[[float, float | None, str | None], None]:
+        """Shows how far a call is, if what was shown of it last had time to be read."""
+        next_time = 0.0
+
+        def show(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal next_time
+            now = asyncio.get_running_loop().time()
+            if now < next_time:
+                return
+            next_time = now + _PROGRESS_S
+            part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+            text = one_line(message, _PROGRESS_SHOWN) if message else ""
+            self._observer.on_event(CallProgress(tool, arguments, f"{text}, {part}" if text else part))
+            self._observer.status(f"{text} ({part})" if text else f"Progress: {part}")
+
+        return show
 
     async def _describe(self, tool: Tool, arguments: str, call_request: Request) -> None:
         """Show a sentence for a running call, if one comes in time; nothing waits for it.

@@ -1,0 +1,128 @@
+--- The states of calls, at the row of each: what runs, since when, and how it ended.
+--- Which call is in which state is the host's to say; the seconds are counted here.
+local M = {}
+
+local api = vim.api
+local ns = api.nvim_create_namespace("parley.calls")
+local H = { states = {}, timers = {} }
+
+local groups = { failed = "ParleyNote", refused = "ParleyNote" }
+local tick_ms = 1000
+
+--- A call is in another state.
+---@param call { id: string, state: string, name?: string, server?: string, text?: string, seconds?: number }
+function M.change(buf, call)
+  if not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local mark = require("parley.folds").find(buf, call.id)
+  if mark then
+    local states = H.states[buf] or {}
+    H.states[buf] = states
+    local before = states[mark] or {}
+    local since = call.state == before.state and before.since or vim.uv.now()
+    states[mark] = { state = call.state, since = since, text = call.text, seconds = call.seconds }
+    H.draw(buf, mark)
+    H.count(buf)
+  end
+  H.tell(buf, call)
+end
+
+--- The state of a call in words; nil where there is none to speak of.
+---@param id integer its mark
+---@param has_outcome boolean whether that is said beside it
+---@return string? text, string? group
+function M.words(buf, id, has_outcome)
+  local state = H.states[buf] and H.states[buf][id]
+  if not state then
+    return nil
+  end
+  local words = has_outcome and {} or { state.state }
+  local running = state.state == "running" and math.floor((vim.uv.now() - state.since) / 1000) or 0
+  if state.seconds then
+    table.insert(words, ("%.1f s"):format(state.seconds))
+  elseif running > 0 then
+    table.insert(words, ("%d s"):format(running))
+  end
+  if state.text then
+    table.insert(words, ("(%s)"):format(state.text))
+  end
+  return #words > 0 and table.concat(words, " ") or nil, groups[state.state] or "ParleyStatus"
+end
+
+--- A call is no more.
+function M.drop(buf, id)
+  if H.states[buf] and H.states[buf][id] then
+    H.states[buf][id] = nil
+    api.nvim_buf_del_extmark(buf, ns, id)
+  end
+end
+
+function M.forget(buf)
+  H.states[buf] = nil
+  H.count(buf)
+end
+
+--- Nothing runs any more.
+function M.stop(buf)
+  for id, state in pairs(H.states[buf] or {}) do
+    if state.state == "running" or state.state == "waiting" then
+      M.drop(buf, id)
+    end
+  end
+  H.count(buf)
+end
+
+--- Draw the row again, and the state behind the line where it is not folded.
+function H.draw(buf, id)
+  local at = require("parley.folds").row(buf, id)
+  local text, group = M.words(buf, id, false)
+  if at and text then
+    local opts = { id = id, virt_text = { { text, group } }, strict = false }
+    api.nvim_buf_set_extmark(buf, ns, at, 0, opts)
+  end
+end
+
+--- Count the seconds, as long as something runs.
+function H.count(buf)
+  local function running()
+    return vim.iter(pairs(H.states[buf] or {})):filter(function(_, state)
+      return state.state == "running"
+    end)
+  end
+  local timer = H.timers[buf]
+  if running():next() == nil then
+    if timer then
+      H.timers[buf] = nil
+      timer:stop()
+      timer:close()
+    end
+  elseif not timer then
+    timer = assert(vim.uv.new_timer())
+    H.timers[buf] = timer
+    timer:start(
+      tick_ms,
+      tick_ms,
+      vim.schedule_wrap(function()
+        if H.timers[buf] == timer and api.nvim_buf_is_loaded(buf) then
+          running():each(function(id)
+            H.draw(buf, id)
+          end)
+        end
+      end)
+    )
+  end
+end
+
+--- Tell those who listen.
+function H.tell(buf, call)
+  local data = { buf = buf, id = call.id, name = call.name, server = call.server }
+  if call.state == "running" and call.name then
+    require("parley.status").emit("ParleyToolStart", data)
+  elseif call.seconds then
+    data.ok, data.seconds = call.state == "done", call.seconds
+    require("parley.status").emit("ParleyToolEnd", data)
+  end
+end
+
+return M

@@ -1,0 +1,47 @@
+"""The calls of a turn that run: what is told of each at its row, and to those who listen. Pure.
+
+Knows when each began; counts no time itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from parley.engine import CallBegan, CallEnded, CallProgress, CallRefused
+from parley.nvim.summary import legible_line
+from parley.tools.catalogue import Tool
+
+
+class RunningCalls:
+    """The calls that a turn has begun; `now` is a clock in seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._calls = dict[str, tuple[float, Tool, str]]()
+
+    def __contains__(self, call_id: str) -> bool:
+        """Whether a call runs."""
+        return call_id in self._calls
+
+    def facts(self, what: CallBegan | CallProgress | CallEnded | CallRefused) -> list[dict[str, Any]]:
+        """The facts that Lua is to be told of a call: its id and state, and what goes with that."""
+        match what:
+            case CallBegan(proposal, tool):
+                self._calls[proposal.call.id] = self._now(), tool, proposal.call.arguments
+                return [{"id": proposal.call.id, "state": "running", **_names(tool)}]
+            case CallProgress(tool, arguments, text):
+                same = [name for name, call in self._calls.items() if call[1:] == (tool, arguments)]
+                return [{"id": name, "state": "running", "text": legible_line(text)} for name in same]
+            case CallEnded(proposal, result):
+                if proposal.call.id not in self._calls:
+                    return []
+                start, tool, _ = self._calls.pop(proposal.call.id)
+                state, seconds = "done" if result.status == "ok" else "failed", round(self._now() - start, 1)
+                return [{"id": proposal.call.id, "state": state, "seconds": seconds, **_names(tool)}]
+            case CallRefused(proposal, _):
+                return [{"id": proposal.call.id, "state": "refused"}]
+
+
+def _names(tool: Tool) -> dict[str, str]:
+    return {"name": legible_line(tool.name), "server": legible_line(tool.server)}
