@@ -159,6 +159,24 @@ function M.update(buf, tick, found)
   end
 end
 
+--- The row below one that is drawn above if it is to be seen below that: Neovim draws nothing above or below
+--- what is folded. The second is whether the row itself is folded.
+---@return integer row, boolean is_folded
+function M.below(buf, row)
+  local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
+  if not win then
+    return row + 1, false
+  end
+  return unpack(api.nvim_win_call(win, function()
+    local closed = vim.fn.foldclosedend(row + 1)
+    local below = math.max(closed, row + 1)
+    while below < count and vim.fn.foldclosedend(below + 1) ~= -1 do
+      below = vim.fn.foldclosedend(below + 1)
+    end
+    return { below, closed ~= -1 }
+  end))
+end
+
 --- Open what a row is hidden in, but not the row itself.
 function M.uncover(win, row)
   api.nvim_win_call(win, function()

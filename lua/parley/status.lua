@@ -145,7 +145,9 @@ function H.draw(buf, run)
   local seconds = math.floor((vim.uv.now() - run.since) / 1000)
   local elapsed = seconds > 0 and (" %ds"):format(seconds) or ""
   local line = { { frames[math.max(run.frame, 1)] .. " " .. run.text .. elapsed, "ParleyStatus" } }
-  api.nvim_buf_set_extmark(buf, ns, row, 0, { id = 1, virt_lines = { line } })
+  local below, is_folded = require("parley.folds").below(buf, row)
+  local opts = { id = 1, virt_lines = { line }, virt_lines_above = is_folded, strict = false }
+  api.nvim_buf_set_extmark(buf, ns, is_folded and below or row, 0, opts)
   return row
 end
 
@@ -173,7 +175,7 @@ end
 
 --- How many rows the current window shows of a line from its cursor's on.
 function H.rows_on(win, row)
-  if not vim.wo[win].wrap or vim.fn.col(".") + 1 >= vim.fn.col("$") then
+  if vim.fn.foldclosed(row + 1) ~= -1 or not vim.wo[win].wrap or vim.fn.col(".") + 1 >= vim.fn.col("$") then
     return 1
   end
   local from = math.max(vim.fn.virtcol(".") - 1, 0)

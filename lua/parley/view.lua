@@ -220,7 +220,7 @@ function H.answer(buf, calls, width)
       api.nvim_buf_set_extmark(buf, ns, call.row, 0, opts)
       call.needs_block = i == #calls and not high or #call.blocks + #call.notes > 0
       if not (i == #calls and high and not H.is_folded(buf, call.row)) then
-        below = H.below(buf, call.row)
+        below = folds.below(buf, call.row)
       end
     end
   end
@@ -307,21 +307,6 @@ function H.lines_of(win, block)
     return vim.fn.foldclosed(block.row) ~= -1
   end)
   return block.count + (folded and 0 or block.over)
-end
-
---- The row that a block below a call is drawn above: none that is folded.
-function H.below(buf, row)
-  local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
-  if not win then
-    return row + 1
-  end
-  return api.nvim_win_call(win, function()
-    local below = math.max(vim.fn.foldclosedend(row + 1), row + 1)
-    while below < count and vim.fn.foldclosedend(below + 1) ~= -1 do
-      below = vim.fn.foldclosedend(below + 1)
-    end
-    return below
-  end)
 end
 
 --- Mark the call under the cursor, have its prompt on the screen, and see whether it is there.

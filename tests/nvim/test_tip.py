@@ -150,7 +150,7 @@ def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
 def test_it_does_not_vanish_when_what_is_below_the_tip_is_deleted(nvim: Child, tmp_path: Path) -> None:
     patient(nvim, tmp_path)
     ask(nvim, 'call look_up {"query":"google"}, call look_up {"query":"apple"}')
-    nvim.until(lambda: "Searching" in rows(nvim)[LAST], "the sentence")
+    nvim.until(lambda: "Searching" in nvim.screen(), "the sentence")
     nvim.command("normal! Gd2k")
     nvim.until(lambda: "Searching" in nvim.screen(), "the sentence again")
     assert not nvim.lua("return vim.b.parley_status == ''")
