@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parley import engine
-from parley.chat.attachments import attachment_of
+from parley.chat.attachments import attachment_of, link
 from parley.chat.transcript import Result
 from parley.mock_server import PIXEL
 from parley.models.encode import encoded
@@ -182,3 +182,20 @@ async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
     end = f"\n[Characters 102400 to {LONG} of {LONG}; this is the end]"
     assert second.result == Result("ok", text[102_400:] + end)
     assert read(path).problems == ()
+
+
+async def test_a_reference_to_a_picture_becomes_one_of_the_chat(tmp_path: Path) -> None:
+    where = Machine(tmp_path)
+    path = where.chat("💬: What is in @@pic.png@@?\n")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "pic.png").write_bytes(png())
+    async with where.start(replace(SETTINGS, agent="Demo")) as process:
+        ports = process.app.ports(
+            FileDocument(path), str(path), Callbacks(), folder=lambda: tmp_path / "work"
+        )
+        await engine.run_turn(ports, process.app.resolve(None))
+    text = path.read_text(encoding="utf-8")
+    picture = attachment_of(png(), "chat.assets", "png")
+    assert text.startswith(f"💬: What is in @@pic.png@@?\n\n{link(picture)}\n\n🤖:[Demo]\n")
+    assert "I am shown image/png." in text
+    assert (tmp_path / picture.path).read_bytes() == png()

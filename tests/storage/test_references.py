@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.attachments import attachment_of
 from parley.chat.references import Path as FilePath
 from parley.chat.references import ReferenceText, expansion
+from parley.storage.attachments import ChatAttachments
 from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
+from tests.pictures import png
 from tests.powers import bound_by_permissions
 
 
@@ -314,3 +317,87 @@ async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     (directory.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
     assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------
+
+
+class Album:
+    """A working directory with pictures, and a chat elsewhere."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work, self.chat = folder / "work", folder / "chats" / "chat.md"
+        for path in (self.work, self.chat.parent):
+            path.mkdir()
+        for n in range(3):
+            (self.work / f"{n}.png").write_bytes(png(n))
+        (self.work / "notes.txt").write_text("text\n", encoding="utf-8")
+        (folder / "beside.png").write_bytes(png(9))
+
+    async def bring(self, *names: str, chat: str | None = None, **bounds: int) -> list[ReferenceText]:
+        async def resource(server: str, uri: str) -> str:
+            raise AssertionError("no resource is meant")
+
+        attachments = ChatAttachments(str(self.chat) if chat is None else chat)
+        found = FileReferences(
+            lambda: self.work,
+            resource,
+            attachments=attachments,
+            bounds=Bounds(**bounds),
+        )
+        return list(await found.bring([FilePath(name) for name in names]))
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Album:
+    return Album(tmp_path)
+
+
+async def test_a_picture_becomes_an_attachment_of_the_chat(album: Album) -> None:
+    (brought,) = await album.bring("1.png")
+    assert brought.picture == attachment_of(png(1), "chat.assets", "png")
+    assert (album.chat.parent / brought.picture.path).read_bytes() == png(1)
+
+
+async def test_what_a_file_is_its_bytes_say_and_not_its_name(album: Album) -> None:
+    (album.work / "wrong.txt").write_bytes(png(7))
+    (album.work / "wrong.png").write_text("text\n", encoding="utf-8")
+    picture, text = await album.bring("wrong.txt", "wrong.png")
+    assert picture.picture == attachment_of(png(7), "chat.assets", "png")
+    assert text == ReferenceText("wrong.png", "text\n")
+
+
+async def test_a_pattern_brings_pictures_only_where_it_names_them(album: Album) -> None:
+    brought = await album.bring("*.png")
+    assert [one.picture for one in brought] == [attachment_of(png(n), "chat.assets", "png") for n in range(3)]
+    text, left = await album.bring("*")
+    assert text == ReferenceText("notes.txt", "text\n")
+    assert left == ReferenceText("*", "left out: 3 files (no text)", "missing")
+
+
+async def test_more_pictures_than_a_question_has_are_left_out_and_said(album: Album) -> None:
+    one, _, left = await album.bring("0.png", "1.png", "2.png", pictures=2)
+    assert one.picture
+    assert left.text == (
+        "left out: a question brings in at most 2 pictures; ask about it in another question"
+    )
+    *_, left = await album.bring("*.png", pictures=2)
+    assert left.text == "left out: 1 file (too many pictures)"
+
+
+async def test_a_picture_that_is_too_large_says_so(album: Album) -> None:
+    (large,) = await album.bring("0.png", picture_bytes=10)
+    assert large == ReferenceText("0.png", "too large (69 B): not read", "missing")
+
+
+async def test_a_picture_outside_is_not_read_without_a_yes(album: Album) -> None:
+    (brought,) = await album.bring("../beside.png")
+    assert brought == ReferenceText("../beside.png", OUTSIDE, "missing")
+    (album.work / "link.png").symlink_to("../beside.png")
+    assert await album.bring("link.png") == [ReferenceText("link.png", OUTSIDE, "missing")]
+
+
+async def test_in_a_chat_without_a_file_a_picture_says_why_it_is_not_there(album: Album) -> None:
+    (brought,) = await album.bring("0.png", chat="")
+    assert brought.kind == "missing"
+    assert "save the chat first" in brought.text

@@ -15,6 +15,7 @@ from parley.chat.rounds import Notice, last_notice, resumption
 from parley.chat.transcript import (
     SPACING,
     Answer,
+    Attachment,
     Broken,
     Choice,
     Exchange,
@@ -88,13 +89,23 @@ def _ending(lines: LineDecoder, span: Span) -> list[str]:
 
 
 def start_answer(
-    lines: LineDecoder, exchange: Exchange, agent: str | None, texts: Sequence[Sequence[str]] = ()
+    lines: LineDecoder,
+    exchange: Exchange,
+    agent: str | None,
+    texts: Sequence[Sequence[str] | Attachment] = (),
 ) -> Edit:
     """A new answer below all that the exchange holds; above it, the texts of its question's references."""
     span = exchange.answers[-1].span if exchange.answers else exchange.span
-    blocks = [[attachments.escape_line(line) for line in block] for block in texts]
+    blocks = list(map(_question_block, texts))
     ending = _ending(lines, span) if texts else []
     return _append(lines, span, [*blocks, [writer.answer_line(agent)]], ending)
+
+
+def _question_block(block: Sequence[str] | Attachment) -> list[str]:
+    """What a reference brings, as lines of a question."""
+    if isinstance(block, Attachment):
+        return [attachments.link(block)]
+    return list(map(attachments.escape_line, block))
 
 
 def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:

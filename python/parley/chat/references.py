@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from parley.chat.transcript import Question
+from parley.chat.transcript import Attachment, Question
 
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
@@ -45,13 +45,14 @@ Reference: TypeAlias = Path | Resource
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """The text that a reference stands for, with its title, or why there is none."""
+    """The text that a reference stands for, with its title, or why there is none; or a picture."""
 
     title: str
     text: str
     kind: Literal["text", "missing"] = "text"
     language: str = ""
     """The info word of its fence; "" for the one that the ending of the title means."""
+    picture: Attachment | None = None
 
 
 def references(question: Question) -> tuple[Reference, ...]:
@@ -76,7 +77,7 @@ def _reference(name: str) -> Reference:
 
 
 def expansion(reference: ReferenceText) -> list[str]:
-    """The lines that a reference brings into the question; not yet escaped."""
+    """The lines that a reference to a text brings into the question; not yet escaped."""
     if reference.kind == "missing":
         return [f"`{_title(reference.title)}`: {reference.text}"]
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []

@@ -87,7 +87,7 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
 async def _start_answer(ports: Ports, observation: Observation) -> None:
     question, agent = observation.snapshot.exchange.question, observation.settings.agent
     contents = await ports.references.bring(references(question or Question()))
-    texts = [expansion(content) for content in contents]
+    texts = [content.picture or expansion(content) for content in contents]
     # The model is asked while it is written, as with results: nothing that could run comes of either.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
 

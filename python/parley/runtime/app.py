@@ -218,7 +218,7 @@ class App:
             with clock.standing_still():
                 return await self._may_read(path)
 
-        references = FileReferences(folder, self.servers.read_resource, may_read)
+        references = FileReferences(folder, self.servers.read_resource, may_read, attachments)
         return engine.Ports(
             document, model, tools, ledger, TurnClock(clock), audited, references, attachments
         )

@@ -1,8 +1,8 @@
 """The texts that questions refer to: files of the working directory, resources of MCP servers.
 
-Of files only what is inside the working directory is read, links resolved, nothing hidden, and only text:
-a question may have been written by somebody else. For one file outside, the user is asked. How much a
-question may bring, and how long is looked for it, is bounded; what is left out is said in its place.
+Of files only what is inside the working directory is read, links resolved, nothing hidden, only text and
+pictures: a question may have been written by somebody else. For one file outside, the user is asked. How much
+a question may bring, and how long is looked for it, is bounded; what is left out is said in its place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pathlib import Path
 from parley.chat.grammar import fit
 from parley.chat.references import Reference, ReferenceText, Resource
 from parley.errors import ParleyError, ServerError
+from parley.media import MOST_BYTES, TYPES, kind_of
+from parley.regular import beginning
+from parley.storage.attachments import ChatAttachments
 from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
 from parley.text import one_line, size_text, visible
 
@@ -26,6 +29,8 @@ OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"
 _HIDDEN = "hidden: not read"
 _NO_TEXT = "no text: not read"
+_PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
+_BEGINNING = 16
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -40,6 +45,8 @@ class Bounds:
     opened: int = 1_000
     names: int = 20_000
     seconds: float = 5.0
+    pictures: int = 20
+    picture_bytes: int = MOST_BYTES
 
 
 async def nobody_asked(_: Path) -> bool:
@@ -51,7 +58,8 @@ class FileReferences:
     """Implements the engine's references; `folder` says what the working directory is now.
 
     `resource` reads a resource of a server, by its URI; it raises ServerError. `may_read` asks the user about
-    a file outside of the working directory, by its real path. `now` is a clock in seconds.
+    a file outside of the working directory, by its real path. Pictures go into `attachments`. `now` is a
+    clock in seconds.
     """
 
     def __init__(
@@ -59,6 +67,7 @@ class FileReferences:
         folder: Callable[[], Path],
         resource: Callable[[str, str], Awaitable[str]],
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
+        attachments: ChatAttachments | None = None,
         *,
         bounds: Bounds | None = None,
         now: Callable[[], float] = time.monotonic,
@@ -66,6 +75,7 @@ class FileReferences:
         self._folder = folder
         self._resource = resource
         self._may_read = may_read
+        self._attachments = attachments or ChatAttachments("")
         self._bounds = bounds or Bounds()
         self._now = now
 
@@ -82,11 +92,19 @@ class FileReferences:
         if isinstance(reference, Resource):
             return [await self._read(reference, room)]
         try:
-            return await self._bring_files(reference.name, room)
+            contents = await self._bring_files(reference.name, room)
+            return [c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents]
         except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
             return [_missing(reference.name, "cannot be read")]
 
-    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText]:
+    async def _attached(self, picture: _Picture) -> ReferenceText:
+        try:
+            attachment = await self._attachments.save(picture.content, picture.kind)
+        except ParleyError as error:
+            return _missing(picture.name, f"not attached: {error}")
+        return ReferenceText(visible(picture.name), "", picture=attachment)
+
+    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText | _Picture]:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(_all, folder, name, room)
@@ -106,6 +124,15 @@ class FileReferences:
         return ReferenceText(visible(name), text)
 
 
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """A picture, or a PDF, that is to be attached."""
+
+    name: str
+    content: bytes
+    kind: str
+
+
 class _LeftOutError(ParleyError):
     """The reason that a file is not brought in: in its words, and as a kind where it is one of many."""
 
@@ -122,6 +149,7 @@ class _Room:
         self.bounds = bounds
         self.looks = SearchBudget(bounds.names, lambda: now() > until)
         self._texts, self._bytes, self._opened = bounds.texts, bounds.all_bytes, bounds.opened
+        self._pictures = bounds.pictures
 
     def open(self) -> bool:
         """Whether one more file of a pattern may be opened."""
@@ -135,13 +163,20 @@ class _Room:
         self._texts -= 1
         self._bytes -= size
 
+    def take_picture(self) -> None:
+        """Room for a picture, if there is some."""
+        if self._pictures <= 0:
+            most = f"a question brings in at most {self.bounds.pictures} pictures"
+            raise _LeftOutError(f"left out: {most}; ask about it in another question", _MORE_PICTURES)
+        self._pictures -= 1
+
     def most(self) -> str:
         """The limits in words."""
         size = size_text(self.bounds.all_bytes)
         return f"a question brings in at most {self.bounds.texts} texts and {size} in all"
 
 
-_MORE = "more"
+_MORE, _MORE_PICTURES = "more", "too many pictures"
 
 
 def _name(reference: Reference) -> str:
@@ -169,7 +204,7 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _inside(folder: Path, name: str, room: _Room) -> ReferenceText:
+def _inside(folder: Path, name: str, room: _Room) -> ReferenceText | _Picture:
     path = _place(folder, name)
     if path is None:
         return _missing(name, "no such file")
@@ -180,16 +215,25 @@ def _inside(folder: Path, name: str, room: _Room) -> ReferenceText:
     return _one(path, name, room)
 
 
-def _one(path: Path, name: str, room: _Room) -> ReferenceText:
+def _one(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
     try:
-        return ReferenceText(visible(name), _text(path, name, room))
+        return _text_or_picture(path, name, room)
     except _LeftOutError as error:
         return _missing(name, str(error))
 
 
-def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
-    """The texts that a pattern means, and a line on what it means beside them."""
-    texts, left = list[ReferenceText](), Counter[str]()
+def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
+    """What a file is to a model. Raises _LeftOutError."""
+    return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
+
+
+def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | _Picture]:
+    """The texts that a pattern means, and a line on what it means beside them.
+
+    Pictures only where it ends as their names do: they are large, and `src/*` means text.
+    """
+    texts, left = list[ReferenceText | _Picture](), Counter[str]()
+    read = _text_or_picture if pattern.lower().endswith(_PICTURES) else _text_only
     if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
     try:
@@ -201,12 +245,12 @@ def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText]:
                 left[_MORE] += 1
             else:
                 try:
-                    texts.append(ReferenceText(visible(name), _text(path, name, room)))
+                    texts.append(read(path, name, room))
                 except _LeftOutError as error:
                     left[error.kind] += 1
     except ValueError:
         return [_missing(pattern, INSIDE)]
-    texts.sort(key=lambda text: text.title)
+    texts.sort(key=lambda text: text.title if isinstance(text, ReferenceText) else text.name)
     if reasons := list(_left_out(left, room)):
         texts.append(_missing(pattern, f"left out: {', '.join(reasons)}{_how_to_narrow(left, room)}"))
     return texts or [_missing(pattern, "no file matches")]
@@ -234,6 +278,22 @@ def _how_to_narrow(left: Counter[str], room: _Room) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _text_only(path: Path, name: str, room: _Room) -> ReferenceText:
+    return ReferenceText(visible(name), _text(path, name, room))
+
+
+def _picture(path: Path, name: str, room: _Room) -> _Picture | None:
+    """The picture at a real path, None for anything else. Raises _LeftOutError."""
+    try:
+        kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
+        if kind is None:
+            return None
+        room.take_picture()
+        return _Picture(name, _content(path, name, room.bounds.picture_bytes), kind)
+    except OSError:
+        return None  # why is told when it is read as a text
 
 
 def _text(path: Path, name: str, room: _Room) -> str:
