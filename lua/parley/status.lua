@@ -108,7 +108,8 @@ function H.line(buf)
   end
   local agent, usage = variables.parley_agent, variables.parley_usage
   if agent and usage and usage.chat then
-    return ("%s ↑%s ↓%s"):format(agent, H.count(usage.chat.input), H.count(usage.chat.output))
+    local tokens = ("↑%s ↓%s"):format(H.count(usage.chat.input), H.count(usage.chat.output))
+    return ("%s %s%s"):format(agent, tokens, H.fullness(usage.window))
   end
   return agent or ""
 end
@@ -195,6 +196,12 @@ function H.is_seen(buf)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
     return api.nvim_win_get_tabpage(win) == here
   end)
+end
+
+--- How much of the model's window is in use, once that is a hundredth.
+function H.fullness(window)
+  local part = window and math.floor(window.share * 100 + 0.5) or 0
+  return part > 0 and (" %d%%"):format(part) or ""
 end
 
 function H.count(tokens)

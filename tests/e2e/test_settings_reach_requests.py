@@ -174,7 +174,7 @@ ROWS: Mapping[str, Row] = {
 }
 
 IN_NO_REQUEST = {
-    *("providers.name", "file: topic", "file: tags"),
+    *("providers.name", "agents.price", "file: topic", "file: tags"),
     *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "highlight", "mcp"),
     *("agents", "providers", "thinking"),  # of which each field has its row
 }

@@ -383,7 +383,10 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     assert said[-1] == ""
     usage = nvim.variable("parley_usage")
     assert usage["last"]["output"] > 0
-    assert set(usage["last"]) == set(usage["chat"]) == {"input", "output", "cached", "thinking"}
+    kinds = {"input", "output", "cached", "thinking"}
+    assert set(usage["last"]) == set(usage["turn"]) == set(usage["chat"]) == kinds
+    assert usage["window"]["tokens"] == 128_000
+    assert 0 < usage["window"]["share"] < 0.01
     assert usage["limits"] == {
         "limit-requests": "1000",
         "remaining-requests": "999",

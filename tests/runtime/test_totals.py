@@ -33,7 +33,7 @@ def test_requests_and_tokens_of_a_chat_add_up_and_those_for_the_status_are_told_
         request("cut", "status", input=20, output=3),
         request("complete", input=150, output=20, cache_read=90),
     ]
-    assert totals(records) == Totals(3, 1, 3.0, {"input": 270, "output": 33, "cache_read": 90}, {})
+    assert totals(records) == Totals(3, 1, 3.0, {"input": 270, "output": 33, "cache_read": 90})
 
 
 TRIES: dict[str, tuple[list[Record], ToolTotals]] = {
@@ -90,6 +90,16 @@ def test_totals_as_a_table_for_people_and_for_programs() -> None:
             "mock/fail": {"calls": 1, "first_try": 0, "errors": 1, "refused": 0, "seconds": 0.5},
         },
     }
+
+
+def test_what_requests_cost_adds_up_where_their_price_was_known() -> None:
+    at, kind, facts = request(input=10, output=2)
+    found = totals(
+        [(at, kind, {**facts, "cost": 0.125}), request(input=1), (at, kind, {**facts, "cost": 0.5})]
+    )
+    assert totals_table(found) == ["Requests: 3, 3.0 s. Tokens: 21 input, 4 output. Cost: 0.6250."]
+    assert found.table()["cost"] == 0.625
+    assert "cost" not in totals([request(input=1)]).table()
 
 
 def test_nothing_adds_up_to_nothing() -> None:

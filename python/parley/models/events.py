@@ -77,6 +77,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a million tokens of each kind; without one of its own, what is cached costs as input."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+
+    def cost(self, usage: Usage) -> float:
+        """The cost of these tokens."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = usage.input - usage.cache_read
+        return (fresh * self.input + usage.cache_read * cached + usage.output * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The reply is over, and why; `detail` is the provider's own word where it says more."""
 

@@ -16,6 +16,7 @@ from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Attachment, Exchange, Thinking, Transcript
 from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit, context_window
 from parley.models.encode import wire_name
+from parley.models.events import Price
 from parley.models.memory import Memory, memory
 from parley.models.pictures import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
@@ -75,6 +76,7 @@ class Request:
     window: int | None = None
     text_tools: TextTools | None = None
     text_turns: tuple[Turn, ...] | None = None
+    price: Price | None = None
     pictures: Mapping[str, bytes | str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     is_blind: bool = False

@@ -176,7 +176,8 @@ class Chat:
             turn.document.move(shot.transcript.exchanges[-1].span.start)
             if (refusal := self._refusal(shot)) is not None:
                 return engine.End("nothing", refusal)
-            return await engine.sum_up(turn.ports, self._resolve_for(shot), keep)
+            ports = self.ports(turn.document, turn, is_beside=True)
+            return await engine.sum_up(ports, self._resolve_for(shot), keep)
 
         self._start(handle, row, work)
 
@@ -337,6 +338,7 @@ class Chat:
             self.editor.message("a turn is running in this chat; :ParleyStop ends it", "warn")
             self.editor.tell("close", handle)
         else:
+            self.usage.next_turn()
             self._turn = Turn(self, handle, row)
             self.editor.spawn(self._running(self._turn, work))
 
@@ -412,10 +414,12 @@ class Chat:
         finally:
             document.close()
 
-    def ports(self, document: BufferDocument, observer: engine.Observer) -> engine.Ports:
-        """The ports of a turn of this chat."""
+    def ports(
+        self, document: BufferDocument, observer: engine.Observer, *, is_beside: bool = False
+    ) -> engine.Ports:
+        """The ports of a turn of this chat; `is_beside` where its requests are none of the chat itself."""
         ports = self.app.ports(document, self.path, observer, lambda: self.folder)
-        model = CountedModel(ports.model, self.usage)
+        model = CountedModel(ports.model, self.usage, None if is_beside else self.app.client.settled)
         return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
 
     def _remember(self, catalogue: Catalogue) -> None:
@@ -441,13 +445,17 @@ class Chat:
 class CountedModel:
     """The model, each request of which is counted as one."""
 
-    def __init__(self, model: engine.Model, tokens: Tokens) -> None:
+    def __init__(
+        self, model: engine.Model, tokens: Tokens, settled: Callable[[Request], Request] | None
+    ) -> None:
+        """`settled` is a request as its provider was found to want it; None where it is not the chat's."""
         self._model = model
         self._tokens = tokens
+        self._settled = settled
 
     def stream(self, request: Request) -> AsyncIterator[Event]:
         """The events of the model's reply."""
-        self._tokens.next_request()
+        self._tokens.next_request(request.price, self._settled and partial(self._settled, request))
         return self._model.stream(request)
 
 

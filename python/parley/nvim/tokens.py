@@ -1,46 +1,92 @@
-"""The tokens a chat has used, for the eye. Pure.
+"""The tokens a chat has used, what they cost, and how full its model's window is, for the eye. Pure.
 
 Knows that usage is told piece by piece, each piece replacing what was said of the same request before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from parley.models.events import RateLimits, Usage
+from parley.models.events import Price, RateLimits, Usage
+from parley.models.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens, and what they cost where their price is known."""
+
+    tokens: Usage = field(default_factory=Usage)
+    cost: float | None = None
+
+    def __add__(self, other: Spent) -> Spent:
+        """Of both together."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spent(self.tokens + other.tokens, sum(costs) if costs else None)
+
+    def table(self) -> dict[str, float]:
+        """The tokens by their names, and the cost."""
+        used = self.tokens
+        counts: dict[str, float] = {
+            "input": used.input,
+            "output": used.output,
+            "cached": used.cache_read,
+            "thinking": used.thinking,
+        }
+        return counts if self.cost is None else {**counts, "cost": self.cost}
 
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens of the last request, and of all requests made here for this chat."""
+    """The tokens of the last request, of the last turn, and of all turns made here for this chat."""
 
-    last: Usage = field(default_factory=Usage)
-    before: Usage = field(default_factory=Usage)
+    last: Spent = field(default_factory=Spent)
+    turn: Spent = field(default_factory=Spent)
+    """Of the requests of the turn before the last one."""
+    before: Spent = field(default_factory=Spent)
+    """Of the turns before the last one."""
+    price: Price | None = None
     limits: tuple[tuple[str, str], ...] = ()
     """The provider's limits as it said them last."""
+    window: int = 0
+    """The tokens that the chat's model takes; 0 where nothing was asked yet."""
+    prompt: int = 0
+    """The tokens of the chat's last request, by the estimate that decides what fits."""
+    reply: int = 0
+    """Those of the reply to it."""
+    _request: Callable[[], Request] | None = None
+    _is_of_chat: bool = False
 
     def say(self, what: Usage | RateLimits) -> None:
         """Take the tokens of the running request so far, or the limits of its provider."""
         match what:
             case Usage():
-                self.last = what
+                self.last = Spent(what, self.price.cost(what) if self.price else None)
+                self._look_at_window()
+                self.reply = what.output if self._is_of_chat else self.reply
             case RateLimits(headers):
                 self.limits = headers
 
-    def next_request(self) -> None:
-        """Another request begins; what was used stays used."""
-        self.before, self.last = self.before + self.last, Usage()
+    def _look_at_window(self) -> None:
+        """Measure the request that runs, once: while the model is at work nobody waits for that."""
+        if self._request:
+            request, self._request = self._request(), None
+            self.window, self.prompt = request.reach, request.tokens()
 
-    def table(self) -> dict[str, dict[str, int] | dict[str, str]]:
+    def next_turn(self) -> None:
+        """Another turn begins; what was used stays used."""
+        self.before, self.turn, self.last = self.before + self.turn + self.last, Spent(), Spent()
+
+    def next_request(self, price: Price | None, request: Callable[[], Request] | None) -> None:
+        """Another request of the turn begins; one that is `request`, where it is one of the chat itself."""
+        self.turn, self.last = self.turn + self.last, Spent()
+        self.price, self._request, self._is_of_chat = price, request, request is not None
+
+    def table(self) -> dict[str, Any]:
         """The table for `b:parley_usage`."""
-        used = {"last": _table(self.last), "chat": _table(self.before + self.last)}
-        return {**used, "limits": dict(self.limits)}
-
-
-def _table(usage: Usage) -> dict[str, int]:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cached": usage.cache_read,
-        "thinking": usage.thinking,
-    }
+        turn = self.turn + self.last
+        used = {"last": self.last.table(), "turn": turn.table(), "chat": (self.before + turn).table()}
+        share = (self.prompt + self.reply) / self.window if self.window else 0.0
+        window = {"window": {"tokens": self.window, "share": round(share, 4)}} if self.window else {}
+        return {**used, **window, "limits": dict(self.limits)}

@@ -114,6 +114,7 @@ async def recorded(
             "seconds": began.seconds(),
         }
         facts |= {"tokens": asdict(usage)} | ({"for": purpose} if purpose else {})
+        facts |= {"cost": request.price.cost(usage)} if request.price else {}
         audit.note("request", facts, began.at)
 
 

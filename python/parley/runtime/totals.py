@@ -48,12 +48,16 @@ class ToolTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A chat's requests, some of them for a status, their tokens and seconds, and its tools."""
+    """A chat's requests, some of them for a status, their tokens and seconds, and its tools.
+
+    `cost` is that of the requests whose price was known.
+    """
 
     requests: int = 0
     for_status: int = 0
     seconds: float = 0.0
     tokens: Mapping[str, int] = field(default_factory=dict)
+    cost: float | None = None
     tools: Mapping[str, ToolTotals] = field(default_factory=dict)
 
     def table(self) -> dict[str, Any]:
@@ -65,6 +69,7 @@ class Totals:
                 "for_status": self.for_status,
                 "seconds": self.seconds,
                 "tokens": dict(self.tokens),
+                **({} if self.cost is None else {"cost": round(self.cost, 6)}),
                 "tools": tools,
             }
         )
@@ -88,6 +93,7 @@ def totals(records: Iterable[Record]) -> Totals:
                     requests=sums.requests + 1,
                     for_status=sums.for_status + for_status,
                     seconds=sums.seconds + facts["seconds"],
+                    cost=(sums.cost or 0.0) + facts["cost"] if "cost" in facts else sums.cost,
                 )
                 if facts["outcome"] == "complete" and not facts.get("for"):
                     failed.clear()  # the answer is complete: what comes is asked anew
@@ -106,7 +112,8 @@ def totals_table(sums: Totals) -> list[str]:
     """Totals as lines of Markdown that can be read as they stand."""
     tokens = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in sums.tokens.items()) or "none"
     beside = f" ({sums.for_status} for the status)" if sums.for_status else ""
-    lines = [f"Requests: {sums.requests}{beside}, {sums.seconds:.1f} s. Tokens: {tokens}."]
+    cost = "" if sums.cost is None else f" Cost: {sums.cost:.4f}."
+    lines = [f"Requests: {sums.requests}{beside}, {sums.seconds:.1f} s. Tokens: {tokens}.{cost}"]
     if not sums.tools:
         return lines
     rows = [

@@ -92,6 +92,7 @@ def _ask(
         thinking=replace(agent.thinking or settings.thinking, **keys.get("thinking", {})),
         max_full_exchanges=keys.get("max_full_exchanges", settings.max_full_exchanges),
         quirks=provider.quirks,
+        price=agent.price,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NewType, Self
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
+from parley.models.events import Price
 from parley.models.formats import apis, kinds
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.choice import Scope
@@ -61,6 +62,7 @@ class Agent:
     temperature: float | None = None
     max_tokens: int | None = None
     thinking: ThinkingSettings | None = None
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True)
