@@ -131,11 +131,17 @@ class Attachment:
         return self.path.endswith(".txt")
 
     @property
+    def size(self) -> str:
+        """The size of its bytes, if the label says one; "" if not."""
+        match = _SIZE.fullmatch(self.label)
+        return match[1] if match else ""
+
+    @property
     def text(self) -> str:
         """The text that stands for it where its bytes are not sent."""
-        size, kind = _SIZE.fullmatch(self.label), self.media_type
+        kind = self.media_type
         first = f"{'image' if kind.startswith('image/') else 'document'} {kind}"
-        return f"[{first}, {size[1]}]" if size else f"[{first}]"
+        return f"[{first}, {self.size}]" if self.size else f"[{first}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,8 @@ class Chat:
         known = self.catalogue or self.app.servers.known()
         known = known and engine.with_own_tools(known, transcript)
         ledger = self.app.ledger(self.path)
-        view = ChatView(transcript, known, ledger.view(open_keys(transcript)))
+        missing = await self.app.attachments(self.path).missing(transcript)
+        view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing)
         for news in ledger.news():
             self.editor.message(news, "warn")
         rows, texts = self._fold_texts.rows(folds(view))

@@ -78,11 +78,18 @@ def _named(title: str, group: str) -> Chunk:
 
 def outcome(result: Result, row: Chunks) -> Chunk:
     """The outcome of a call, as it stands behind its row: `→ 61 B, ok`."""
-    parts = [extent(result.body), result.status]
+    parts = [*_extents(result), result.status]
     # A number goes along with letters that run from right to left before it, a word does not.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
     return (f" → {', '.join(parts if is_latin else parts[::-1])}", group)
+
+
+def _extents(result: Result) -> list[str]:
+    """What came of a call: its text, of a long one its head and all of it, and its pictures."""
+    wholes = [f" of {a.size}" for a in result.attachments if a.is_text and a.size]
+    pictures = [f"{a.media_type} {a.size}".rstrip() for a in result.attachments if not a.is_text]
+    return [*([extent(result.body) + "".join(wholes)] if result.body or not pictures else []), *pictures]
 
 
 def extent(text: str) -> str:

@@ -6,7 +6,7 @@ Knows rows, chunks of text with their highlight groups, and diagnostics; knows n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any
@@ -59,6 +59,8 @@ class ChatView:
     transcript: Transcript
     catalogue: Catalogue | None
     ledger: LedgerView
+    missing: Sequence[Problem] = ()
+    """Problems of what lies beside the chat."""
     approvals: Approvals = field(init=False, repr=False, compare=False)
     """The approvals of all calls, since it counts what has run; without any tool as long as none is known."""
 
@@ -157,7 +159,7 @@ def problems(view: ChatView) -> list[Problem]:
     """Everything in a chat that is not as it should be."""
     front = read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
     approvals = [p for _, calls in view.waiting() for call in calls if (p := _approval(view, call))]
-    return [*(front.problems if front else ()), *view.transcript.problems, *approvals]
+    return [*(front.problems if front else ()), *view.transcript.problems, *view.missing, *approvals]
 
 
 def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:

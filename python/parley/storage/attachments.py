@@ -112,6 +112,16 @@ class ChatAttachments:
         contents = self.contents([a for _, a in _links(transcript) if not a.is_text])
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
+    async def missing(self, transcript: Transcript) -> Sequence[Problem]:
+        """Problems of a chat's attachments that one look at each file shows: whether it is there."""
+        links = list(_links(transcript))
+        return await asyncio.to_thread(lambda: list(self._missing(links))) if links else []
+
+    def _missing(self, links: Sequence[tuple[int, Attachment]]) -> Iterator[Problem]:
+        for line, attachment in links:
+            if isinstance(problem := self._content(attachment, is_proved=False), str):
+                yield Problem(line, 0, "warning", f"{attachment.path}: {problem}")
+
     def problems(self, transcript: Transcript) -> Iterator[Problem]:
         """Problems of a chat's attachments: what is missing, wrong, or not linked from it."""
         names = set[str]()
@@ -134,13 +144,17 @@ class ChatAttachments:
         except (OSError, _NotReadError):
             return []
 
-    def _content(self, attachment: Attachment) -> bytes | str:
+    def _content(self, attachment: Attachment, *, is_proved: bool = True) -> bytes | str:
+        """The bytes of an attachment, or why there are none; nothing is read if they need no proof."""
         if self._chat is None:
             return "this chat has no file yet"
         folder, _, name = attachment.path.partition("/")
         most = MOST_TEXT if attachment.is_text else MOST_BYTES
         try:
             with _folder(self._chat.parent, folder) as handle:
+                if not is_proved:
+                    _check(os.stat(name, dir_fd=handle, follow_symlinks=False), most)
+                    return b""
                 content = self._file(handle, name, attachment.digest, most)
         except _NotReadError as error:
             return str(error)
