@@ -268,7 +268,7 @@ CLAUDE = {"agent": "Demo"}
 LIGHT = "vim.o.background = 'light'"
 
 SCENES: dict[str, Scene] = {
-    "session": Scene(session, height=22, init=README, settings={"mcp": {}, "agent": "Demo"}),
+    "session": Scene(session, height=16, init=README, settings={"mcp": {}, "agent": "Demo"}),
     "waiting": Scene(waiting),
     "write-file": Scene(write_file, settings=WRITER),
     "write-file-details": Scene(write_file_details, settings=WRITER),
