@@ -127,10 +127,11 @@ function M.is_whole(win, row)
   return chunks and not require("parley.view").is_cut(M.fit(win, chunks)) or nil
 end
 
---- Whether a row, or the result of a row, is that of a call.
-function M.is_call(buf, row)
-  local fold = H.at(buf, row)
-  return fold ~= nil and fold.call ~= ""
+--- Whether there are calls in a buffer.
+function M.has_calls(buf)
+  return vim.iter(pairs(H.folds[buf] or {})):any(function(_, fold)
+    return fold.call ~= ""
+  end)
 end
 
 --- The mark of the call with an id that has no result yet: the last one, since ids come again.

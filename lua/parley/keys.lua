@@ -2,7 +2,8 @@
 local M = {}
 
 local api = vim.api
-local H = { waiting = {}, mapped = {}, typed = nil, last = nil, native = "<Plug>(parley-native)" }
+local H =
+  { waiting = {}, mapped = {}, details = {}, typed = nil, last = nil, native = "<Plug>(parley-native)" }
 
 M.choices = { "yA", "ya", "yo", "yO", "yn", "yN" }
 
@@ -82,7 +83,7 @@ end
 
 --- A chat is closed, and its keys with it.
 function M.forget(buf)
-  H.mapped[buf], H.waiting[buf] = nil, nil
+  H.mapped[buf], H.waiting[buf], H.details[buf] = nil, nil, nil
   H.listen()
 end
 
@@ -134,7 +135,7 @@ function H.refuse(choice)
   end
 end
 
---- Map what decides in a buffer, and `K`.
+--- Map what decides in a buffer.
 function H.begin(buf)
   H.waiting[buf] = {}
   local keys = H.settings()
@@ -144,7 +145,6 @@ function H.begin(buf)
       H.choice(buf, choice, lhs, meanings[keys.scope == "case" and in_case[choice] or choice])
     end
   end
-  H.details(buf)
 end
 
 function H.choice(buf, choice, lhs, meaning)
@@ -255,9 +255,22 @@ function H.register_named()
   return vim.v.register ~= '"' and vim.v.register ~= default
 end
 
---- `K` tells all of the proposal it is on; elsewhere it is what it was.
-function H.details(buf)
-  local before = H.own_map(buf, "K")
+--- `K`, in a buffer with calls, tells all of the one it is on; elsewhere it is what it was.
+---@param has_calls boolean
+function M.calls(buf, has_calls)
+  local there = H.details[buf] ~= nil
+  if has_calls == there or not api.nvim_buf_is_loaded(buf) then
+    return
+  elseif has_calls then
+    H.details[buf] = { lhs = "K", before = H.own_map(buf, "K") }
+    H.map_details(buf, H.details[buf].before)
+  else
+    H.give_back(buf, H.details[buf])
+    H.details[buf] = nil
+  end
+end
+
+function H.map_details(buf, before)
   local function elsewhere()
     if before and before.callback then
       H.before = before.callback
@@ -265,12 +278,12 @@ function H.details(buf)
     end
     return before and before.rhs and vim.keycode(before.rhs) or "K"
   end
-  H.map(buf, "K", function()
-    if vim.v.count == 0 and require("parley.view").proposal_at(buf, H.row()) then
+  vim.keymap.set("n", "K", function()
+    if vim.v.count == 0 and require("parley.view").call_at(buf, H.row()) then
       return vim.keycode("<Cmd>lua require('parley.keys').details()<CR>")
     end
     return elsewhere()
-  end, { expr = true, replace_keycodes = false, desc = "Parley: all of this tool call" })
+  end, { expr = true, replace_keycodes = false, buffer = buf, desc = "Parley: all of this tool call" })
 end
 
 function M.before()
@@ -286,12 +299,17 @@ function H.remove(buf)
   local maps = H.waiting[buf]
   H.waiting[buf] = nil
   for _, map in ipairs(maps) do
-    pcall(vim.keymap.del, "n", map.lhs, { buffer = buf })
-    if map.before then
-      api.nvim_buf_call(buf, function()
-        vim.fn.mapset("n", false, map.before)
-      end)
-    end
+    H.give_back(buf, map)
+  end
+end
+
+--- Unmap what was mapped, and map what was there before.
+function H.give_back(buf, map)
+  pcall(vim.keymap.del, "n", map.lhs, { buffer = buf })
+  if map.before then
+    api.nvim_buf_call(buf, function()
+      vim.fn.mapset("n", false, map.before)
+    end)
   end
 end
 

@@ -69,13 +69,15 @@ end
 ---@param buf? integer the chat
 ---@param sighting? integer the number of the call that is seen so
 function M.float(lines, buf, sighting)
-  local _, win = vim.lsp.util.open_floating_preview(lines, "markdown", {
+  -- As "markdown", some of the lines would be left out: blank ones after another, those of dashes.
+  local float, win = vim.lsp.util.open_floating_preview(lines, "", {
     border = "rounded",
     focus_id = "parley",
     max_width = math.min(100, vim.o.columns - 6),
-    max_height = math.floor(vim.o.lines * 0.6),
+    max_height = math.floor(vim.o.lines * 0.9),
     wrap = true,
   })
+  H.highlight(float, lines)
   -- What does not fit is said to be there: nobody decides on half of a call without knowing it.
   local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
   if below > 0 then
@@ -187,6 +189,41 @@ function H.leave(win)
     before = others[1] and others[1].bufnr or api.nvim_create_buf(true, false)
   end
   api.nvim_win_set_buf(win, before)
+end
+
+--- Colour Markdown, and in its fences each language for which there is a parser or a syntax file.
+function H.highlight(buf, lines)
+  if not pcall(vim.treesitter.start, buf, "markdown") then
+    vim.bo[buf].syntax = "markdown"
+  end
+  local fence, first, language
+  for row, line in ipairs(lines) do
+    local ticks, name = line:match("^(```+)([%w_]*)$")
+    if ticks and not fence then
+      fence, first, language = ticks, row, name
+    elseif ticks and ticks == fence and name == "" then
+      H.syntax(buf, language, first, row)
+      fence = nil
+    end
+  end
+end
+
+--- Colour lines between two others with the syntax file of a language, where no parser does.
+function H.syntax(buf, language, first, last)
+  local has_parser = pcall(vim.treesitter.language.inspect, language)
+  local file = ("syntax/%s.vim"):format(language)
+  if language == "" or language == "text" or has_parser or #api.nvim_get_runtime_file(file, false) == 0 then
+    return
+  end
+  api.nvim_buf_call(buf, function()
+    vim.b.current_syntax = nil
+    local lines = ([[start=/\%%%dl/ end=/\%%%dl$/]]):format(first + 1, last - 1)
+    pcall(vim.cmd, ("syntax include @parley_%s %s"):format(language, file))
+    pcall(
+      vim.cmd,
+      ("syntax region parleyCode%d %s contains=@parley_%s keepend"):format(first, lines, language)
+    )
+  end)
 end
 
 return M

@@ -29,6 +29,7 @@ function M.draw(buf, tick, found)
   M.redraw(buf)
   H.listen(buf, #found.proposals > 0)
   require("parley.keys").wait(buf, #found.waiting > 0)
+  require("parley.keys").calls(buf, #found.waiting > 0 or folds.has_calls(buf))
   require("parley.seen").look_soon(buf)
   return true
 end
@@ -138,6 +139,7 @@ function M.clear(buf)
     end
     H.listen(buf, false)
     require("parley.keys").wait(buf, false)
+    require("parley.keys").calls(buf, folds.has_calls(buf))
   end
 end
 
@@ -162,6 +164,12 @@ end
 function M.proposal_at(buf, row)
   local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
   return vim.startswith(line, known.start("proposal"))
+end
+
+--- Whether a call, or the header of its result, stands on a row.
+function M.call_at(buf, row)
+  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
+  return known.is(line, "result") or M.proposal_at(buf, row)
 end
 
 --- Scroll a window until the calls from one row to another are seen, and what is drawn below them, but not so

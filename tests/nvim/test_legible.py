@@ -129,7 +129,7 @@ def test_a_value_is_drawn_as_what_it_is(raw: str, shown: str | None) -> None:
 
 
 def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_written() -> None:
-    raw = '{"big":9007199254740993.10,"list":[1.0,[]],"text":"\\u202ea\\nb","none":{}}'
+    raw = '{"big":9007199254740993.10,"list":[1.0,[]],"text":"\\u202ea","none":{}}'
     lines = details(asked(arguments=raw), None)
     start = lines.index("```text")
     assert lines[start + 1 : lines.index("```", start + 1)] == [
@@ -139,7 +139,7 @@ def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_wr
         "    1.0,",
         "    []",
         "  ],",
-        '  "text": "\\u202ea\\nb",',
+        '  "text": "\\u202ea",',
         '  "none": {}',
         "}",
     ]

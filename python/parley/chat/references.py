@@ -83,9 +83,14 @@ def expansion(reference: ReferenceText) -> list[str]:
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", reference.text)), default=0))
     count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
-    suffix = reference.title.rpartition(".")[2] if "." in reference.title else ""
-    info = reference.language or _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
+    info = reference.language or language_of(reference.title)
     return [f"`{_title(reference.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
+
+
+def language_of(name: str) -> str:
+    """The language of a file as a fence names it, by the ending of its name; "" where it has none."""
+    suffix = name.rpartition(".")[2] if "." in name else ""
+    return _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
 
 
 def _title(title: str) -> str:

@@ -199,9 +199,14 @@ class Chat:
         async def work(document: BufferDocument) -> None:
             shot = await document.read()
             calls = (p for a in shot.exchange.answers for p in a.proposals)
-            call = next((p for p in calls if p.span.start == shot.anchor), None)
+            call = next((p for p in calls if shot.anchor in _first_rows(p)), None)
             if call is None:
                 self.editor.message(UNREADABLE, "warn")
+                return
+            if call.result is not None:
+                known = self.catalogue or self.app.servers.known()
+                tool = known.get(call.call.name) if known else None
+                self.editor.tell("float", details(call, tool), self.buf, 0)
                 return
             seen = await engine.observe(self.ports(document, Callbacks()), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
@@ -441,6 +446,11 @@ class Chat:
         ledger = self.app.ledger(self.path)
         if undone := unclaimed(transcript, ledger.view()):
             ledger.revoke(undone)
+
+
+def _first_rows(call: Proposal) -> tuple[int, ...]:
+    """The rows of a call and of the header of its result."""
+    return (call.span.start, call.result.span.start) if call.result else (call.span.start,)
 
 
 class CountedModel:

@@ -25,12 +25,14 @@ Chunks: TypeAlias = Sequence[Chunk]
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
 """The emoji of the markers: signs of what is drawn."""
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
-_MOST_SHOWN = 600
+_MOST_SPELLINGS = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The end behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SPELLINGS = {"\t": "→   ", "`": "`"}
+"""Characters of a text of several lines that need no escape."""
 _BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
@@ -47,7 +49,7 @@ def count(n: int, noun: str) -> str:
 
 def legible_line(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
-    return contained(legible(_cut(text, _MOST_SHOWN)))
+    return contained(legible(_cut(text, _MOST_SPELLINGS)))
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
@@ -116,27 +118,28 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
         text = _unmarked(json.dumps(raw, ensure_ascii=False))
         return [
             ("no JSON: ", "ParleyNote"),
-            (upright(legible(_cut(text, _MOST_SHOWN, '"'))), "ParleyValue", '"'),
+            (upright(legible(_cut(text, _MOST_SPELLINGS, '"'))), "ParleyValue", '"'),
         ]
-    chunks, labels = list[Chunk](), [_name(name) for name in decoded]
+    chunks, labels = list[Chunk](), [label(name) for name in decoded]
     followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
-    for label, value, is_kept in zip(labels, decoded.values(), followers, strict=False):
+    for title, value, is_kept in zip(labels, decoded.values(), followers, strict=False):
         comma = ", " if chunks else ""
-        chunks.append((f"{comma}{label}: ", "ParleyArgument"))
-        if isinstance(value, str) and _is_long(value):
+        chunks.append((f"{comma}{title}: ", "ParleyArgument"))
+        if is_long(value):
             chunks.append((extent(value), "ParleyHint"))
             continue
         json_text = _unmarked(as_json(value))
         end = _ENDS.get(json_text[:1], "")
-        text = legible(_cut(json_text, _MOST_SHOWN, end))
+        text = legible(_cut(json_text, _MOST_SPELLINGS, end))
         # Only a name of Latin letters keeps a run before it from the one behind it.
-        is_kept = is_kept and _PLAIN.fullmatch(label)
+        is_kept = is_kept and _PLAIN.fullmatch(title)
         chunks.append((contained(text) if is_kept else upright(text), "ParleyValue", end))
     return chunks
 
 
-def _is_long(value: str) -> bool:
-    return "\n" in value.removesuffix("\n")
+def is_long(value: Any) -> bool:
+    """Whether a value is text of several lines, which are shown as such."""
+    return isinstance(value, str) and "\n" in value.removesuffix("\n")
 
 
 def long_arguments(raw: str) -> Iterator[tuple[str, list[str]]]:
@@ -146,17 +149,18 @@ def long_arguments(raw: str) -> Iterator[tuple[str, list[str]]]:
     except ValueError:
         return
     for name, value in decoded.items():
-        if isinstance(value, str) and _is_long(value):
-            yield _name(name), value.removesuffix("\n").split("\n")
+        if is_long(value):
+            yield label(name), value.removesuffix("\n").split("\n")
 
 
-def shown_line(line: str) -> str:
-    """A line of a text as it is shown below a call: tabs as blanks behind an arrow, of bounded length."""
-    parts = _cut(_unmarked(line), _MOST_SHOWN).split("\t")
-    return contained("→   ".join(map(legible, parts)))
+def shown_line(line: str, most: int | None = _MOST_SPELLINGS) -> str:
+    """A line of a text as it is shown: tabs as blanks behind an arrow, and of at most so many characters."""
+    parts = re.split("([\t`])", line if most is None else _cut(_unmarked(line), most))
+    return contained("".join(_SPELLINGS.get(part) or legible(part) for part in parts))
 
 
-def _name(name: str) -> str:
+def label(name: str) -> str:
+    """The name of an argument as it is shown: in quotes where it could be taken for something else."""
     if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return name
     return upright(legible(_cut(_unmarked(json.dumps(name, ensure_ascii=False)), _LONGEST_NAME, '"')))

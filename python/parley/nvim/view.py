@@ -6,18 +6,24 @@ Knows rows, chunks of text with their highlight groups, and diagnostics; knows n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from pathlib import PurePath
 from typing import Any
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
+from parley.chat.references import language_of
 from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
 from parley.nvim.summary import (
     Chunks,
     as_json,
     decoded_arguments,
+    extent,
+    is_long,
+    label,
     legible_line,
     long_arguments,
     shown_line,
@@ -40,6 +46,7 @@ _KEYS_OF_ONE: dict[Scope, str] = {
     "letter": "ya yes · yA and remember · yn no · K details",
     "case": "ya yes · yA and remember · yn no · K details",
 }
+_LONGEST_PATH = 1000
 _MOST_LINES = 40
 """More of a long argument than any window takes beside all else; its first and last lines are drawn."""
 TAKEN_BACK = "is marked [{}], but that yes was undone: choose again"
@@ -193,11 +200,20 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
     """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
     lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
     try:
-        arguments = as_json(decoded_arguments(call.call.arguments), "")
-        # As text: highlights of JSON may conceal its quotes, which tell "true" from true.
-        lines += _block("Arguments", arguments.split("\n"))
+        arguments = decoded_arguments(call.call.arguments)
+        if short := {name: value for name, value in arguments.items() if not is_long(value)}:
+            # As text: highlights of JSON may conceal its quotes, which tell "true" from true.
+            lines += _block("Arguments", as_json(short, "").split("\n"))
+        for name, value in arguments.items():
+            if is_long(value):
+                end = "" if value.endswith("\n") else ", no line end after the last"
+                title = f"{label(name)}, {extent(value)}{end}"
+                lines += _code(title, value.removesuffix("\n").split("\n"), _language(short.values()))
     except ValueError:
         lines += _block("Arguments, which are no JSON object", [call.call.arguments])
+    if call.result is not None:
+        body = call.result.body
+        lines += _code(f"Result: {call.result.status}, {extent(body)}", body.split("\n"))
     if tool is None:
         return [*lines, "", "No server offers this tool now."]
     if before is not None:
@@ -216,6 +232,19 @@ def _json(title: str, value: Any) -> list[str]:
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Lines of others in a fence, which none of them ends: a backtick is shown as an escape."""
     return ["", f"**{title}**", "", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
+
+
+def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
+    """Lines of others with their backticks, in a fence that is longer than any of them has."""
+    shown = [shown_line(line, None) for line in lines]
+    ticks = "`" * max(3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0))
+    return ["", f"**{title}**", "", f"{ticks}{language}", *shown, ticks]
+
+
+def _language(values: Iterable[Any]) -> str:
+    """The language of a text that goes with these arguments: that of the file that one of them names."""
+    names = (PurePath(value) for value in values if isinstance(value, str) and len(value) < _LONGEST_PATH)
+    return next((language for name in names if (language := language_of(name.name))), "text")
 
 
 def changes(before: str, now: str) -> list[str]:

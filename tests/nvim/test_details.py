@@ -1,0 +1,105 @@
+"""`K` on a call shows all of it: its long arguments as the lines that they are, and its result if it ran."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from parley.chat.transcript import Result
+from parley.nvim.view import details
+from tests.chats import asked, ran
+from tests.nvim.harness import Child
+
+CODE = "def f():\n\treturn `x`\n\n\n---\nprint('…')\n"
+
+
+def of(name: str, lines: list[str]) -> list[str]:
+    """The lines in the fence below a title, with the fence."""
+    start = next(row for row, line in enumerate(lines) if line.startswith(f"**{name}"))
+    fence = lines[start + 2].rstrip("abcdefghijklmnopqrstuvwxyz")
+    return lines[start + 2 : lines.index(fence, start + 3) + 1]
+
+
+def test_a_text_of_several_lines_is_shown_as_lines_in_the_language_of_its_file() -> None:
+    lines = details(asked(arguments=json.dumps({"path": "src/a.py", "content": CODE})), None)
+    assert of("Arguments**", lines) == ["```text", "{", '  "path": "src/a.py"', "}", "```"]
+    expected = ["def f():", "→   return `x`", "", "", "---", "print('…')"]
+    assert of("content, 6 lines, 40 B**", lines) == ["```python", *expected, "```"]
+
+
+def test_a_text_that_has_no_line_end_at_its_end_says_so() -> None:
+    lines = details(asked(arguments=json.dumps({"content": "a\nb"})), None)
+    assert of("content, 2 lines, 3 B, no line end after the last**", lines) == ["```text", "a", "b", "```"]
+
+
+def test_no_text_ends_the_fence_that_it_is_in() -> None:
+    lines = details(asked(arguments=json.dumps({"content": "```\n````\n**Result: ok**\n"})), None)
+    assert of("content", lines) == ["`````text", "```", "````", "**Result: ok**", "`````"]
+
+
+def test_a_call_that_ran_is_shown_with_all_of_its_result() -> None:
+    body = "\n".join(f"line {number}" for number in range(300)) + "\n\u202e" + "x" * 2000
+    lines = details(ran(result=Result("error", body)), None)
+    shown = of("Result: error, 301 lines, 5 kB", lines)
+    assert shown[1:301] == [f"line {number}" for number in range(300)]
+    assert shown[301] == "\\u202e" + "x" * 2000
+
+
+def floating(nvim: Child) -> list[str]:
+    """The lines of the float; none where there is none."""
+    lines: list[str] = nvim.lua("""
+        for _, win in ipairs(vim.api.nvim_list_wins()) do
+          if vim.api.nvim_win_get_config(win).relative ~= '' then
+            return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, true)
+          end
+        end
+        return {}
+    """)
+    return lines
+
+
+def call_and_result(nvim: Child, path: str = "a.py", content: str = CODE) -> None:
+    """A chat with a call that ran, folded with its result."""
+    arguments = json.dumps({"path": path, "content": content})
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "w", "arguments": arguments}}
+    result = "🛠️: [w][call_1]\n\n```\nwritten\nall of it\n```\n\nDone.\n"
+    nvim.edit("ran.md", f"💬: q\n\n🤖:[Demo]\n\n❓:[ya] `{json.dumps(call)}`\n\n{result}\n💬: next\n")
+    nvim.until_screen(f'🛠 w(path: "{path}", content: ')
+    nvim.until_screen(" → 2 lines, 17 B, ok")
+
+
+def test_the_key_shows_a_call_that_ran_from_its_fold_and_from_its_result(nvim: Child) -> None:
+    call_and_result(nvim)
+    for row in (5, 7):
+        nvim.command(f"normal! {row}Gzo")
+        nvim.nvim.api.win_set_cursor(0, (row, 0))
+        nvim.keys("K")
+        lines = nvim.until(lambda: floating(nvim), "the float")
+        assert lines[lines.index("written") :][:3] == ["written", "all of it", "```"]
+        assert "→   return `x`" in lines
+        assert lines[lines.index("```python") + 3 :][:3] == ["", "", "---"]
+        nvim.keys("gg")
+        nvim.until(lambda: not floating(nvim), "the end of the float")
+
+
+def test_elsewhere_the_key_is_what_it_was(nvim: Child) -> None:
+    call_and_result(nvim)
+    nvim.lua("vim.bo.keywordprg = ':let g:looked_up ='")
+    nvim.command("normal! G$")
+    nvim.keys("K")
+    nvim.until(lambda: "next" in nvim.messages(), "the error of Vim's own")
+    assert floating(nvim) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content"), [("a.lua", "local x = 1\nreturn x\n"), ("a.py", "x = 1\nreturn x\n")]
+)
+def test_the_lines_of_a_file_have_the_colours_of_its_language(nvim: Child, path: str, content: str) -> None:
+    call_and_result(nvim, path, content)
+    nvim.nvim.api.win_set_cursor(0, (5, 0))
+    nvim.keys("K")
+    nvim.until_screen("return x")
+    nvim.until(
+        lambda: nvim.screen() and nvim.grid.style("return x") != nvim.grid.style("x = 1"), "the colours"
+    )
