@@ -168,6 +168,6 @@ def _tell(queue: asyncio.Queue[Chunk | None], what: engine.TurnEvent) -> None:
         case engine.CallBegan(proposal, _):
             queue.put_nowait({"type": "tool_start", "content": proposal_json(proposal.call)})
         case engine.CallEnded(_, result):
-            queue.put_nowait({"type": "tool_result", "content": result.body})
+            queue.put_nowait({"type": "tool_result", "content": result.text})
         case _:
             pass

@@ -64,3 +64,14 @@ def test_a_page_has_the_pictures_in_it(tmp_path: Path) -> None:
     shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")
     page = shell.run("export", "chat.md").stdout.decode()
     assert f'<img src="data:image/png;base64,{b64encode(png()).decode()}" alt="image/png 69 B">' in page
+
+
+def test_what_a_tool_returns_is_told_at_a_shell_with_words_for_its_picture(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    program = "import sys; sys.argv.append('--extra'); from parley.mock_server import main; main()"
+    (tmp_path / "server.py").write_text(program, encoding="utf-8")
+    shell.serve("extra", tmp_path / "server.py")
+    shell.ask("call picture {}")
+    done = shell.run("respond", "chat.md", "--choose", "ya")
+    assert "[image image/png, 68 B]" in done.stdout.decode()
+    assert done.returncode == 0

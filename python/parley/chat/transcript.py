@@ -203,6 +203,12 @@ class Result:
     def __post_init__(self) -> None:
         _require(not UNFIT.search(self.body), "a result holds NUL or a lone surrogate")
 
+    @property
+    def text(self) -> str:
+        """The body, with words for the pictures."""
+        pictures = (attachment.text for attachment in self.attachments if not attachment.is_text)
+        return "\n".join(filter(None, [self.body, *pictures]))
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:

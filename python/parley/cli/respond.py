@@ -183,7 +183,7 @@ class _Report:
                 self._begin_paragraph()
                 say_line(f"{_CALL} {tool.server}/{tool.name} {proposal.call.arguments}")
             case engine.CallEnded(_, result):
-                say(f"{_RESULT} {result.body}\n")
+                say(f"{_RESULT} {result.text}\n")
             case engine.Aside(text):
                 complain(text)
             case engine.CallRefused(proposal, result):
