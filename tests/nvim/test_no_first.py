@@ -1,0 +1,104 @@
+"""Wherever one is asked for trust, the first answer is a no: who types on, and does not look, says no."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from parley.nvim.dialogs import Dialogs
+from parley.nvim.elicitation import Elicitation
+from tests.nvim.harness import ROOT, Child, child
+
+INIT = "require('parley').setup({ agent = 'Demo' })"
+QUESTION = "\U0001f4ac: "
+TRUST = {
+    "lua/parley/pages.lua": "an agent that a file asks for, and one of a list",
+    "python/parley/nvim/plugin.py": "a file outside of the working directory",
+    "python/parley/nvim/trust.py": "a project's servers",
+    "python/parley/nvim/elicitation.py": "a form of a server, and its fields",
+}
+LISTS = {
+    "lua/parley/ask.lua": "what the host asks, of those above",
+    "lua/parley/picker.lua": "chats",
+    "python/parley/nvim/prompts.py": "prompts of servers",
+}
+"""Where one picks something, and a no is to leave the list."""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("no-first"), init=INIT, width=200) as nvim:
+        yield nvim
+
+
+def asked(nvim: Child, question: str) -> None:
+    """The list is on the screen with a no as its first line; it is left."""
+    nvim.until_screen(question)
+    nvim.until_screen("Type number and <Enter>")
+    (first,) = re.findall(r"^1: (.*)$", nvim.screen(), re.M)
+    assert re.match(r"(No|Decline)\b", first), first
+    nvim.keys("<CR>")
+    nvim.until_idle()
+
+
+def respond(nvim: Child, name: str, text: str) -> None:
+    nvim.edit(name, text)
+    nvim.command("normal! G")
+    nvim.keys(":ParleyRespond<CR>")
+
+
+def test_every_place_that_asks_is_one_of_these() -> None:
+    files = [*(ROOT / "lua").rglob("*.lua"), *(ROOT / "python" / "parley" / "nvim").glob("*.py")]
+    calls = re.compile(r"vim\.ui\.select\(|ialogs\.select\(")
+    places = {str(path.relative_to(ROOT)) for path in files if calls.search(path.read_text(encoding="utf-8"))}
+    assert places == TRUST.keys() | LISTS.keys()
+
+
+def test_for_an_agent_that_a_file_asks_for(desk: Child) -> None:
+    respond(desk, "agent.md", f"---\nagent: Demo-OpenAI\n---\n\n{QUESTION}say: hello\n")
+    asked(desk, "asks for agent Demo-OpenAI")
+    assert "\U0001f916:" not in desk.text()
+
+
+def test_for_a_file_outside_of_the_working_directory(desk: Child) -> None:
+    (desk.home / "in").mkdir()
+    (desk.home / "outside.txt").write_text("outside\n", encoding="utf-8")
+    desk.command(f"cd {desk.home}/in")
+    respond(desk, "file.md", f"{QUESTION}say: hello @@../outside.txt@@\n")
+    asked(desk, "outside of the working directory")
+    assert "\noutside\n" not in desk.text()
+    desk.command(f"cd {desk.home}")
+
+
+def test_for_the_servers_of_a_project(desk: Child) -> None:
+    project = desk.home / "project"
+    project.mkdir()
+    servers = {"mcpServers": {"theirs": {"command": "/nowhere/server"}}}
+    (project / ".mcp.json").write_text(json.dumps(servers), encoding="utf-8")
+    desk.command(f"cd {project}")
+    respond(desk, "project.md", f"{QUESTION}say: hello\n")
+    asked(desk, "servers of")
+    desk.command(f"cd {desk.home}")
+
+
+class Dismissed(Dialogs):
+    """Dialogs that the user leaves, and what they were asked."""
+
+    def __init__(self) -> None:
+        self.items = list[str]()
+
+    async def select(self, prompt: str, items: Sequence[str]) -> int | None:
+        self.items += items
+        return None
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": {"name": {"type": "string"}}}])
+async def test_for_a_form_of_a_server(schema: dict[str, Any]) -> None:
+    dialogs = Dismissed()
+    assert await Elicitation(dialogs, lambda _: nullcontext()).ask("server", "tell me", schema) == "cancel"
+    assert dialogs.items[0] == "Decline"
