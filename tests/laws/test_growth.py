@@ -10,9 +10,10 @@ import pytest
 from parley.chat.edits import written_calls
 from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
-from parley.chat.transcript import Exchange, Question, Text, Transcript
+from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.chat.writer import render
 from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
+from parley.models.memory import memory
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.xml import XmlParser
 from parley.models.think_tags import ThinkTags
@@ -124,6 +125,21 @@ def test_what_is_remembered_of_many_calls_is_found_in_linear_time() -> None:
             approvals.lapsed(each)
 
     assert growth(remember, 2 * SIZE) < 2.1
+
+
+@pytest.mark.parametrize("room", [10**9, 20_000, 300], ids=["whole", "crowded", "tiny"])
+def test_what_of_a_long_chat_is_sent_is_found_in_linear_time(room: int) -> None:
+    def fit_exchanges(count: int) -> None:
+        text = "".join(f"💬: {'q' * 500}\n\n🤖:\n\n{'a' * 500}\n\n" for _ in range(count))
+        memory(parse(f"{text}💬: now?\n").exchanges, None, room, lambda *_: True)
+
+    def fit_rounds(count: int) -> None:
+        result = Result("ok", "r" * 500)
+        calls = tuple(replace(asked(), call=call(1, index=0), result=result) for _ in range(count))
+        memory((Exchange(Question((Text("q"),)), (answer(*calls),)),), None, room, lambda *_: True)
+
+    for fit in fit_exchanges, fit_rounds:
+        assert growth(fit, SIZE) < ALLOWED, fit
 
 
 def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None:

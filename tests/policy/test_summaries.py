@@ -82,7 +82,6 @@ def test_whatever_the_model_says_only_a_summary_is_added(text: str, reply: str) 
         assert summary(after.exchanges[at].answers[-1]) == line
         assert not unsummed(parse("".join(f"{each}\n" for each in edited)), len(before.exchanges) - at - 1)
         old, new = exchange.answers[-1], after.exchanges[at].answers[-1]
-        assert [s for s in new.segments if s in old.segments or line in str(s)]
         assert old.proposals == new.proposals
 
 

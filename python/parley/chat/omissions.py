@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import is_
 
 from parley.chat.history import OMITTED, CallOutcome, Turn, UserTurn, whole
 from parley.chat.transcript import Exchange, Text, Thinking
@@ -43,8 +44,18 @@ def _result_omitted(outcome: CallOutcome) -> str:
 def bare(exchange: Exchange) -> tuple[Turn, ...]:
     """The turns of an exchange that is sent without the results of its calls."""
     if "bare" not in exchange.derived:
-        exchange.derived["bare"] = tuple(map(without_results, whole(exchange, is_answered=False)))
+        long = whole(exchange, is_answered=False)
+        short = tuple(map(without_results, long))
+        exchange.derived["bare"] = long if all(map(is_, short, long)) else short
     turns: tuple[Turn, ...] = exchange.derived["bare"]
+    return turns
+
+
+def short_question(exchange: Exchange, most: int) -> tuple[Turn, ...]:
+    """The same, kept with the exchange: `most` is always the same."""
+    if "question" not in exchange.derived:
+        exchange.derived["question"] = question_only(exchange, most)
+    turns: tuple[Turn, ...] = exchange.derived["question"]
     return turns
 
 

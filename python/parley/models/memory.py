@@ -20,6 +20,7 @@ from parley.chat.omissions import (
     cut_results,
     cut_texts,
     question_only,
+    short_question,
     size,
     without_pictures,
     without_results,
@@ -197,20 +198,27 @@ class _Ladder:
         for number in numbers:
             exchange = self._exchanges[number]
             if self._older[number] is whole(exchange, is_answered=False):
-                yield from self._put(number, "bare", bare(exchange))
+                turns = bare(exchange)
+                if turns is not self._older[number] and self._put(number, "bare", turns):
+                    yield self._excess
 
     def _summaries(self, numbers: range) -> Iterator[int]:
         for number in numbers:
-            if turns := shortened(self._exchanges[number]):
-                yield from self._put(number, "summary", turns)
+            turns = shortened(self._exchanges[number])
+            if turns and self._put(number, "summary", turns):
+                yield self._excess
 
     def _questions(self, numbers: range) -> Iterator[int]:
         """Of exchanges without a summary the question, with as much of it as there is room for."""
         for number in numbers:
             exchange = self._exchanges[number]
             if not shortened(exchange):
-                most = max(QUESTION, self._sizes[number] - self._excess - _BESIDE_QUESTION)
-                yield from self._put(number, "question", question_only(exchange, most))
+                spare = self._sizes[number] - self._excess - _BESIDE_QUESTION
+                if self._put(number, "question", short_question(exchange, QUESTION)):
+                    if spare > QUESTION:
+                        turns = question_only(exchange, spare)
+                        self._replace(number, "question", turns, sum(map(_size, turns)))
+                    yield self._excess
 
     def _nothing(self, numbers: range) -> Iterator[int]:
         """Nothing of any exchange, but a word in place of them all."""
@@ -220,18 +228,19 @@ class _Ladder:
             if self._has_marker or sum(self._sizes[n] for n in waiting) > _size(marker[0]):
                 for each in waiting:
                     turns, self._has_marker = () if self._has_marker else marker, True
-                    self._replace(each, "nothing", turns)
+                    self._replace(each, "nothing", turns, sum(map(_size, turns)))
                 waiting.clear()
                 yield self._excess
 
-    def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> Iterator[int]:
-        """Send an exchange in another form, if it is a smaller one."""
-        if sum(map(_size, turns)) < self._sizes[number]:
-            self._replace(number, form, turns)
-            yield self._excess
+    def _put(self, number: int, form: Form, turns: tuple[Turn, ...]) -> bool:
+        """Send an exchange in another form, which is kept with it; False where that is no smaller one."""
+        smaller = _size_of(self._exchanges[number], turns)
+        if smaller >= self._sizes[number]:
+            return False
+        self._replace(number, form, turns, smaller)
+        return True
 
-    def _replace(self, number: int, form: Form, turns: tuple[Turn, ...]) -> None:
-        smaller = sum(map(_size, turns))
+    def _replace(self, number: int, form: Form, turns: tuple[Turn, ...], smaller: int) -> None:
         self._excess -= self._sizes[number] - smaller
         self._older[number], self._sizes[number], self._forms[number] = turns, smaller, form
 

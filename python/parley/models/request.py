@@ -80,6 +80,8 @@ class Request:
     pictures: Mapping[str, bytes | str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     is_blind: bool = False
+    _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
+    """What was worked out of the others, once it was."""
 
     @property
     def offers_tools(self) -> bool:
@@ -92,9 +94,11 @@ class Request:
 
     def memory(self) -> Memory:
         """What of the transcript is sent: all of it where the model's window has room for that."""
-        exchanges = self.transcript.exchanges[: self.at + 1]
-        room = (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
-        return memory(exchanges, self.max_full_exchanges, room, self.goes_back)
+        if not self._memories:
+            exchanges = self.transcript.exchanges[: self.at + 1]
+            room = (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
+            self._memories.append(memory(exchanges, self.max_full_exchanges, room, self.goes_back))
+        return self._memories[0]
 
     @property
     def reach(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from parley.errors import ModelError
 from parley.models.events import Aside, Event, Finished, RateLimits
@@ -30,13 +31,14 @@ class Capabilities:
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
         known = request.provider, request.model
-        return replace(
-            request,
-            api=self._apis.get(known, request.api),
-            window=self._windows.get(known, request.window),
-            is_blind=known in self._blind,
-            refused=self._refused.get(known, request.refused),
-        )
+        wishes: dict[str, Any] = {
+            "api": self._apis.get(known, request.api),
+            "window": self._windows.get(known, request.window),
+            "is_blind": known in self._blind,
+            "refused": self._refused.get(known, request.refused),
+        }
+        is_settled = all(getattr(request, name) == wish for name, wish in wishes.items())
+        return request if is_settled else replace(request, **wishes)
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """Notices for the user before a request in this format, each once."""
