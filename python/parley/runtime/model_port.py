@@ -89,15 +89,13 @@ class ModelPort:
                 yield event
 
     def _news(self, request: Request) -> Iterator[Aside]:
-        """Notices on how long the chat is for its model."""
-        notice = crowding(request)
-        yield from self._once(notice, re.sub(r"\d+", "", notice))
-        fullness = request.fullness()
+        """Notices on how long the chat is for its model, none of them but for its numbers as one before."""
+        notice, fullness = crowding(request), request.fullness()
+        key = re.sub(r"\d+", "", notice)
         if fullness >= _FULL and unsummed(request.transcript, KEEP):
-            text = f"this chat fills {fullness:.0%} of the window of {request.model}".replace("%", " %")
-            yield from self._once(f"{text}: :ParleyCompact sums up older exchanges", "full")
-
-    def _once(self, notice: str, key: str) -> Iterator[Aside]:
+            share = f"{round(fullness * 100)} %"
+            notice = notice or f"this chat fills {share} of the window of {request.model}"
+            notice, key = f"{notice}: :ParleyCompact sums up older exchanges", key or "full"
         if notice and key not in self._notices:
             self._notices.add(key)
             yield Aside(notice)
