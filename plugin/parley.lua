@@ -15,6 +15,7 @@ local commands = {
   Agent = { nargs = "?", complete = true },
   Tools = {},
   Prompt = { nargs = "*", complete = true },
+  Image = { nargs = "?", complete = "file" },
   Request = {},
   Log = {},
   Outline = {},

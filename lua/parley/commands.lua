@@ -30,6 +30,9 @@ local run = {
   Prompt = function(parley, args)
     parley.prompt(args.fargs)
   end,
+  Image = function(parley, args)
+    parley.image(args.args)
+  end,
   Install = function(parley, args)
     parley.install({ force = args.bang })
   end,

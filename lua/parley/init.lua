@@ -91,6 +91,12 @@ function M.prompt(words)
   require("parley.chat").ask("prompt", { words = words or {} })
 end
 
+--- Attach a picture to the question under the cursor; without a path, the clipboard's.
+---@param path? string
+function M.image(path)
+  require("parley.chat").ask("image", { path = path and path ~= "" and vim.fs.normalize(path) or "" })
+end
+
 --- Show what was approved, run and answered in this chat.
 function M.log()
   require("parley.chat").ask("log", {})

@@ -20,6 +20,7 @@ from parley.chat.rounds import Notice, is_resumption, last_notice, resumption
 from parley.chat.transcript import (
     CHOICES,
     Answer,
+    Attachment,
     Broken,
     Choice,
     Exchange,
@@ -37,9 +38,21 @@ from parley.chat.transcript import (
 )
 from parley.chat.writer import render
 from tests.examples import examples
-from tests.strategies import any_text, calls, files, proposals, results, signatures, thinkings, transcripts
+from tests.strategies import (
+    DIGEST,
+    any_text,
+    calls,
+    files,
+    pictures,
+    proposals,
+    results,
+    signatures,
+    thinkings,
+    transcripts,
+)
 
 moderate = examples(25)
+PICTURE = Attachment("image/png 12 kB", f"stocks.assets/{DIGEST}.png")
 
 
 @dataclass
@@ -166,6 +179,28 @@ def test_opening_a_question_adds_an_empty_one(chat: Chat, data: st.DataObject) -
     assert _takes_only_blank_lines(chat, edit)
     others = chat.transcript.exchanges
     expected = (*others[: at + 1], Exchange(Question()), *others[at + 1 :])
+    assert chat.after(edit) == replace(chat.transcript, exchanges=expected)
+
+
+@moderate
+@given(chats, st.data(), pictures)
+@example(Chat("💬: "), None, PICTURE)
+@example(Chat("💬: q\n\n🔒: mine"), None, PICTURE)
+@example(Chat("🤖: first"), None, PICTURE)
+@example(Chat("💬: q\n🤖: a\n\n💬: next\n"), None, PICTURE)
+def test_a_picture_is_put_below_what_is_asked(
+    chat: Chat, data: st.DataObject | None, picture: Attachment
+) -> None:
+    at, exchange = _any_exchange(chat, data) if data else (0, chat.transcript.exchanges[0])
+    edit = edits.put_question(chat.lines, chat.transcript, at, picture)
+    others = chat.transcript.exchanges
+    at = len(others) - 1 if exchange.answers else at
+    last = others[at]
+    if last.answers or last.question is None:
+        expected = (*others, Exchange(Question((picture,))))
+    else:
+        longer = Exchange(Question((*last.question.parts, picture)), last.answers)
+        expected = (*others[:at], longer, *others[at + 1 :])
     assert chat.after(edit) == replace(chat.transcript, exchanges=expected)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from base64 import b64encode
 from pathlib import Path
 
-from parley.chat.attachments import attachment_of
+import pytest
+
+from parley.chat.attachments import attachment_of, link
 from parley.mock_server import PIXEL
 from tests.nvim.harness import Child, child
 from tests.pictures import beside, png, question
@@ -98,3 +101,43 @@ def test_a_server_that_returns_pictures_and_five_megabytes(tmp_path: Path) -> No
         nvim.command("ParleyRespond")
         nvim.until_text("[Characters 4999990 to 5000000 of 5000000; this is the end]")
         nvim.until_idle()
+
+
+def test_a_picture_is_put_into_the_question_by_a_command(nvim: Child, home: Path) -> None:
+    (home / "my pic.png").write_bytes(png(3))
+    nvim.edit("image.md", "💬: What is\nthis?")
+    nvim.command(f"ParleyImage {home}/my pic.png")
+    picture = attachment_of(png(3), "image.assets", "png")
+    nvim.until(lambda: nvim.lines() == ["💬: What is", "this?", "", link(picture)], "the link")
+    assert (home / picture.path).read_bytes() == png(3)
+    nvim.keys("u")
+    assert nvim.lines() == ["💬: What is", "this?"]
+
+
+def test_what_is_no_picture_is_said_and_not_attached(nvim: Child, home: Path) -> None:
+    (home / "text.png").write_text("text", encoding="utf-8")
+    nvim.edit("none.md", "💬: hm")
+    nvim.command(f"ParleyImage {home}/text.png")
+    nvim.until(lambda: "is no picture that a model can look at" in nvim.messages(), "the reason")
+    nvim.command(f"ParleyImage {home}/nowhere.png")
+    nvim.until(lambda: "No such file" in nvim.messages(), "the other reason")
+    assert nvim.lines() == ["💬: hm"]
+    assert not (home / "none.assets").exists()
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_without_a_file_it_is_the_picture_of_the_clipboard(tmp_path: Path, holds: bool) -> None:
+    program = tmp_path / "bin" / "wl-paste"
+    program.parent.mkdir()
+    (tmp_path / "held.png").write_bytes(png(4))
+    program.write_text(f"#!/bin/sh\n{f'cat {tmp_path}/held.png' if holds else 'exit 1'}\n", encoding="utf-8")
+    program.chmod(0o755)
+    env = {"PATH": f"{program.parent}:{os.environ['PATH']}", "WAYLAND_DISPLAY": "wayland-0", "DISPLAY": ""}
+    with child(tmp_path, env=env) as nvim:
+        nvim.edit("chat.md", "💬: ")
+        nvim.command("ParleyImage")
+        if holds:
+            picture = link(attachment_of(png(4), "chat.assets", "png"))
+            nvim.until(lambda: nvim.lines() == ["💬:", "", picture], "the link")
+        else:
+            nvim.until(lambda: "the clipboard holds no picture" in nvim.messages(), "the reason")

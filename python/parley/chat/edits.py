@@ -131,17 +131,20 @@ def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
     return _append(lines, exchange.span, [[grammar.MARKERS["question"] + " "]])
 
 
-def put_question(lines: LineDecoder, transcript: Transcript, at: int, text: str) -> Edit:
-    """A text as what an exchange asks, below what it asks already; an answered one has a next."""
+def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: str | Attachment) -> Edit:
+    """A text or a picture as what an exchange asks, below what it asks; an answered one has a next."""
     exchange = transcript.exchanges[at]
     exchange = transcript.exchanges[-1] if exchange.answers else exchange
-    blocks = writer.question_blocks(Question((Text(text),)))
+    part = content if isinstance(content, Attachment) else Text(content)
+    blocks = writer.question_blocks(Question((part,)))
     if exchange.answers or exchange.question is None:
         return _append(lines, exchange.span, blocks)
     if exchange.question.parts:
-        return _append(lines, exchange.span, [attachments.escape(text)], _ending(lines, exchange.span))
+        block = _question_block(part if isinstance(part, Attachment) else part.text.split("\n"))
+        return _append(lines, exchange.span, [block], _ending(lines, exchange.span))
     start = exchange.question.span.start
-    return Edit(start, max(start + 1, content_end(lines, exchange.span)), tuple(blocks[0]))
+    end = max(start + 1, content_end(lines, exchange.span))
+    return Edit(start, end, tuple(writer.join_blocks(blocks)))
 
 
 def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:

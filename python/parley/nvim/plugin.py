@@ -24,6 +24,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
 from parley.nvim.finder import find_chats
 from parley.nvim.health import report
+from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
 from parley.nvim.pages import log_page, request_page
@@ -268,6 +269,16 @@ class Plugin:
             finally:
                 self.editor.tell("close", handle)
 
+        self.editor.spawn(insert())
+
+    def _on_image(self, buf: int, name: str, row: int, handle: int, cwd: str, path: str) -> None:
+        async def insert() -> None:
+            try:
+                await insert_image(chat, handle, place, os.environ)
+            finally:
+                self.editor.tell("close", handle)
+
+        chat, place = self._chat(buf, name), path and str(Path(cwd, path))
         self.editor.spawn(insert())
 
     def _on_bring(

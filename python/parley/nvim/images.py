@@ -1,0 +1,86 @@
+"""Pictures that a user puts into a question: from a file, or from the clipboard.
+
+Knows which programs have the clipboard's picture; where a picture is kept, `storage/attachments` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from parley.chat.edits import put_question
+from parley.errors import ParleyError
+from parley.media import MOST_BYTES, kind_of
+from parley.nvim.chat import Chat
+from parley.programs import program, working_folder
+from parley.regular import whole
+from parley.text import size_text
+
+# "wl-paste -t image/png", "xclip -selection clipboard -t image/png -o": each gives the bytes, or fails where
+# the clipboard has none. pngpaste is the one for macOS, which has no program of its own.
+_CLIPBOARDS = (
+    ("WAYLAND_DISPLAY", ("wl-paste", "--no-newline", "--type", "image/png")),
+    ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
+    ("", ("pngpaste", "-")),
+)
+_SECONDS = 10.0
+
+
+async def insert_image(chat: Chat, handle: int, path: str, environ: Mapping[str, str]) -> None:
+    """Attach a picture to the question at a handle, without a path the clipboard's. Raises ParleyError."""
+    content = await _from_file(Path(path)) if path else await _from_clipboard(environ)
+    kind = kind_of(content)
+    if kind is None:
+        where = path or "what the clipboard holds"
+        raise ParleyError(f"{where} is no picture that a model can look at: PNG, JPEG, GIF, WebP or PDF")
+    attachment = await chat.app.attachments(chat.path).save(content, kind)
+    await chat.change(handle, lambda s: [put_question(s.lines, s.transcript, s.at, attachment)])
+
+
+async def _from_file(path: Path) -> bytes:
+    try:
+        return await asyncio.to_thread(whole, path, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+async def _from_clipboard(environ: Mapping[str, str]) -> bytes:
+    commands = list(_commands(environ))
+    for command in commands:
+        if content := await _output(command, environ):
+            return content
+    if commands:
+        raise ParleyError("the clipboard holds no picture")
+    raise ParleyError("nothing here has the clipboard's picture: install wl-clipboard, xclip or pngpaste")
+
+
+def _commands(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """The programs here that have the clipboard's picture."""
+    for variable, (name, *arguments) in _CLIPBOARDS:
+        if (not variable or environ.get(variable)) and (path := program(name, environ.get("PATH"))):
+            yield (path, *arguments)
+
+
+async def _output(command: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
+    """What a program writes, "" where it fails. Raises ParleyError where that has no end."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=dict(environ), cwd=working_folder(environ)
+    )
+    assert process.stdout is not None, "it has a pipe"
+    content = bytearray()
+    try:
+        async with asyncio.timeout(_SECONDS):
+            while piece := await process.stdout.read(1_000_000):
+                content += piece
+                if len(content) > MOST_BYTES:
+                    raise ParleyError(f"the clipboard holds more than {size_text(MOST_BYTES)}")
+            return bytes(content) if await process.wait() == 0 else b""
+    except TimeoutError as error:
+        raise ParleyError(f"{os.path.basename(command[0])} gives no picture") from error  # noqa: PTH119
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
