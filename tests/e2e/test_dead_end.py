@@ -135,6 +135,18 @@ async def test_at_four_fifths_of_the_window_it_is_offered_once_to_sum_up(server:
     await chat.app.close()
 
 
+async def test_where_the_reply_has_most_of_the_window_what_is_left_out_is_told_all_the_same(
+    server: FaultyServer,
+) -> None:
+    exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 10_000}\n\n" for n in range(5))
+    text = f"---\nmax_tokens: 100000\n---\n\n{exchanges}💬: and now?\n"
+    chat = Chat(server, "chat", Window("some-model", 10**9, ""), text)
+    assert await chat.respond() == End("complete")
+    (notice,) = chat.asides
+    assert notice.startswith("this chat is too long for some-model; not sent: ")
+    await chat.app.close()
+
+
 async def test_where_all_is_summed_up_nothing_is_offered(server: FaultyServer) -> None:
     exchanges = "".join(f"💬: {n}\n\n🤖:[A]\n\n{'word ' * 17_900}\n📝: s\n\n" for n in range(5))
     chat = Chat(server, "chat", Window("some-model", 10**9, ""), f"{exchanges}💬: and now?\n")

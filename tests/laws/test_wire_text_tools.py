@@ -81,12 +81,17 @@ def results_in(text: str) -> list[tuple[str, str, str]]:
     return found
 
 
-@for_every_wire(keep=st.booleans(), on=st.booleans(), full=st.none() | st.integers(0, 3))
+@for_every_wire(
+    keep=st.booleans(),
+    on=st.booleans(),
+    full=st.none() | st.integers(0, 3),
+    window=st.none() | st.integers(1, 500),
+)
 def test_providers_take_what_is_sent(
-    form: WireFormat, case: Case, mode: str, keep: bool, on: bool, full: int | None
+    form: WireFormat, case: Case, mode: str, keep: bool, on: bool, full: int | None, window: int | None
 ) -> None:
     case = own(case[0], form), case[1]
-    sent = body(form, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full)
+    sent = body(form, case, mode, keep_thinking=keep, tools_on=on, max_full_exchanges=full, window=window)
     assert form.check(sent) == []
 
 

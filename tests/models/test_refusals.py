@@ -307,6 +307,16 @@ def test_a_chat_that_is_refused_as_too_long_is_sent_with_less_of_it(status: int)
     assert shorter.aside == ""
 
 
+def test_what_is_too_large_for_a_minute_is_sent_with_less_of_it_and_not_later() -> None:
+    request = replace(chat(30), window=None)
+    shorter = amended(request, "chat", 429, PER_MINUTE)
+    assert shorter
+    assert shorter.request.memory().size < request.memory().size / 8
+    assert (
+        amended(request, "chat", 429, "Rate limit reached for gpt-4o: Limit 3, Used 3, Requested 1") is None
+    )
+
+
 def test_whatever_is_too_large_for_a_proxy_is_sent_with_less_of_it() -> None:
     assert amended(chat(3), "chat", 413, "Request Entity Too Large")
     assert amended(chat(3), "chat", 400, "Request Entity Too Large") is None

@@ -56,7 +56,8 @@ class Request:
     want: one of its wire formats, and the tokens that it takes; else the model's name tells. `text_tools` is
     there where tools have to be, or may have to be, described in the text; `text_turns` are the turns where
     they have been. `pictures` are the contents of attachments by their paths, or why there is none;
-    `refused` are paths of those that the provider refused, and with `is_blind` it refused any.
+    `refused` are paths of those that the provider refused, and with `is_blind` it refused any. `price` is
+    what its tokens cost, where that is known.
     """
 
     transcript: Transcript

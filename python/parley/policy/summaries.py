@@ -34,7 +34,7 @@ def unsummed(transcript: Transcript, keep: int) -> tuple[Exchange, ...]:
     """
     exchanges = [one for one in transcript.exchanges if one.answers or (one.question and one.question.text)]
     older = exchanges[: max(len(exchanges) - keep, 0)]
-    return tuple(exchange for exchange in older if _is_complete(exchange) and not shortened(exchange))
+    return tuple(exchange for exchange in older if not shortened(exchange) and _is_complete(exchange))
 
 
 def _is_complete(exchange: Exchange) -> bool:

@@ -91,11 +91,13 @@ class ModelPort:
     def _news(self, request: Request) -> Iterator[Aside]:
         """Notices on how long the chat is for its model, none of them but for its numbers as one before."""
         notice, fullness = crowding(request), request.fullness()
-        key = re.sub(r"\d+", "", notice)
-        if fullness >= _FULL and unsummed(request.transcript, KEEP):
+        key = re.sub(r"\d+", "", notice) or "full"
+        if key in self._notices or not (notice or fullness >= _FULL):
+            return
+        if unsummed(request.transcript, KEEP):
             share = f"{round(fullness * 100)} %"
             notice = notice or f"this chat fills {share} of the window of {request.model}"
-            notice, key = f"{notice}: :ParleyCompact sums up older exchanges", key or "full"
-        if notice and key not in self._notices:
+            notice += ": :ParleyCompact sums up older exchanges"
+        if notice:
             self._notices.add(key)
             yield Aside(notice)
