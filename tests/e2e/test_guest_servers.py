@@ -17,6 +17,7 @@ import pytest
 
 from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
+from parley.media import kind_of
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
@@ -100,6 +101,19 @@ async def test_a_server_over_stdio_is_called_from_a_chat(machine: Machine, guest
     path = machine.chat(f"💬: call {guest.tool} {arguments}\n")
     async with machine.start(settings(guest.settings(machine.folder))) as process:
         assert guest.result in await played(process, path)
+
+
+async def test_a_picture_is_kept_beside_the_chat_and_shown_to_the_model(machine: Machine) -> None:
+    path = machine.chat("💬: call get-tiny-image {}\n")
+    async with machine.start(settings(LOCAL[0].settings(machine.folder))) as process:
+        assert (
+            await played(process, path) == "Here's the image you requested:\nThe image above is the MCP logo."
+        )
+    (proposal,) = proposals(path)
+    assert proposal.result
+    (picture,) = proposal.result.attachments
+    assert kind_of((path.parent / picture.path).read_bytes()) == "png"
+    assert "It shows me image/png." in path.read_text(encoding="utf-8")
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -20,7 +20,9 @@ from parley.chat.writer import render
 from parley.media import PDF
 from parley.models.encode import encoded
 from parley.models.pictures import attachments_of
-from parley.models.request import Request
+from parley.models.request import Request, TextTools
+from parley.models.text_tools.adapter import text_request
+from parley.models.text_tools.template import builtin_templates
 from tests.examples import examples
 from tests.formats import CLAUDE, FORMATS, MANUAL, OPENAI, WireFormat, cases, own
 from tests.pictures import PDF as DOCUMENT
@@ -224,3 +226,15 @@ def test_what_was_made_of_a_turn_is_kept_with_it() -> None:
 
 def test_a_result_is_the_same_value_with_and_without_bytes() -> None:
     assert Result("ok", "x", (ONE,)) != Result("ok", "x")
+
+
+@forms
+@pytest.mark.parametrize("syntax", ["json", "xml"])
+def test_a_model_whose_tools_are_words_is_shown_the_pictures_of_results_too(
+    form: WireFormat, syntax: Literal["json", "xml"]
+) -> None:
+    text_tools = TextTools(syntax, builtin_templates()[-1], "unlimited", 4096)
+    request = replace(form.ask(parse(CHAT), 0), pictures=CONTENTS, text_tools=text_tools)
+    shown = sent(form.adapter.request_body(text_request(request)))
+    assert shown[-1] == CONTENTS[ONE.path]
+    assert len(shown) == (3 if form.model.startswith(("claude", "gpt")) else 2)

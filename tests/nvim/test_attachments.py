@@ -141,3 +141,11 @@ def test_without_a_file_it_is_the_picture_of_the_clipboard(tmp_path: Path, holds
             nvim.until(lambda: nvim.lines() == ["💬:", "", picture], "the link")
         else:
             nvim.until(lambda: "the clipboard holds no picture" in nvim.messages(), "the reason")
+
+
+def test_gf_on_a_link_opens_the_file(nvim: Child, home: Path) -> None:
+    whole = beside(home / "goes.md", b"all of it\n", "txt")
+    nvim.edit("goes.md", f"💬: q\n\n🤖:\n\n🛠️: [f][c] {link(whole)}\n\n`all…`")
+    nvim.lua("vim.fn.search('goes.assets')")
+    nvim.keys("gf")
+    nvim.until(lambda: nvim.lines() == ["all of it"], "the file")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.chat.attachments import attachment_of
+from parley.chat.attachments import attachment_of, link
 from parley.chat.reader import parse
 from parley.chat.transcript import Attachment
 from parley.errors import ParleyError
@@ -316,6 +316,13 @@ def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:
         (6, "warning", f"{missing.path}: no such file"),
         (0, "hint", f"{lonely.path} is not linked from this chat"),
     ]
+
+
+def test_results_link_to_their_attachments_even_those_that_answer_no_call(chat: Path) -> None:
+    linked, missing = beside(chat, PICTURE), attachment_of(b"long", "stocks.assets", "txt")
+    text = f"💬: q\n\n🤖:\n\n🛠️: [plot][call_1] {link(linked)} {link(missing)}\n\n`x`\n"
+    (problem,) = ChatAttachments(str(chat)).problems(parse(text))
+    assert (problem.line, problem.message) == (4, f"{missing.path}: no such file")
 
 
 def test_a_folder_of_another_chat_is_its_own_affair(chat: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from parley.chat.attachments import attachment_of, is_name
-from parley.chat.transcript import Attachment, Problem, Transcript
+from parley.chat.transcript import Attachment, Orphan, Problem, Proposal, Transcript
 from parley.errors import ParleyError
 from parley.media import MOST_BYTES, kind_of
 from parley.text import size_text
@@ -191,9 +191,9 @@ def _links(transcript: Transcript) -> Iterator[tuple[int, Attachment]]:
         for part in exchange.question.parts if exchange.question else ():
             if isinstance(part, Attachment):
                 yield part.span.start, part
-        for proposal in (p for answer in exchange.answers for p in answer.proposals):
-            if proposal.result:
-                yield from ((proposal.result.span.start, a) for a in proposal.result.attachments)
+        for segment in (segment for answer in exchange.answers for segment in answer.segments):
+            if isinstance(segment, Proposal | Orphan) and (result := segment.result):
+                yield from ((result.span.start, attachment) for attachment in result.attachments)
 
 
 @contextmanager
