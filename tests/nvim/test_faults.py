@@ -88,6 +88,9 @@ def test_a_call_that_goes_wrong_leaves_the_chat_usable(desk: Child, call: str, t
     desk.until_waiting(BOUND_S)
     desk.until_idle(BOUND_S)
     desk.keys("ya")
+    if call.startswith("x_y_"):  # a name that is longer than what is drawn of it
+        desk.until(lambda: "press ya again" in desk.messages(), "what was not seen", BOUND_S)
+        desk.keys("ya")
     desk.until(lambda: told in desk.text(), f"{told!r} in the text", BOUND_S)
     complete(desk)
     desk.keys("Gasay: still here<Esc><C-g><C-g>")

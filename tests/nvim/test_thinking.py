@@ -158,6 +158,7 @@ def test_thinking_goes_back_as_it_was_issued_after_neovim_was_killed(tmp_path: P
             for path in paths:
                 nvim.command(f"edit {path}")
                 nvim.until_waiting(BOUND_S)
+                nvim.command("call search('^❓')")
                 nvim.keys("yA")
                 nvim.until_text("There you are.", BOUND_S)
                 nvim.until_idle(BOUND_S)

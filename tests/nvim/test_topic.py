@@ -72,7 +72,7 @@ def test_the_first_answers_summary_is_the_topic_and_one_undo_takes_back_both(nvi
     nvim.until_idle()
     assert on_disk(nvim)[1] == topic(nvim)
     nvim.keys("gg")
-    assert "topic: You said hello, and I said who I am" in nvim.screen()
+    assert "--- You said hello, and I said who I am" in nvim.screen()
     nvim.keys("u")
     assert nvim.lines() == [*EMPTY, "💬: hello"]
 
