@@ -16,6 +16,7 @@ from parley.chat.attachments import attachment_of, link
 from parley.chat.reader import parse
 from parley.chat.transcript import Attachment
 from parley.errors import ParleyError
+from parley.models.pictures import short_name
 from parley.storage.attachments import AttachmentCache, ChatAttachments
 from tests.pictures import PDF, beside, png, question, sha256
 from tests.powers import bound_by_permissions
@@ -323,6 +324,18 @@ def test_results_link_to_their_attachments_even_those_that_answer_no_call(chat: 
     text = f"💬: q\n\n🤖:\n\n🛠️: [plot][call_1] {link(linked)} {link(missing)}\n\n`x`\n"
     (problem,) = ChatAttachments(str(chat)).problems(parse(text))
     assert (problem.line, problem.message) == (4, f"{missing.path}: no such file")
+
+
+async def test_a_name_that_turns_what_is_around_it_is_shown_for_what_it_is(chat: Path) -> None:
+    strange = attachment_of(PICTURE, "a\u202eb.assets", "png")
+    transcript = parse(question(strange))
+    (seen,), (checked,) = (
+        await ChatAttachments(str(chat)).missing(transcript),
+        list(ChatAttachments(str(chat)).problems(transcript)),
+    )
+    assert seen == checked
+    assert seen.message == f"a\\u202eb.assets/{NAME}: no such file"
+    assert short_name(strange.path) == f"a\\u202eb.assets/{NAME[:8]}….png"
 
 
 def test_a_folder_of_another_chat_is_its_own_affair(chat: Path) -> None:

@@ -17,7 +17,7 @@ from parley.chat.history import ModelTurn, Turn
 from parley.chat.transcript import Attachment
 from parley.media import PDF
 from parley.models.context_window import claude_version
-from parley.text import size_text
+from parley.text import one_line, size_text
 
 # "You can obtain this error message by sending an image request to GPT 3.5, which does not support images"
 # (github.com/vllm-project/vllm/issues/11629); of OpenAI's models that reason "earlier mini reasoning models
@@ -91,7 +91,7 @@ class Picture:
 
 def short_name(path: str) -> str:
     """The path of an attachment as a message names it."""
-    return re.sub(r"([0-9a-f]{8})[0-9a-f]{56}(\.\w+)$", r"\1…\2", path)
+    return one_line(re.sub(r"([0-9a-f]{8})[0-9a-f]{56}(\.\w+)$", r"\1…\2", path))
 
 
 def attachments_of(turn: Turn) -> Iterator[Attachment]:

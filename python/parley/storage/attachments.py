@@ -23,7 +23,7 @@ from parley.chat.attachments import attachment_of, is_name
 from parley.chat.transcript import Attachment, Orphan, Problem, Proposal, Transcript
 from parley.errors import ParleyError
 from parley.media import MOST_BYTES, kind_of
-from parley.text import size_text
+from parley.text import one_line, size_text
 
 MOST_TEXT = 100_000_000
 _PIECE = 1_000_000
@@ -102,9 +102,9 @@ class ChatAttachments:
             with _made_folder(self._chat.parent, folder) as handle:
                 _write(handle, attachment.path.rpartition("/")[2], content)
         except OSError as error:
-            raise ParleyError(f"cannot write {attachment.path}: {error.strerror}") from error
+            raise ParleyError(f"cannot write {one_line(attachment.path)}: {error.strerror}") from error
         if isinstance(problem := self._content(attachment), str):
-            raise ParleyError(f"{attachment.path} is there already: {problem}")
+            raise ParleyError(f"{one_line(attachment.path)} is there already: {problem}")
         return attachment
 
     def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
@@ -120,7 +120,7 @@ class ChatAttachments:
     def _missing(self, links: Sequence[tuple[int, Attachment]]) -> Iterator[Problem]:
         for line, attachment in links:
             if isinstance(problem := self._content(attachment, is_proved=False), str):
-                yield Problem(line, 0, "warning", f"{attachment.path}: {problem}")
+                yield Problem(line, 0, "warning", f"{one_line(attachment.path)}: {problem}")
 
     def problems(self, transcript: Transcript) -> Iterator[Problem]:
         """Problems of a chat's attachments: what is missing, wrong, or not linked from it."""
@@ -129,10 +129,10 @@ class ChatAttachments:
             names.add(attachment.path)
             content = self._content(attachment)
             if isinstance(content, str):
-                yield Problem(line, 0, "warning", f"{attachment.path}: {content}")
+                yield Problem(line, 0, "warning", f"{one_line(attachment.path)}: {content}")
         for path in self._own_files():
             if path not in names:
-                yield Problem(0, 0, "hint", f"{path} is not linked from this chat")
+                yield Problem(0, 0, "hint", f"{one_line(path)} is not linked from this chat")
 
     def _own_files(self) -> list[str]:
         if self._chat is None:
