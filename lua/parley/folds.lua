@@ -36,7 +36,7 @@ function M.put(buf, rows, first, last, later)
     local is_call = row[6] ~= ""
     local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
     fold.both = is_call and row[2] > row[1] + 1 and not (later and H.has_cursor(buf, row[1] + 1, row[2]))
-    if before.number ~= fold.number then
+    if before.number ~= fold.number or before.both ~= fold.both then
       local opts =
         { id = id, end_row = row[2] - 1, end_col = vim.v.maxcol, invalidate = true, strict = false }
       id = api.nvim_buf_set_extmark(buf, ns, row[1], 0, opts)

@@ -13,6 +13,7 @@ from parley.nvim.editor import shown_arguments
 from parley.nvim.folds import FoldTexts, folds
 from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import LedgerView
+from parley.settings.values import ChoiceKeys, Key, Keys
 from parley.tools.catalogue import Catalogue
 from tests.chats import tool
 from tests.nvim.harness import Child
@@ -308,3 +309,18 @@ def test_only_what_is_on_the_screen_is_asked_for_in_a_long_chat(plain: Child) ->
         plain.screen()
     assert 0 < plain.lua("return _G.asked") <= 6 * HEIGHT
     plain.lua("require('parley.folds').text = _G.text")
+
+
+def test_the_prompt_names_the_keys_as_they_are_set() -> None:
+    view = ChatView(parse(chat(call(1, query="a"), call(2, query="b"))), TOOLS, LedgerView())
+
+    def meanings(**keys: Any) -> str:
+        prompt: list[Any] = drawing(view, Keys(**keys))["proposals"][1]["prompt"]
+        return str(prompt[1][0][0])
+
+    assert meanings(scope="case") == "ya this · yA all 2 and remember · yn no · K details"
+    own = ChoiceKeys(ya=Key("<leader>y"), yn=Key("<leader>n"))
+    assert meanings(choices=own) == (
+        "<leader>y all 2 · yo this · yA/yO and remember · <leader>n no · K details"
+    )
+    assert meanings(choices=ChoiceKeys(enabled=False)).startswith(":ParleyApprove ")

@@ -279,7 +279,7 @@ class Chat:
         for news in ledger.news():
             self.editor.message(news, "warn")
         rows, texts = self._fold_texts.rows(folds(view))
-        drawn = {**drawing(view, self.app.settings.keys.scope), "sightings": self._seen_calls.draw(view)}
+        drawn = {**drawing(view, self.app.settings.keys), "sightings": self._seen_calls.draw(view)}
         drawn |= {"folds": rows, "texts": texts}
         if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text is another one by now
             self.waits(len(drawn["proposals"]))

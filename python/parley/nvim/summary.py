@@ -25,7 +25,7 @@ Chunks: TypeAlias = Sequence[Chunk]
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
 """The emoji of the markers: signs of what is drawn."""
 UNREADABLE = "this tool call cannot be read: mend the line, or decline it with yn"
-_MOST_SPELLINGS = 600
+_MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
@@ -49,7 +49,7 @@ def count(n: int, noun: str) -> str:
 
 def legible_line(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
-    return contained(legible(_cut(text, _MOST_SPELLINGS)))
+    return contained(legible(_cut(text, _MOST_SHOWN)))
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
@@ -118,7 +118,7 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
         text = _unmarked(json.dumps(raw, ensure_ascii=False))
         return [
             ("no JSON: ", "ParleyNote"),
-            (upright(legible(_cut(text, _MOST_SPELLINGS, '"'))), "ParleyValue", '"'),
+            (upright(legible(_cut(text, _MOST_SHOWN, '"'))), "ParleyValue", '"'),
         ]
     chunks, labels = list[Chunk](), [label(name) for name in decoded]
     followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
@@ -130,7 +130,7 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
             continue
         json_text = _unmarked(as_json(value))
         end = _ENDS.get(json_text[:1], "")
-        text = legible(_cut(json_text, _MOST_SPELLINGS, end))
+        text = legible(_cut(json_text, _MOST_SHOWN, end))
         # Only a name of Latin letters keeps a run before it from the one behind it.
         is_kept = is_kept and _PLAIN.fullmatch(title)
         chunks.append((contained(text) if is_kept else upright(text), "ParleyValue", end))
@@ -153,7 +153,7 @@ def long_arguments(raw: str) -> Iterator[tuple[str, list[str]]]:
             yield label(name), value.removesuffix("\n").split("\n")
 
 
-def shown_line(line: str, most: int | None = _MOST_SPELLINGS) -> str:
+def shown_line(line: str, most: int | None = _MOST_SHOWN) -> str:
     """A line of a text as it is shown: tabs as blanks behind an arrow, and of at most so many characters."""
     parts = re.split("([\t`])", line if most is None else _cut(_unmarked(line), most))
     return contained("".join(_SPELLINGS.get(part) or legible(part) for part in parts))

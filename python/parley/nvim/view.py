@@ -16,7 +16,7 @@ from typing import Any
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
-from parley.chat.transcript import YES, Broken, Exchange, Problem, Proposal, Transcript
+from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
 from parley.nvim.summary import (
     Chunks,
     as_json,
@@ -32,20 +32,20 @@ from parley.nvim.summary import (
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import Sighting, caution, sighting
+from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
-_KEYS: dict[Scope, str] = {
-    "letter": "ya all {} · yo this · yA/yO and remember · yn no · K details",
-    "case": "ya this · yA all {} and remember · yn no · K details",
+_KEYS = Keys()
+_MEANINGS: dict[Scope, str] = {
+    "letter": "{ya} all {count} · {yo} this · {yA}/{yO} and remember · {yn} no · K details",
+    "case": "{ya} this · {yA} all {count} and remember · {yn} no · K details",
 }
 """What the keys mean, where several calls wait."""
-_KEYS_OF_ONE: dict[Scope, str] = {
-    "letter": "ya yes · yA and remember · yn no · K details",
-    "case": "ya yes · yA and remember · yn no · K details",
-}
+_MEANING_OF_ONE = "{ya} yes · {yA} and remember · {yn} no · K details"
+_WITHOUT_KEYS = ":ParleyApprove with one of these, or yn · K details"
 _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """More of a long argument than any window takes beside all else; its first and last lines are drawn."""
@@ -114,13 +114,13 @@ class ChatView:
                 yield exchange, undecided
 
 
-def drawing(view: ChatView, scope: Scope = "letter") -> dict[str, Any]:
+def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
     """The tables that Lua draws, by kind; rows and columns count from 0."""
     waiting = list(view.waiting())
     return {
         "waiting": [(exchange.span.start, exchange.span.end) for exchange, _ in waiting],
         "proposals": [
-            _proposal(view, call, number, len(calls), scope)
+            _proposal(view, call, number, len(calls), keys)
             for _, calls in waiting
             for number, call in enumerate(calls, 1)
         ],
@@ -128,9 +128,7 @@ def drawing(view: ChatView, scope: Scope = "letter") -> dict[str, Any]:
     }
 
 
-def _proposal(
-    view: ChatView, call: Proposal | Broken, number: int, calls: int, scope: Scope
-) -> dict[str, Any]:
+def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys) -> dict[str, Any]:
     """A call that waits: its row, and what is drawn below all of them; the prompt comes with the last."""
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
@@ -141,9 +139,17 @@ def _proposal(
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
     drawn |= {"notes": note, "blocks": blocks}
     if number == calls:
-        keys = _KEYS[scope].format(calls) if calls > 1 else _KEYS_OF_ONE[scope]
-        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(keys, "ParleyHint")]]
+        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(_meanings(calls, keys), "ParleyHint")]]
     return drawn
+
+
+def _meanings(calls: int, keys: Keys) -> str:
+    """What the keys that decide mean, by the names that they have here."""
+    if not keys.choices.enabled:
+        return _WITHOUT_KEYS
+    text = _MEANINGS[keys.scope] if calls > 1 else _MEANING_OF_ONE
+    names = {choice: getattr(keys.choices, choice) or choice for choice in CHOICES}
+    return text.format(count=calls, **names)
 
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:

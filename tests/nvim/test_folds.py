@@ -1,0 +1,108 @@
+"""What is folded once it is done, what a fold shows, and what stays open."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.nvim.harness import Child
+from tests.nvim.test_rows import LONG, call, draw, opened, row, shown
+from tests.nvim.test_rows import chat as waiting_chat
+
+HEAD = "---\ntopic: stock prices\nagent: Demo\n---\n\n"
+
+
+def ran(number: int, body: str, status: str = "", query: str = "x") -> str:
+    """A call and its result."""
+    fence = f"```\n{body}\n```" if "\n" in body else f"`{body}`"
+    line = call(number, query=query).replace("❓: ", "❓:[ya] ", 1)
+    return f"{line}\n🛠️: [web_search][call_{number}]{status}\n\n{fence}\n\n"
+
+
+def chat(*parts: str, head: str = "") -> str:
+    """A chat longer than a window, which ends in room for the next question."""
+    return f"{head}{LONG}💬: q\n\n🤖:[Demo]\n\n{''.join(parts)}Said.\n\n💬: \n"
+
+
+def at_end(nvim: Child, text: str, width: int = 80, before: str = "") -> None:
+    opened(nvim, text, width, before)
+    nvim.command("normal! G")
+    draw(nvim)
+
+
+def test_a_call_that_is_done_is_one_row_with_its_result(plain: Child) -> None:
+    at_end(plain, chat(ran(1, "x" * 61, query="google"), ran(2, "a\nb\nc", query="microsoft")))
+    assert '🛠 web_search(query: "google") → 61 B, ok' in shown(plain)
+    assert '🛠 web_search(query: "microsoft") → 3 lines, 5 B, ok' in shown(plain)
+    assert "🛠️:" not in plain.screen()
+
+
+def test_one_that_failed_is_open_below_its_row_and_one_that_was_refused_says_so(plain: Child) -> None:
+    at_end(plain, chat(ran(1, "it broke", "[error]", query="a"), ran(2, "no", "[refused]", query="b")))
+    assert '❓ ya web_search(query: "a")' in shown(plain)
+    assert "`it broke`" in shown(plain)
+    assert '🛠 web_search(query: "b") → 2 B, refused' in shown(plain)
+
+
+def test_opened_once_it_shows_the_row_and_the_result_and_then_the_call_as_text(plain: Child) -> None:
+    at_end(plain, chat(ran(1, "found", query="google")))
+    plain.command("call search('^❓', 'b')")
+    plain.keys("zozz")
+    plain.until(lambda: '❓ ya web_search(query: "google")' in shown(plain), "the row")
+    assert "`found`" in shown(plain)
+    plain.keys("zo")
+    plain.until(lambda: row(plain, "❓:[ya] `{"), "the text")
+    draw(plain)
+    assert "`found`" in shown(plain)
+
+
+def test_letters_from_right_to_left_do_not_take_the_size_along(plain: Child) -> None:
+    at_end(plain, chat(ran(1, "x", query="\u05d0\u05d1")))
+    assert '🛠 web_search(query: "\u05d0\u05d1") → ok, 1 B' in shown(plain)
+
+
+def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apart(plain: Child) -> None:
+    opened(plain, waiting_chat(call(1, query="google")))
+    assert '❓ web_search(query: "google") · mock' in shown(plain)
+    at = next(number for number, line in enumerate(plain.lines()) if line.startswith("❓"))
+    plain.lua("vim.bo.undolevels = vim.bo.undolevels")
+    plain.nvim.api.buf_set_lines(0, at + 1, at + 1, True, ["", "🛠️: [web_search][call_1]", "", "`found`", ""])
+    draw(plain)
+    assert '🛠 web_search(query: "google") → 5 B, ok' in plain.screen()
+    plain.keys("u")
+    plain.until(lambda: "found" not in plain.text(), "the undo")
+    draw(plain)
+    plain.until(lambda: '❓ web_search(query: "google") · mock' in plain.screen(), "the call alone")
+    plain.keys("<C-r>")
+    plain.until(lambda: "found" in plain.text(), "the redo")
+    draw(plain)
+    plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in plain.screen(), "both again")
+
+
+def test_front_matter_and_thinking_and_files_say_what_they_are(plain: Child) -> None:
+    question = "💬: see @@a.py@@\n\n`a.py` (3 lines)\n\n```python\n1\n2\n3\n```\n\n"
+    thinking = "🧠:[demo:demo sig]\n> one\n> two\n\n"
+    opened(plain, f"{HEAD}{question}🤖:[Demo]\n\n{thinking}Said.\n\n💬: \n", before="normal! G")
+    draw(plain)
+    lines = shown(plain)
+    assert lines[0] == "--- stock prices · 2 lines"
+    assert "@@ a.py · 3 lines" in lines
+    assert "🧠 thinking, 2 lines" in lines
+
+
+def test_nothing_is_folded_over_the_cursor(plain: Child) -> None:
+    opened(plain, f"{HEAD}💬: hi\n\n🤖:[Demo]\n\nHello.\n\n💬: \n")
+    assert shown(plain)[:3] == HEAD.split("\n")[:3]
+
+
+@pytest.mark.parametrize("count", [1, 3000])
+def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new(
+    plain: Child, count: int
+) -> None:
+    plain.lua("_G.fold = _G.fold or vim.cmd")
+    opened(plain, chat(*(ran(n, "found", query=str(n)) for n in range(1, count + 1))))
+    counting = "_G.made = 0 local f = vim.cmd _G.cmd = f vim.cmd = setmetatable({}, { __index = f, __call ="
+    plain.lua(f"{counting} function(_, ...) _G.made = _G.made + 1 return f(...) end }})")
+    plain.command("normal! G")
+    draw(plain)
+    plain.lua("vim.cmd = _G.cmd")
+    assert plain.lua("return _G.made") <= 2
