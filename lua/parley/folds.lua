@@ -43,13 +43,13 @@ function M.put(buf, rows, first, last, later)
     end
     H.add(anew, fold, row[1], row[2], known, before.is_shaken)
     if before.both and not fold.both then
-      table.insert(anew, { row[1], over = 1 })
+      table.insert(anew, { row[1], is_gone = true, leaves = true })
     end
     folds[id], marks[row[1]] = fold, nil
   end
   for row, id in pairs(marks) do -- what stood there is none any more
     H.drop(buf, id)
-    table.insert(anew, { row, over = 2 })
+    table.insert(anew, { row, is_gone = true })
   end
   H.levels[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -289,12 +289,12 @@ end
 
 --- Fold in the current window. What is closed is never over the cursor, but for the row of a call.
 function H.fold(folds)
-  local cursor, open, over = api.nvim_win_get_cursor(0)[1], {}, {}
+  local cursor, open, gone = api.nvim_win_get_cursor(0)[1], {}, {}
   local commands = { "noautocmd setlocal nofoldenable" } -- else a range grows by the closed folds it touches
   for _, fold in ipairs(folds) do
     local first, last = fold[1] + 1, fold[2]
-    if fold.over then
-      table.insert(over, { first, fold.over })
+    if fold.is_gone then
+      table.insert(gone, { first, fold.leaves })
     elseif not H.is_closed(first, last) and vim.fn.foldlevel(first) < (fold.level or math.huge) then
       table.insert(commands, ("%d,%dfold"):format(first, last))
       local is_at = first <= cursor and cursor <= last and not (fold.is_call and cursor == first)
@@ -305,7 +305,7 @@ function H.fold(folds)
   end
   table.insert(commands, "noautocmd setlocal foldenable")
   vim.cmd(table.concat(vim.list_extend(commands, open), "\n"))
-  for _, each in ipairs(over) do
+  for _, each in ipairs(gone) do
     H.unfold(unpack(each))
   end
 end
@@ -315,14 +315,19 @@ function H.is_closed(first, last)
   return vim.fn.foldclosed(first) == first and vim.fn.foldclosedend(first) == last
 end
 
---- Take away as many folds as there are at a line beyond those of what stands there now.
-function H.unfold(line, levels)
+--- Take away what is left at a line of the folds of a call and its result, or of anything else; `leaves` is
+--- whether the call is there still, which is a row again, though an undo opens folds.
+function H.unfold(line, leaves)
+  line = math.min(line, api.nvim_buf_line_count(0))
   local view = vim.fn.winsaveview()
-  api.nvim_win_set_cursor(0, { math.min(line, api.nvim_buf_line_count(0)), 0 })
-  for _ = 1, levels do
-    if vim.fn.foldclosed(".") == line or levels == 1 then
+  api.nvim_win_set_cursor(0, { line, 0 })
+  for _ = 1, 2 do
+    if vim.fn.foldlevel(line) > 0 and (leaves or vim.fn.foldclosed(line) == line) then
       vim.cmd("silent! normal! zd")
     end
+  end
+  if leaves then
+    vim.cmd(("%d,%dfold"):format(line, line))
   end
   vim.fn.winrestview(view)
 end

@@ -74,6 +74,7 @@ def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apa
     plain.until(lambda: '❓ web_search(query: "google") · mock' in plain.screen(), "the call alone")
     plain.keys("<C-r>")
     plain.until(lambda: "found" in plain.text(), "the redo")
+    plain.command("call search('^❓', 'bcw')")
     draw(plain)
     plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in plain.screen(), "both again")
 
