@@ -109,7 +109,7 @@ async def test_a_chat_that_is_too_long_goes_on(
     assert await chat.respond() == End("complete")
     (notice,) = chat.asides
     assert notice.startswith(f"this chat is too long for {window.model}; not sent: ")
-    assert notice.endswith(": :ParleyCompact sums up older exchanges") == ("twelve" in name)
+    assert notice.endswith(". :ParleyCompact sums up older exchanges") == ("twelve" in name)
     assert "Fine." in chat.document.text[-100:]
     assert "and now?" in json.dumps(server.requests[-1])
     if "known" in window.words:

@@ -141,7 +141,7 @@ def test_of_exchanges_without_a_summary_the_question_is_cut_to_what_fits() -> No
     assert all(MIDDLE in text for text in cut)
     assert len(cut[-1]) > 3 * len(cut[0])
     assert crowding(request) == (
-        "this chat is too long for gpt-4o; not sent: all but the question of 14 exchanges without 📝: line"
+        "this chat is too long for gpt-4o; not sent: all but the question of 14 exchanges without a 📝: line"
     )
 
 

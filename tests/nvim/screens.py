@@ -186,6 +186,24 @@ def stop(neovim: Child) -> None:
     complete(neovim)
 
 
+def too_long(neovim: Child) -> None:
+    """A chat that was too long for its model, and went on."""
+    long = "".join(f"💬: question {n}\n\n🤖:[Claude]\n\n{CODE * 12}\n\n" for n in range(12))
+    ask(neovim, "say: It goes on.", f"{long}💬: ")
+    complete(neovim)
+    neovim.until_screen("too long for demo")
+
+
+def compact(neovim: Child) -> None:
+    """Older exchanges are summed up."""
+    chat = "".join(f"💬: question {n}\n\n🤖:[Claude]\n\nanswer {n}\n\n" for n in range(60))
+    neovim.edit("chat.md", f"{chat}💬: ")
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("normal! G$")
+    neovim.command("ParleyCompact")
+    neovim.until_screen("Summing up 3 of 57...")
+
+
 def settings(neovim: Child) -> None:
     """Eleven wrong settings, and a chat that is opened with them."""
     neovim.edit("chat.md", LONG)
@@ -279,6 +297,8 @@ SCENES: dict[str, Scene] = {
     "thoughts": Scene(thoughts),
     "error": Scene(error, settings=NOBODY),
     "stop": Scene(stop, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
+    "too-long": Scene(too_long, init=README, settings=CLAUDE),
+    "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
     "settings": Scene(settings, settings=WRONG),
     "tools": Scene(tools, settings=AUTO | TRUSTED),
     "log": Scene(log, settings=AUTO | TRUSTED),

@@ -123,7 +123,7 @@ def crowding(request: Request) -> str:
     omissions = [
         (memory.results, "the results of {}", "call"),
         (memory.summaries, "all but the 📝: line of {}", "exchange"),
-        (memory.questions, "all but the question of {} without 📝: line", "exchange"),
+        (memory.questions, "all but the question of {} without a 📝: line", "exchange"),
         (memory.missing, "all of {}", "older exchange"),
     ]
     words = [text.format(_counted(count, noun)) for count, text, noun in omissions if count]

@@ -96,8 +96,8 @@ class ModelPort:
             return
         if unsummed(request.transcript, KEEP):
             share = f"{round(fullness * 100)} %"
-            notice = notice or f"this chat fills {share} of the window of {request.model}"
-            notice += ": :ParleyCompact sums up older exchanges"
+            full = f"this chat fills {share} of the window of {request.model}: "
+            notice = f"{f'{notice}. ' if notice else full}:ParleyCompact sums up older exchanges"
         if notice:
             self._notices.add(key)
             yield Aside(notice)
