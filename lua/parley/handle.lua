@@ -220,6 +220,8 @@ function M.finish(id, goes_on)
     require("parley.view").reveal(handle.win, row, goes_on.reveal)
     require("parley.seen").show(handle.buf, handle.win, goes_on.sightings or {})
     require("parley.seen").look_soon(handle.buf)
+  elseif row then
+    H.fill(handle.win)
   end
   if handle then
     require("parley.chat").keep(handle.buf)
@@ -235,6 +237,25 @@ function H.goes_to(handle, goes_on)
     return row
   end
   return M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.row or nil
+end
+
+--- Scroll a window back that shows nothing below the last line: what was folded has made room.
+function H.fill(win)
+  api.nvim_win_call(win, function()
+    local info, top = vim.fn.getwininfo(win)[1], vim.fn.line("w0")
+    local function fits(line)
+      return api.nvim_win_text_height(win, { start_row = line - 1 }).all <= info.height
+    end
+    local above = top - 1
+    while above > 0 and fits(above) do
+      local closed = vim.fn.foldclosed(above)
+      top = closed ~= -1 and closed or above
+      above = top - 1
+    end
+    if top < vim.fn.line("w0") then
+      vim.fn.winrestview({ topline = top, skipcol = 0 })
+    end
+  end)
 end
 
 ---@param id? integer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import HEIGHT, WIDTH, Child, child
 
 PACE = "0.004"
 
@@ -25,6 +25,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 def nvim(shared: Child) -> Iterator[Child]:
     """The shared Neovim, with nothing open."""
     shared.keys("<C-\\><C-n>")
+    shared.nvim.ui_try_resize(WIDTH, HEIGHT)
     shared.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
     yield shared
     assert not shared.blocked(), shared.screen()

@@ -16,6 +16,7 @@ import pynvim
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 45.0
+WIDTH, HEIGHT = 100, 30
 
 
 def nvim_path() -> str:
@@ -267,8 +268,8 @@ def child(
     clean: bool = False,
     root: Path = ROOT,
     rplugin: bool = False,
-    width: int = 100,
-    height: int = 30,
+    width: int = WIDTH,
+    height: int = HEIGHT,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
     """A Neovim with Parley from `root`, and with nothing of the user's; `clean` is one without Parley.

@@ -107,3 +107,21 @@ def test_a_window_is_given_its_folds_in_one_go_and_later_only_those_that_are_new
     draw(plain)
     plain.lua("vim.cmd = _G.cmd")
     assert plain.lua("return _G.made") <= 2
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(nvim: Child, width: int) -> None:
+    nvim.nvim.ui_try_resize(width, 24)
+    before = "💬: " + "word " * 30 + "\n" * 40 + "\n🤖:[Demo]\n\n" + "said " * 40
+    nvim.edit("thought.md", f"{before}\n\n💬: think about it: what is it?\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("ParleyAgent Demo-OpenAI")
+    nvim.command("normal! G$")
+    nvim.keys("<C-g><C-g>")
+    nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
+    nvim.until_idle()
+    nvim.until_screen("thinking, 7 lines")
+    rows = nvim.screen().split("\n")
+    last = next(row for row, line in enumerate(rows) if line.startswith("💬:") and not line[3:].strip())
+    assert all(line != "~" for line in rows[: last + 1])
+    assert sum(line == "~" for line in rows) <= 3
