@@ -29,6 +29,7 @@ local links = {
   ParleyValue = "String",
   ParleyStatus = "Comment",
   ParleyQuestionLine = "CursorLine",
+  ParleyPageHeading = "Title",
 }
 
 --- The look of a chat's lines, drawn for the lines on the screen and no others.

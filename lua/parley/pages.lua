@@ -191,7 +191,8 @@ function H.leave(win)
   api.nvim_win_set_buf(win, before)
 end
 
---- Colour Markdown, and in its fences each language for which there is a parser or a syntax file.
+--- Colour Markdown, and in its fences each language for which there is a parser or a syntax file. What marks
+--- titles and fences is drawn over: were it concealed, the quotes of JSON would be, too.
 function H.highlight(buf, lines)
   if not pcall(vim.treesitter.start, buf, "markdown") then
     vim.bo[buf].syntax = "markdown"
@@ -201,10 +202,23 @@ function H.highlight(buf, lines)
     local ticks, name = line:match("^(```+)([%w_]*)$")
     if ticks and not fence then
       fence, first, language = ticks, row, name
+      H.cover(buf, row, line, "")
     elseif ticks and ticks == fence and name == "" then
       H.syntax(buf, language, first, row)
+      H.cover(buf, row, line, "")
       fence = nil
+    elseif not fence then
+      H.cover(buf, row, line, line:match("^%*%*(.*)%*%*$") or line:match("^`(.*)`$"), "ParleyPageHeading")
     end
+  end
+end
+
+--- Draw a text over a line that is as long or longer.
+function H.cover(buf, row, line, text, group)
+  if text then
+    local gap = (" "):rep(api.nvim_strwidth(line) - api.nvim_strwidth(text))
+    local opts = { virt_text = { { text, group }, { gap } }, virt_text_pos = "overlay" }
+    api.nvim_buf_set_extmark(buf, H.ns, row - 1, 0, opts)
   end
 end
 

@@ -17,8 +17,8 @@ CODE = "def f():\n\treturn `x`\n\n\n---\nprint('…')\n"
 def of(name: str, lines: list[str]) -> list[str]:
     """The lines in the fence below a title, with the fence."""
     start = next(row for row, line in enumerate(lines) if line.startswith(f"**{name}"))
-    fence = lines[start + 2].rstrip("abcdefghijklmnopqrstuvwxyz")
-    return lines[start + 2 : lines.index(fence, start + 3) + 1]
+    fence = lines[start + 1].rstrip("abcdefghijklmnopqrstuvwxyz")
+    return lines[start + 1 : lines.index(fence, start + 2) + 1]
 
 
 def test_a_text_of_several_lines_is_shown_as_lines_in_the_language_of_its_file() -> None:
@@ -103,3 +103,13 @@ def test_the_lines_of_a_file_have_the_colours_of_its_language(nvim: Child, path:
     nvim.until(
         lambda: nvim.screen() and nvim.grid.style("return x") != nvim.grid.style("x = 1"), "the colours"
     )
+
+
+def test_titles_stand_without_their_marks_and_fences_are_blank(nvim: Child) -> None:
+    call_and_result(nvim)
+    nvim.nvim.api.win_set_cursor(0, (5, 0))
+    nvim.keys("K")
+    screen = nvim.until_screen("content, 6 lines, 40 B")
+    assert "**" not in screen
+    assert "```" not in screen
+    assert "return `x`" in screen

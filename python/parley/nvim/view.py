@@ -204,7 +204,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 def details(call: Proposal, tool: Tool | None, before: str | None = None) -> list[str]:
     """All of a call, as Markdown for a float; `before` is the definition of which a void yes was said."""
-    lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`"]
+    lines = [f"`{legible_line(f'{tool.server}/{tool.name}' if tool else call.call.name)}`", ""]
     try:
         arguments = decoded_arguments(call.call.arguments)
         if short := {name: value for name, value in arguments.items() if not is_long(value)}:
@@ -221,7 +221,7 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
         body = call.result.body
         lines += _code(f"Result: {call.result.status}, {extent(body)}", body.split("\n"))
     if tool is None:
-        return [*lines, "", "No server offers this tool now."]
+        return [*lines, "No server offers this tool now."]
     if before is not None:
         lines += changes(before, tool.definition)
     if tool.description or tool.label != tool.name:
@@ -237,14 +237,14 @@ def _json(title: str, value: Any) -> list[str]:
 
 def _block(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Lines of others in a fence, which none of them ends: a backtick is shown as an escape."""
-    return ["", f"**{title}**", "", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
+    return [f"**{title}**", f"```{language}", *(contained(legible(line)) for line in lines), "```"]
 
 
 def _code(title: str, lines: list[str], language: str = "text") -> list[str]:
     """Lines of others with their backticks, in a fence that is longer than any of them has."""
     shown = [shown_line(line, None) for line in lines]
     ticks = "`" * max(3, 1 + max((len(run) for line in shown for run in re.findall("`+", line)), default=0))
-    return ["", f"**{title}**", "", f"{ticks}{language}", *shown, ticks]
+    return [f"**{title}**", f"{ticks}{language}", *shown, ticks]
 
 
 def _language(values: Iterable[Any]) -> str:
@@ -256,10 +256,10 @@ def _language(values: Iterable[Any]) -> str:
 def changes(before: str, now: str) -> list[str]:
     """The changes of a tool's definition, as a diff in which nothing hides."""
     if not before:
-        return ["", "**Its definition changed**; what it was is not known any more."]
+        return ["**Its definition changed; what it was is not known any more**", ""]
     delta = unified_diff(_definition(before), _definition(now), n=1, lineterm="")
     diff = [line for line in delta if not line.startswith(("---", "+++", "@@"))]
-    return ["", "**Its definition changed** from - to +", "", "```diff", *diff, "```"]
+    return ["**Its definition changed, from - to +**", "```diff", *diff, "```"]
 
 
 def _definition(canonical: str) -> list[str]:
