@@ -126,7 +126,7 @@ def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> 
         if e.state == "live"
     ]
     waiting = ["", "## Approved, not run yet", "", *live] if live else []
-    head = [f"# Log of {chat}", *waiting]
+    head = [f"# Log of {legible_line(chat)}", *waiting]
     if not history:
         return [*head, "", "Nothing was decided or asked here yet."]
     days = groupby(reversed(history), lambda record: _time(record[0])[:10])

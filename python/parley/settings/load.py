@@ -35,7 +35,8 @@ def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settin
     settings = _placed(settings, config_path(environ).parent)
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
-    return settings.with_servers(more.servers), (*problems, *wrong, *templates, *more.problems)
+    # What Lua hands over has no order.
+    return settings.with_servers(more.servers), (*problems, *sorted(wrong), *templates, *more.problems)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
