@@ -56,3 +56,14 @@ async def test_a_bug_is_no_silence() -> None:
         session.app.resolve = lambda _: broken
         with pytest.raises(ZeroDivisionError):
             await session.process_message("hi")
+
+
+async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> None:
+    async with Session(environ=ENVIRON) as session:
+        await session.process_message("say: first")
+        before = session.transcript
+        with pytest.raises(ParleyError, match=r"^not asked: @@/none\.txt@@: .*; asking again"):
+            await session.process_message("say: hello @@/none.txt@@")
+        assert session.transcript == before
+        assert "hello" in await session.process_message("say: hello @@/none.txt@@")
+    assert [exchange.answers != () for exchange in parse(session.transcript).exchanges] == [True, True, False]

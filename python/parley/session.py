@@ -89,9 +89,12 @@ class Session:
         try:
             if hint := self._begin(text):
                 queue.put_nowait({"type": "hint", "content": hint})
+            before = list(self._document.lines)
             self._ask(text)
             end = await self._run(queue)
-            if end.kind in ("interrupted", "stopped"):
+            if end.kind == "nothing":
+                self._document.lines = before  # the question stands in the text that is sent once more
+            if end.kind in ("interrupted", "stopped", "nothing"):
                 queue.put_nowait({"type": "error", "error": end.message})
         except ParleyError as error:
             queue.put_nowait({"type": "error", "error": str(error)})

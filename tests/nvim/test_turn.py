@@ -430,8 +430,11 @@ def test_a_file_outside_of_neovims_folder_is_brought_after_a_yes(nvim: Child, tm
         end
     """)
     ask(nvim, f"say: see @@{tmp_path}/far.txt@@")
-    complete(nvim)
-    assert "outside the working directory: not read" in nvim.text()
+    nvim.until(
+        lambda: "outside the working directory: not read" in nvim.messages().replace("\n", ""), "the no"
+    )
+    nvim.until_idle()
+    assert nvim.lines()[1:] == []
     assert f"Read {tmp_path}/far.txt into the chat?" in nvim.lua("return _G.prompt")
     nvim.lua("_G.answer = 2")
     ask(nvim, f"say: see @@{tmp_path}/far.txt@@")

@@ -146,7 +146,7 @@ class Tree:
 
         found = FileReferences(lambda: self.folder, resource, bounds=bounds or Bounds(), now=now)
         brought = await found.bring([*map(FilePath, names)])
-        return [(each.title, each.text if each.kind == "missing" else "") for each in brought]
+        return [(each.title, "" if each.kind == "text" else each.text) for each in brought]
 
 
 @pytest.fixture
@@ -372,7 +372,7 @@ async def test_a_pattern_brings_pictures_only_where_it_names_them(album: Album) 
     assert [one.picture for one in brought] == [attachment_of(png(n), "chat.assets", "png") for n in range(3)]
     text, left = await album.bring("*")
     assert text == ReferenceText("notes.txt", "text\n")
-    assert left == ReferenceText("*", "left out: 3 files (no text)", "missing")
+    assert left == ReferenceText("*", "left out: 3 files (no text)", "partial")
 
 
 async def test_more_pictures_than_a_question_has_are_left_out_and_said(album: Album) -> None:

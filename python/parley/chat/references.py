@@ -7,10 +7,11 @@ then on, and a reference inside it is plain text. Knows no files and no servers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from parley.chat.transcript import Attachment, Question
+from parley.chat.transcript import Attachment, Question, Text
 
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
@@ -45,11 +46,12 @@ Reference: TypeAlias = Path | Resource
 
 @dataclass(frozen=True, slots=True)
 class ReferenceText:
-    """The text that a reference stands for, with its title, or why there is none; or a picture."""
+    """The text that a reference stands for, with its title; a picture; or what is missing of it, and why."""
 
     title: str
     text: str
-    kind: Literal["text", "missing"] = "text"
+    kind: Literal["text", "missing", "partial"] = "text"
+    """Whether all of it is missing, or some of what it names is brought."""
     language: str = ""
     """The info word of its fence; "" for the one that the ending of the title means."""
     picture: Attachment | None = None
@@ -57,9 +59,13 @@ class ReferenceText:
 
 def references(question: Question) -> tuple[Reference, ...]:
     """The references of a question in order, each once; those in a fence are plain text."""
-    unique = dict[Reference, None]()
+    return tuple({reference: None for _, reference in rows(question)})
+
+
+def rows(question: Question) -> Iterator[tuple[int, Reference]]:
+    """The references of a question with the lines that they stand in, counted from 0."""
     fence = ""
-    for line in question.text.split("\n"):
+    for row, line in _lines(question):
         mark = _FENCE.match(line)
         if fence:
             closes = mark and mark["ticks"].startswith(fence) and not line.strip().strip(mark["ticks"][0])
@@ -67,8 +73,18 @@ def references(question: Question) -> tuple[Reference, ...]:
         elif mark:
             fence = mark["ticks"]
         else:
-            unique.update((_reference(match["name"]), None) for match in _REFERENCE.finditer(line))
-    return tuple(unique)
+            yield from ((row, _reference(match["name"])) for match in _REFERENCE.finditer(line))
+
+
+def _lines(question: Question) -> Iterator[tuple[int, str]]:
+    for part in question.parts:
+        if isinstance(part, Text):
+            yield from enumerate(part.text.split("\n"), part.span.start)
+
+
+def name_of(reference: Reference) -> str:
+    """What stands between the `@@` of a reference."""
+    return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
 
 
 def _reference(name: str) -> Reference:
@@ -78,7 +94,7 @@ def _reference(name: str) -> Reference:
 
 def expansion(reference: ReferenceText) -> list[str]:
     """The lines that a reference to a text brings into the question; not yet escaped."""
-    if reference.kind == "missing":
+    if reference.kind != "text":
         return [f"`{_title(reference.title)}`: {reference.text}"]
     lines = reference.text.removesuffix("\n").split("\n") if reference.text else []
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", reference.text)), default=0))

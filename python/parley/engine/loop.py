@@ -16,6 +16,7 @@ from parley.engine.reply import ask_model
 from parley.policy import plan
 from parley.policy.approval import unclaimed
 from parley.policy.doubts import why_asked
+from parley.policy.lacks import lacks, message
 from parley.policy.plan import next_step
 
 
@@ -67,7 +68,7 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
                 ports.ledger.revoke(left)  # the model is told that these calls have no result
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
-            await _start_answer(ports, observation)
+            return await _start_answer(ports, observation)
         case plan.Resume():
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
             await ports.document.change(lambda s: edits.name_answer(s.answer, observation.settings.agent))
@@ -84,12 +85,20 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
     return None
 
 
-async def _start_answer(ports: Ports, observation: Observation) -> None:
-    question, agent = observation.snapshot.exchange.question, observation.settings.agent
-    contents = await ports.references.bring(references(question or Question()))
+async def _start_answer(ports: Ports, observation: Observation) -> End | None:
+    """Bring in what the question refers to; where that cannot be brought, its reader is told first."""
+    question, agent = observation.snapshot.exchange.question or Question(), observation.settings.agent
+    contents = await ports.references.bring(references(question))
+    lacking = lacks(question, contents)
+    if not set(lacking) <= set(observation.view.warnings):
+        ports.ledger.warn(lacking)
+        return End("nothing", message(lacking))
+    if lacking:
+        ports.ledger.unwarn(lacking)
     texts = [content.picture or expansion(content) for content in contents]
     # The model is asked while it is written, as with results: nothing that could run comes of either.
     await ports.document.begin(lambda s: [edits.start_answer(s.lines, s.exchange, agent, texts)])
+    return None
 
 
 def _in_time(ports: Ports, settings: ChatSettings, started: float) -> plan.Stop | None:

@@ -211,7 +211,11 @@ class Ledger(Protocol):
         ...
 
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
-        """Whoever decides now was told this of calls (id, arguments, what)."""
+        """Whoever decides now was told this of calls (id, arguments, what), or of a question's references."""
+        ...
+
+    def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
+        """What was told so has been heeded: next time it is told anew."""
         ...
 
 

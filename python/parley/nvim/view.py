@@ -32,6 +32,7 @@ from parley.nvim.summary import (
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import Sighting, caution, sighting
+from parley.policy.lacks import problems as lack_problems
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
@@ -172,7 +173,14 @@ def problems(view: ChatView) -> list[Problem]:
     """Everything in a chat that is not as it should be."""
     front = read_front_matter(view.transcript.front_matter) if view.transcript.front_matter else None
     approvals = [p for _, calls in view.waiting() for call in calls if (p := _approval(view, call))]
-    return [*(front.problems if front else ()), *view.transcript.problems, *view.missing, *approvals]
+    lacking = lack_problems(view.transcript, view.ledger.warnings)
+    return [
+        *(front.problems if front else ()),
+        *view.transcript.problems,
+        *view.missing,
+        *lacking,
+        *approvals,
+    ]
 
 
 def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:

@@ -78,6 +78,9 @@ INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) 
 WARN = """
 INSERT OR IGNORE INTO warnings (chat, viewer, call_id, arguments, what) VALUES (?, ?, ?, ?, ?)
 """
+UNWARN = """
+DELETE FROM warnings WHERE chat = ? AND viewer = ? AND call_id = ? AND arguments = ? AND what = ?
+"""
 UNWRITE = """
 DELETE FROM written WHERE number = (
     SELECT number FROM written WHERE chat = ? AND call_id = ? AND arguments = ? LIMIT 1)
@@ -440,6 +443,13 @@ class ChatLedger:
             for call_id, arguments, what in warnings:
                 row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
                 db.execute(WARN, row)
+
+    def unwarn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
+        """The viewer has heeded this: next time it is told anew."""
+        with self._file.transaction() as db:
+            for call_id, arguments, what in warnings:
+                row = (_stored(self.chat), self._file.viewer, _stored(call_id), _stored(arguments), what)
+                db.execute(UNWARN, row)
 
     def may_want(self, agent: str, *, is_typed: bool = False) -> bool:
         """Whether this chat may choose its agent so: that was confirmed, or typed in a chat made here."""

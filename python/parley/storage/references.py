@@ -2,7 +2,8 @@
 
 Of files only what is inside the working directory is read, links resolved, nothing hidden, only text and
 pictures: a question may have been written by somebody else. For one file outside, the user is asked. How much
-a question may bring, and how long is looked for it, is bounded; what is left out is said in its place.
+a question may bring, and how long is looked for it, is bounded; what is left out of a pattern is said in its
+place.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from parley.chat.grammar import fit
-from parley.chat.references import Reference, ReferenceText, Resource
+from parley.chat.references import Reference, ReferenceText, Resource, name_of
 from parley.errors import ParleyError, ServerError
 from parley.media import MOST_BYTES, TYPES, kind_of
 from parley.regular import beginning
@@ -80,12 +82,12 @@ class FileReferences:
         self._now = now
 
     async def bring(self, references: Sequence[Reference]) -> Sequence[ReferenceText]:
-        """The texts of a question's references in order; a line that says why where there is none."""
+        """The texts of a question's references in order, or why there is none."""
         room, most = _Room(self._bounds, self._now), self._bounds.references
         texts = [text for reference in references[:most] for text in await self._bring(reference, room)]
         if more := references[most:]:
             why = f"left out with all after it ({len(more)} in all): a question has at most {most} references"
-            texts.append(_missing(_name(more[0]), why))
+            texts.append(_missing(name_of(more[0]), why))
         return texts
 
     async def _bring(self, reference: Reference, room: _Room) -> Sequence[ReferenceText]:
@@ -115,7 +117,7 @@ class FileReferences:
         return [await asyncio.to_thread(_inside, folder, name, room)]
 
     async def _read(self, reference: Resource, room: _Room) -> ReferenceText:
-        name = _name(reference)
+        name = name_of(reference)
         try:
             text = fit(await self._resource(reference.server, reference.uri))
             room.take(len(text.encode()))
@@ -177,10 +179,6 @@ class _Room:
 
 
 _MORE, _MORE_PICTURES = "more", "too many pictures"
-
-
-def _name(reference: Reference) -> str:
-    return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
 
 
 def _outside(folder: Path, name: str) -> Path | None:
@@ -252,7 +250,9 @@ def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | _P
         return [_missing(pattern, INSIDE)]
     texts.sort(key=lambda text: text.title if isinstance(text, ReferenceText) else text.name)
     if reasons := list(_left_out(left, room)):
-        texts.append(_missing(pattern, f"left out: {', '.join(reasons)}{_how_to_narrow(left, room)}"))
+        kind: Literal["partial", "missing"] = "partial" if texts else "missing"
+        why = f"left out: {', '.join(reasons)}{_how_to_narrow(left, room)}"
+        texts.append(ReferenceText(visible(pattern), visible(why), kind))
     return texts or [_missing(pattern, "no file matches")]
 
 

@@ -1,0 +1,57 @@
+"""What a question lacks: references that cannot be brought. It is asked only once its reader knows. Pure.
+
+The first time, the question stops; asked again with the same words, it is asked all the same. What was said
+is kept as warnings of the ledger, each with the reference, the question's digest and the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from parley.chat.references import ReferenceText, name_of, rows
+from parley.chat.transcript import Problem, Question, Transcript
+from parley.text import one_line, visible
+
+Lack: TypeAlias = tuple[str, str, str]
+"""The reference, the digest of its question, why it cannot be brought: a warning of the ledger."""
+
+_KIND = "reference: "
+_NEXT = "asking again goes on without it"
+
+
+def lacks(question: Question, contents: Iterable[ReferenceText]) -> list[Lack]:
+    """What a question lacks, of all that its references stand for."""
+    digest = _digest(question)
+    return [(each.title, digest, f"{_KIND}{each.text}") for each in contents if each.kind == "missing"]
+
+
+def message(lacking: Sequence[Lack]) -> str:
+    """Why a question is not asked yet."""
+    name, _, why = lacking[0]
+    others = f" ({len(lacking) - 1} more)" if lacking[1:] else ""
+    return f"not asked: {_words(name, why)}{others}; {_NEXT}"
+
+
+def problems(transcript: Transcript, warnings: Iterable[tuple[str, str, str]]) -> Iterator[Problem]:
+    """What questions lack that are not asked yet, each in the line of its reference."""
+    said = [warning for warning in warnings if warning[2].startswith(_KIND)]
+    if not said:
+        return
+    for exchange in transcript.exchanges:
+        if exchange.question is None or exchange.answers:
+            continue
+        digest = _digest(exchange.question)
+        places = {visible(name_of(reference)): row for row, reference in rows(exchange.question)}
+        for name, _, why in (lack for lack in said if lack[1] == digest):
+            row = places.get(name, exchange.question.span.start)
+            yield Problem(row, 0, "error", f"{_words(name, why)}; {_NEXT}")
+
+
+def _words(name: str, why: str) -> str:
+    return f"@@{one_line(name)}@@: {one_line(why.removeprefix(_KIND))}"
+
+
+def _digest(question: Question) -> str:
+    return hashlib.sha256(question.text.encode("utf-8", "surrogatepass")).hexdigest()

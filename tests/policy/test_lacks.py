@@ -1,0 +1,52 @@
+"""The problems of questions that lack something: where they stand, and how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.references import ReferenceText
+from parley.policy.lacks import lacks, problems
+
+FENCE = "```\nsee @@b@@\n```\n"
+
+
+def rows(text: str, *names: str) -> list[int]:
+    """The lines with problems, of a question that lacks these."""
+    transcript = parse(text)
+    question = transcript.exchanges[-1].question
+    assert question
+    said = lacks(question, [ReferenceText(name, "gone", "missing") for name in names])
+    return [problem.line for problem in problems(transcript, said)]
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("💬: see @@b@@\n", 0),
+        ("above\n\n💬:\n\nlook\nsee @@b@@\n", 5),
+        (f"💬: look\n{FENCE}see @@b@@\n", 4),
+        ("💬: one\n\n📝: note\n\n💬: two\n\nsee @@a@@ @@b@@\n", 6),
+    ],
+)
+def test_a_problem_stands_in_the_line_of_its_reference(text: str, row: int) -> None:
+    assert rows(text, "b") == [row]
+
+
+def test_one_that_has_no_line_of_its_own_stands_at_the_question() -> None:
+    assert rows("above\n\n💬: see\n@@a@@\n", "elsewhere") == [2]
+
+
+def test_a_question_that_is_asked_or_changed_has_none() -> None:
+    transcript = parse("💬: see @@b@@\n")
+    question = transcript.exchanges[0].question
+    assert question
+    said = lacks(question, [ReferenceText("b", "gone", "missing")])
+    assert list(problems(transcript, said))
+    assert list(problems(parse("💬: see @@b@@\n\n🤖:[Demo]\n"), said)) == []
+    assert list(problems(parse("💬: see @@b@@ now\n"), said)) == []
+
+
+def test_warnings_of_calls_are_none_of_these() -> None:
+    transcript = parse("💬: see @@b@@\n")
+    assert list(problems(transcript, [("@@b@@", "{}", "started 1")])) == []
