@@ -420,9 +420,22 @@ function H.watch(buf)
   on({ "BufWinLeave" }, function()
     require("parley.folds").leave(buf)
   end)
-  on({ "WinResized", "BufWinEnter" }, function()
+  on({ "BufWinEnter" }, function()
     require("parley.view").redraw(buf)
   end)
+  -- Of several windows the first one's buffer has the event.
+  vim.api.nvim_create_autocmd("WinResized", {
+    group = group,
+    callback = function()
+      if
+        vim.iter(vim.v.event.windows):any(function(win)
+          return vim.api.nvim_win_is_valid(win) and vim.api.nvim_win_get_buf(win) == buf
+        end)
+      then
+        require("parley.view").redraw(buf)
+      end
+    end,
+  })
   on({ "WinScrolled", "BufWinEnter", "TabEnter" }, function()
     require("parley.seen").look_soon(buf)
   end)

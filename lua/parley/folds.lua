@@ -91,18 +91,12 @@ end
 
 --- What a closed fold shows, in the window that is drawn.
 function M.text()
-  local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
-  local first, last = vim.v.foldstart - 1, vim.v.foldend
-  local chunks = H.chunks(buf, first, last)
-  if not chunks then
+  local win = api.nvim_get_current_win()
+  local row, current = H.shown(win, vim.v.foldstart - 1, vim.v.foldend)
+  if not row then
     return H.others(win)
   end
-  local current, prompt = require("parley.view").current(win, first)
   local width, used = H.width(win), 0
-  if prompt then
-    chunks = vim.list_extend({ { prompt[1], prompt[2] } }, chunks)
-  end
-  local row = M.fit(win, chunks)
   for _, chunk in ipairs(row) do
     used = used + api.nvim_strwidth(chunk[1])
   end
@@ -120,11 +114,11 @@ function M.fit(win, chunks)
   return require("parley.view").fit(chunks, H.width(win))
 end
 
---- Whether all of a call is in its row, in a window where it is one; nil where it is not.
+--- Whether all of a call is in its row, in a window where it is one; nil where it is not, or where somebody
+--- else says what a closed fold shows.
 function M.is_whole(win, row)
-  local buf = api.nvim_win_get_buf(win)
-  local chunks = H.is_row(win, row) and H.chunks(buf, row, row + 1)
-  return chunks and not require("parley.view").is_cut(M.fit(win, chunks)) or nil
+  local chunks = vim.wo[win].foldtext == shows and H.is_row(win, row) and H.shown(win, row, row + 1)
+  return chunks and not require("parley.view").is_cut(chunks) or nil
 end
 
 --- Whether there are calls in a buffer.
@@ -381,6 +375,20 @@ function H.at(buf, row)
     end
   end
   return found and folds[found[1]], found
+end
+
+--- What a window shows of a fold over these rows, with the prompt where that is drawn on it, and the group
+--- that marks it; nil where it is none of ours.
+function H.shown(win, first, last)
+  local chunks = H.chunks(api.nvim_win_get_buf(win), first, last)
+  if not chunks then
+    return nil
+  end
+  local current, prompt = require("parley.view").current(win, first)
+  if prompt then
+    chunks = vim.list_extend({ { prompt[1], prompt[2] } }, chunks)
+  end
+  return M.fit(win, chunks), current
 end
 
 --- What is shown of a fold over these rows; nil where it is none of ours.

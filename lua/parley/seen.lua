@@ -25,6 +25,7 @@ function M.look_soon(buf)
   end
   vim.schedule(function()
     if api.nvim_buf_is_loaded(buf) then
+      require("parley.view").refit(buf)
       vim.cmd.redraw()
       M.look(buf)
     end
@@ -93,19 +94,20 @@ function H.is_in_window(win, call)
     return false
   end
   local info = vim.fn.getwininfo(win)[1]
-  local top = info.topline - 1
+  local top, width = info.topline - 1, math.max(info.width - info.textoff, 1)
   if not H.has_row(win, call.row) then
     return false
   end
   local view, folded = unpack(api.nvim_win_call(win, function()
     return { vim.fn.winsaveview(), vim.fn.foldclosed(call.row + 1) ~= -1 }
   end))
-  if folded then
+  if width < call.width and (call.block or not folded) then
+    return false -- what is drawn beside a line ends at the edge of the window, without a mark
+  elseif folded then
     return require("parley.folds").is_whole(win, call.row) == true
   elseif call.is_cut then
     return false
   end
-  local width = math.max(info.width - info.textoff, 1)
   local hidden = math.floor(view.skipcol / width)
   local function height(last)
     return last < top and 0 or api.nvim_win_text_height(win, { start_row = top, end_row = last }).all

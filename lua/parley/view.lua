@@ -60,8 +60,15 @@ function M.redraw(buf)
       calls = {}
     end
   end
-  drawn.placed = true
+  drawn.placed, drawn.width = true, width
   H.follow(buf)
+end
+
+--- Draw again if a window has become narrower or wider by what nobody tells: a column of numbers or signs.
+function M.refit(buf)
+  if H.drawn[buf] and H.drawn[buf].width ~= H.width(buf) then
+    M.redraw(buf)
+  end
 end
 
 --- What is drawn of the calls that wait.
@@ -72,6 +79,7 @@ end
 ---@field before integer cells before its text, where it is not folded
 ---@field is_cut boolean whether something of these is cut
 ---@field is_whole boolean whether nothing of it is cut in the block
+---@field width integer the cells of a line that it was drawn for
 ---@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
 
 ---@return parley.Drawn[]
@@ -91,6 +99,7 @@ function M.drawn(buf)
       before = before,
       sighting = drawn.found.sightings[mark[1]],
       is_whole = call.is_whole,
+      width = drawn.width,
       is_cut = M.is_cut(mark[4].virt_text or vim.iter(mark[4].virt_lines):flatten(1):totable()),
       block = call.needs_block and H.block(buf, call) or nil,
     })
@@ -477,7 +486,8 @@ function H.share(lengths, room)
   return math.huge
 end
 
---- Text within a width, an ellipsis at its end if something is missing, and behind that what ends it.
+--- Text within a width, an ellipsis at its end if something is missing, and behind that what ends it. Where
+--- there is no room at all, the ellipsis stands all the same: nothing is cut without it.
 function H.cut(text, width, ending)
   if api.nvim_strwidth(text) <= width then
     return text
@@ -493,7 +503,7 @@ function H.cut(text, width, ending)
       high = middle - 1
     end
   end
-  return width > 0 and vim.fn.strcharpart(text, 0, low) .. "…" .. ending or ""
+  return vim.fn.strcharpart(text, 0, low) .. "…" .. ending
 end
 
 return M

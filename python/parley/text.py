@@ -129,20 +129,56 @@ _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 """Unicode's Bidi_Class of what turns the direction of what is around it (UAX #9, table 4)."""
 
 
+_MOST_JOINED = 6
+"""Characters drawn in one cell with the one before them: of more, Neovim draws no more than some, and leaves
+out the rest (MAX_MCO of 0.10, the 32 bytes of MAX_SCHAR_SIZE later; its src/nvim/grid_defs.h and mbyte.c)."""
+_LEADS = re.compile("[\u1100-\u115f\ua960-\ua97f]")
+_FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
+_PREPENDS = re.compile(
+    "[\u0d4e\U0001193f\U00011941\U000111c2\U000111c3\U000113d1\U00011a3a\U00011a84-\U00011a89"
+    "\U00011d46\U00011f02]"
+)
+"""Of one grapheme cluster, beside marks: leading consonants of Hangul, what follows such and others, and what
+goes with the character behind it (UAX #29, GB6 to GB9c; GraphemeBreakProperty.txt of Unicode 17.0)."""
+_VIRAMA = 9
+"""Canonical_Combining_Class of a mark that joins two consonants."""
+
+
 def contained(text: str) -> str:
-    r"""`text` whose marks stay at their letters: one without a letter, and one too many, is an escape."""
+    r"""`text` whose marks stay at their letters: one without a letter, and one too many, is an escape.
+
+    So is what would be drawn in one cell with too many others.
+    """
     if text.isascii():
         return text
-    out, marks = list[str](), _MOST_MARKS
+    out, marks, joined, before, is_linked = list[str](), _MOST_MARKS, 0, "", False
     for character in text:
         category = unicodedata.category(character)
-        if category in ("Mn", "Me"):
+        is_mark = category in ("Mn", "Me")
+        if is_mark:
             marks += 1
-            out.append(character if marks <= _MOST_MARKS else _code(character))
         else:
             marks = 0 if category[0] in "LNM" or category == "So" else _MOST_MARKS
+        joined = joined + 1 if _is_joined(before, character, category, is_linked=is_linked) else 0
+        is_linked = unicodedata.combining(character) == _VIRAMA or (is_linked and category[0] == "M")
+        if joined > _MOST_JOINED or (is_mark and marks > _MOST_MARKS):
+            out.append(_code(character))
+            before, joined, is_linked = "", 0, False
+        else:
             out.append(character)
+            before = character
     return "".join(out)
+
+
+def _is_joined(before: str, character: str, category: str, *, is_linked: bool) -> bool:
+    """Whether a character may be drawn in one cell with the one before it."""
+    return bool(
+        category[0] == "M"
+        or _FOLLOWS.match(character)
+        or _PREPENDS.match(before)
+        or (is_linked and category == "Lo")
+        or (_LEADS.match(before) and (_LEADS.match(character) or "\uac00" <= character <= "\ud7a3"))
+    )
 
 
 def upright(text: str) -> str:

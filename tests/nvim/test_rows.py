@@ -324,3 +324,71 @@ def test_the_prompt_names_the_keys_as_they_are_set() -> None:
         "<leader>y all 2 · yo this · yA/yO and remember · <leader>n no · K details"
     )
     assert meanings(choices=ChoiceKeys(enabled=False)).startswith(":ParleyApprove ")
+
+
+def test_a_row_that_the_prompt_cuts_is_not_seen_before_the_cursor_has_left_it(plain: Child) -> None:
+    rows = opened(plain, chat(*(call(n, query=f"{'q' * 30}{n:02}") for n in range(1, 41))))
+    assert "…" in row(plain, PROMPT)
+    assert 1 not in numbers(plain)
+    assert 2 in numbers(plain)
+    plain.nvim.api.win_set_cursor(0, (rows[-1] + 1, 0))
+    plain.until(lambda: row(plain, PROMPT) == PROMPT, "the prompt below the last")
+    plain.nvim.api.win_set_cursor(0, (rows[0], 0))
+    plain.until(lambda: f'❓ web_search(query: "{"q" * 30}01") · mock' in shown(plain), "the whole row")
+    assert 1 in numbers(plain)
+
+
+def test_a_call_in_a_fold_that_shows_something_else_is_not_seen(plain: Child) -> None:
+    folds = (
+        "setlocal foldmethod=expr foldlevel=0 foldminlines=0 foldtext='mine' foldexpr=getline(v:lnum)=~'^❓'"
+    )
+    opened(plain, chat(call(1, query="google")), before=folds)
+    plain.until_screen("mine")
+    assert numbers(plain) == []
+
+
+@pytest.mark.parametrize(
+    "narrower", ["setlocal number foldcolumn=4", "1wincmd w | vertical resize +20 | wincmd p"]
+)
+def test_lines_that_end_at_the_edge_of_a_window_made_narrower_are_not_seen(
+    plain: Child, narrower: str
+) -> None:
+    end = f"{'a' * 66}the end"
+    opened(
+        plain,
+        chat(call(1, "write_file", path="a", content=f"x\n{end}\n")),
+        160,
+        before="leftabove vnew | wincmd p",
+    )
+    plain.command("normal! gg")
+    plain.screen()
+    plain.lua("require('parley.seen').forget(0 + vim.api.nvim_get_current_buf())")
+    plain.command(f"{narrower} | normal! G")
+    plain.until(lambda: PROMPT in plain.screen(), "the prompt")
+    plain.until(lambda: "…" in plain.screen(), "the line, cut")
+    assert numbers(plain) == []
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        "\u1100" * 30 + "\u1161",
+        "\u0d4e" * 30 + "x",
+        "\u0915" + "\u0903" * 30,
+        "\u0915" + "\u094d\u0915" * 20,
+        "\U0001f44d" + "\U0001f3fb" * 30,
+        "\u30ab" + "\uff9e" * 30,
+    ],
+)
+def test_every_character_of_a_value_is_drawn_however_many_go_together(plain: Child, cluster: str) -> None:
+    opened(plain, chat(call(1, query=cluster)), 300)
+    shown_value = row(plain, "❓").partition('query: "')[2].partition('")')[0]
+    spelled = re.sub(r"\\u[0-9a-f]{4}|\\U[0-9a-f]{8}", lambda m: chr(int(m[0][2:], 16)), shown_value)
+    assert spelled == cluster
+
+
+def test_a_window_without_room_for_text_shows_no_call(plain: Child) -> None:
+    call_is_cut = (
+        "local view = require('parley.view') return view.is_cut(view.fit({ { 'text', 'Normal', '' } }, ...))"
+    )
+    assert [plain.lua(call_is_cut, width) for width in (0, 1, 4)] == [True, True, False]
