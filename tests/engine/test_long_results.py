@@ -92,6 +92,13 @@ async def test_an_offset_and_a_length_are_heeded() -> None:
     )
 
 
+async def test_a_number_with_a_point_is_an_integer_too() -> None:
+    turns = await turn(
+        chat(), ToolCall("call_2", "read_result", '{"call":"call_1","offset":5.0,"length":1e1}', 0)
+    )
+    assert result_of(turns).body.startswith(f"{TEXT[5:15]}\n[Characters 5 to 15 of 790")
+
+
 async def test_of_calls_with_one_id_each_is_read_by_the_id_that_the_model_was_told() -> None:
     other = attachment_of(b"other\n" * 9, "chat.assets", "txt")
     second = [

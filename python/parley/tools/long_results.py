@@ -51,10 +51,14 @@ def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) ->
 
     `begin` is the offset where the arguments name none.
     """
-    offset, count = arguments.get("offset", begin), len(text)
+    # 1.0 is an integer to JSON Schema, too.
+    offset, length = (
+        int(arguments.get(name, usual)) for name, usual in (("offset", begin), ("length", max_bytes))
+    )
+    count = len(text)
     if offset >= count:
         return f"[This result has {count} characters: there are none from {offset} on]"
-    piece = text[offset : offset + min(arguments.get("length", max_bytes), max_bytes)]
+    piece = text[offset : offset + min(length, max_bytes)]
     piece = piece.encode()[: max(max_bytes, 4)].decode(errors="ignore")
     end = offset + len(piece)
     left = f"{count - end} are left: go on with offset {end}" if end < count else "this is the end"
