@@ -275,3 +275,14 @@ def test_a_question_below_a_running_answer_leaves_the_answer_where_it_is(nvim: C
     text = nvim.text()
     assert text.endswith(f"\n{QUESTION}next")
     assert text.count(QUESTION.strip()) == 2
+
+
+def test_no_path_of_quoted_lines_is_a_reference(nvim: Child) -> None:
+    nvim.edit("secret.txt", "the secret\n")
+    nvim.edit("@@secret.txt@@.py", "x = 1\n")
+    nvim.command(f"cd {nvim.home}")
+    nvim.command("1ParleyAsk What is this?")
+    nvim.until_text("no rule for that question")
+    nvim.until_idle()
+    assert "`@ @secret.txt@ @.py:1` (1 line)" in nvim.text()
+    assert "the secret" not in nvim.text()

@@ -47,10 +47,10 @@ async def bring(chat: Chat, handle: int, question: str, quote: Mapping[str, Any]
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:
-    """Quoted lines with their path and numbers, in a fence; not yet escaped."""
+    """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a reference."""
     lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor spells a NUL
     first, last = quote["first"], quote["first"] + len(lines) - 1
-    title = f"{quote['path']}:{first}" + (f"-{last}" if last > first else "")
+    title = f"{quote['path']}:{first}".replace("@@", "@ @") + (f"-{last}" if last > first else "")
     word = _WORD.match(quote["language"])
     reference = ReferenceText(visible(title), "\n".join(lines) + "\n", language=word[0] if word else "")
     return expansion(reference)
