@@ -5,6 +5,7 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.handle")
+local longest_character = 64 -- bytes, with the marks on it
 local H = { handles = {}, last = 0 }
 
 -- What the host tells the user when there is nothing to work with any more.
@@ -178,17 +179,25 @@ function M.at(buf, row)
   end, vim.fn.win_findbuf(buf))
 end
 
---- The windows that go along with the tip: those whose cursor is on its line.
+--- The windows that go along with the tip: those whose cursor is at its end, since a paragraph is one line.
+--- One that does not wrap goes along from anywhere on the line, whose end it may not show.
 function M.followers(handle)
-  local row = M.row(handle, "tip")
-  return row and M.at(handle.buf, row) or {}
+  local row, col = M.row(handle, "tip")
+  return vim.tbl_filter(function(win)
+    local at = api.nvim_win_get_cursor(win)[2]
+    if not vim.wo[win].wrap or at >= col then
+      return true
+    end
+    local is_near = col - at < longest_character
+    return is_near and vim.fn.strchars(api.nvim_buf_get_text(handle.buf, row, at, row, col, {})[1], true) == 1
+  end, row and M.at(handle.buf, row) or {})
 end
 
 --- Put the cursors of windows to the tip.
 function M.follow(handle, windows)
   local row, col = M.row(handle, "tip")
   for _, win in ipairs(row and windows or {}) do
-    api.nvim_win_set_cursor(win, { row + 1, col })
+    api.nvim_win_set_cursor(win, { row + 1, vim.wo[win].wrap and col or 0 })
     if win == handle.win then
       M.set_cursor(handle, row)
     end

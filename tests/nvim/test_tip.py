@@ -120,6 +120,30 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
     assert "Formulating response..." in drawn[seen[-1]][last]
 
 
+@pytest.mark.parametrize("key", ["<C-u>", "0", "20h"])
+def test_who_goes_up_in_a_long_paragraph_is_left_there(nvim: Child, key: str) -> None:
+    ask(nvim, "write 400 words")
+    nvim.until(lambda: len(nvim.lines()[-1]) > 800, "a long paragraph")
+    nvim.keys(key)
+    nvim.until_open()
+    place, length = nvim.cursor, len(nvim.lines()[-1])
+    assert place[1] < length - 15
+    nvim.until(lambda: len(nvim.lines()[-1]) > length + 200, "more of it")
+    assert nvim.cursor == place
+    nvim.command("ParleyStop")
+    nvim.until_idle()
+
+
+def test_a_window_that_does_not_wrap_shows_the_starts_of_the_lines(nvim: Child) -> None:
+    with frames(nvim) as drawn:
+        ask(nvim, "write 120 words", "set nowrap")
+        nvim.until(lambda: nvim.screen() and nvim.lines()[-1] == "💬: ", "the next question")
+        nvim.until_idle()
+        nvim.flush()
+    assert all("🤖:[Demo-OpenAI]" in "\n".join(frame) for frame in drawn[-5:])
+    assert nvim.lua("return vim.fn.winsaveview().leftcol") == 0
+
+
 def test_it_stands_below_the_call_that_runs(nvim: Child, tmp_path: Path) -> None:
     patient(nvim, tmp_path)
     ask(nvim, 'call look_up {"query":"google"}')
