@@ -28,6 +28,12 @@ local described = {
   question = "Parley: write the next question, at the end",
 }
 
+--- Whether this is what a key does that decides.
+---@param what string
+function M.is_choice(what)
+  return vim.list_contains(vim.tbl_values(meanings), what)
+end
+
 --- The keys every chat has; once more, when the settings have changed.
 function M.chat(buf)
   for _, map in ipairs(H.mapped[buf] or {}) do

@@ -24,6 +24,7 @@ function M.open()
   vim.fn.setloclist(0, {}, " ", list)
   local height = math.min(#items, 10)
   vim.cmd.lopen({ count = height })
+  api.nvim_win_set_height(0, height + vim.fn.getwininfo(api.nvim_get_current_win())[1].winbar)
   -- In the middle of the list, which is full as long as there are questions for it.
   local top = math.min(current - math.floor(height / 2), #items - height + 1)
   vim.fn.winrestview({ topline = math.max(1, top) })

@@ -49,7 +49,7 @@ end
 function M.fit(win)
   local height = api.nvim_win_get_height(win)
   if vim.w[win].parley_height == height and vim.fn.winnr("$") > 1 then
-    local needed = api.nvim_win_text_height(win, {}).all
+    local needed = api.nvim_win_text_height(win, {}).all + vim.fn.getwininfo(win)[1].winbar
     api.nvim_win_set_height(win, math.max(1, math.min(needed, math.floor(vim.o.lines / 2))))
     api.nvim_win_set_var(win, "parley_height", api.nvim_win_get_height(win))
   end
@@ -148,7 +148,8 @@ end
 
 local modes = { n = "Normal", i = "Insert", x = "Visual", o = "after an operator" }
 
---- Parley's keys of a buffer as they are mapped now: what they do, by which keys, in which modes.
+--- Parley's keys of a buffer as they are mapped now: what they do, by which keys, in which modes. Those that
+--- decide come first.
 function H.keys(buf)
   local rows, by = {}, {}
   for _, mode in ipairs({ "n", "i", "x", "o" }) do
@@ -165,8 +166,11 @@ function H.keys(buf)
     row.keys, row.modes = vim.fn.uniq(vim.fn.sort(row.keys)), vim.fn.uniq(row.modes)
     table.insert(rows, row)
   end
+  local is_choice = require("parley.keys").is_choice
   table.sort(rows, function(one, other)
-    if one.modes[1] ~= other.modes[1] then
+    if is_choice(one.what) ~= is_choice(other.what) then
+      return is_choice(one.what)
+    elseif one.modes[1] ~= other.modes[1] then
       return one.modes[1] == modes.n or (other.modes[1] ~= modes.n and one.modes[1] < other.modes[1])
     end
     local lhs, others = table.concat(one.keys), table.concat(other.keys)
