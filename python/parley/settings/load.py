@@ -35,8 +35,9 @@ def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settin
     settings = _placed(settings, config_path(environ).parent)
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
-    # What Lua hands over has no order.
-    return settings.with_servers(more.servers), (*problems, *sorted(wrong), *templates, *more.problems)
+    # A table of Lua's has no order: what is wrong in it is told by name, behind what is wrong in the file.
+    wrong = tuple(sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else ""))
+    return settings.with_servers(more.servers), (*problems, *wrong, *templates, *more.problems)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
