@@ -69,7 +69,7 @@ function M.attach(buf)
   H.last = vim.api.nvim_get_current_buf() == buf and buf or H.last
   require("parley.keys").chat(buf)
   require("parley.highlight").chat(buf)
-  H.scroll_by_rows(buf)
+  H.set_windows(buf)
   H.watch(buf)
   require("parley.changes").follow(buf)
   local host = require("parley.host")
@@ -79,15 +79,17 @@ function M.attach(buf)
   require("parley.status").emit("ParleyChat", { buf = buf })
 end
 
---- A result is one line, and may be longer than the window: without this, what comes below it would stand on
---- an empty screen. Whoever has set the option before the first chat keeps it; what is set here counts, too.
-function H.scroll_by_rows(buf)
-  if H.scrolls == nil then
-    H.scrolls = not vim.api.nvim_get_option_info2("smoothscroll", {}).was_set
-  end
-  if H.scrolls then
-    for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-      vim.wo[win][0].smoothscroll = true
+--- A paragraph is one line, and breaks between words. A result is one, too, and may be longer than the
+--- window: without 'smoothscroll', what comes below it would stand on an empty screen. Whoever has set such
+--- an option before the first chat keeps it; what is set here counts, too.
+function H.set_windows(buf)
+  H.options = H.options
+    or vim.tbl_filter(function(option)
+      return not vim.api.nvim_get_option_info2(option, {}).was_set
+    end, { "smoothscroll", "linebreak" })
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    for _, option in ipairs(H.options) do
+      vim.wo[win][0][option] = true
     end
   end
 end

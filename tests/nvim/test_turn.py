@@ -356,11 +356,12 @@ def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen
     assert "changed by hand" in nvim.screen()
 
 
-def test_who_has_set_smoothscroll_keeps_it(plain: Child) -> None:
+def test_who_has_set_an_option_of_windows_keeps_it(plain: Child) -> None:
     plain.command("set nosmoothscroll")
     plain.edit("set.md", f"{MARKER} a\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
     assert not plain.lua("return vim.wo.smoothscroll")
+    assert plain.lua("return vim.wo.linebreak")
 
 
 def test_the_cursor_stays_with_a_user_who_moved(nvim: Child) -> None:
