@@ -347,10 +347,11 @@ function H.make_file(buf)
   end
   local path = H.new_path(dir)
   vim.api.nvim_buf_set_name(buf, path)
+  -- Vim remembers the mode of what it writes: one changed later would be a change by another program.
+  vim.uv.fs_close(assert(vim.uv.fs_open(path, "wx", tonumber("600", 8))))
   vim.api.nvim_buf_call(buf, function()
     vim.cmd("silent noautocmd write!")
   end)
-  vim.uv.fs_chmod(path, tonumber("600", 8))
   H.on_disk[buf] = H.stamp(buf)
 end
 

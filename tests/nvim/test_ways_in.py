@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,31 @@ def test_what_is_typed_right_after_the_command_is_the_question(nvim: Child) -> N
     nvim.keys(":ParleyChatNew<CR>one and <C-g>q<BS>two<Esc>")
     nvim.until(lambda: nvim.lua("return vim.fn.mode()") == "n")
     assert nvim.lines() == [*TOPICLESS[:4], f"{QUESTION}one and ", "", QUESTION.strip() + "two"]
+
+
+@pytest.mark.parametrize("options", ["", "vim.o.backup = true", "vim.o.backupcopy = 'yes'"])
+def test_the_file_of_a_new_chat_is_the_users_alone_and_changes_behind_nobodys_back(
+    tmp_path: Path, options: str
+) -> None:
+    before = os.umask(0o022)
+    try:
+        with child(tmp_path, init=options) as nvim:
+            nvim.command("ParleyChatNew")
+            nvim.until(lambda: nvim.name, "the file")
+            nvim.keys("say: one<Esc>:checktime<CR>")
+            nvim.until(lambda: nvim.lua("return vim.fn.mode()") == "n")
+            assert nvim.lines()[-1] == f"{QUESTION}say: one"
+            nvim.keys("<C-g><C-g>")
+            nvim.until_text("\n\none\n")
+            nvim.until_idle()
+            nvim.keys("Gosay: two<Esc>:checktime<CR>")
+            nvim.until(lambda: "say: two" in nvim.text())
+            assert "changed" not in f"{nvim.messages()}\n{nvim.screen()}"
+            path = Path(nvim.name)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert list(path.parent.iterdir()) == [path] or "backup " in options
+    finally:
+        os.umask(before)
 
 
 def test_a_new_chat_can_begin_in_normal_mode(tmp_path: Path) -> None:
