@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from parley.chat.attachments import attachment_of
+from parley.chat.reader import parse
+from parley.chat.references import Live, ReferenceText, expansion, references
 from parley.chat.references import Path as FilePath
-from parley.chat.references import ReferenceText, expansion
 from parley.storage.attachments import ChatAttachments
 from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
 from tests.pictures import png
@@ -48,6 +49,11 @@ class WorkingDirectory:
 
         found = FileReferences(lambda: self.work, resource, self.may_read)
         return list(await found.bring([FilePath(name)]))
+
+
+async def nowhere(server: str, uri: str) -> str:
+    """No server is asked."""
+    raise AssertionError("no resource is meant")
 
 
 OUT = ["../beside.txt", "link.txt", "{beside}"]
@@ -317,6 +323,115 @@ async def test_line_ends_of_other_systems_are_line_ends(tmp_path: Path) -> None:
     directory = WorkingDirectory(tmp_path, True)
     (directory.work / "dos.txt").write_bytes(b"one\r\ntwo\rthree")
     assert await directory.bring("dos.txt") == [ReferenceText("dos.txt", "one\ntwo\nthree")]
+
+
+# --- Lines of a file ----------------------------------------------------------------------------------------
+
+TEN = "".join(f"line {n}\n" for n in range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("range_", "title", "first", "last"),
+    [
+        ("3-5", "3-5", 3, 5),
+        ("3", "3", 3, 3),
+        ("3-3", "3", 3, 3),
+        ("9-40", "9-10", 9, 10),
+        ("0-2", "1-2", 1, 2),
+        ("10-999999999", "10", 10, 10),
+        ("0003-0004", "3-4", 3, 4),
+    ],
+)
+async def test_lines_are_brought_as_far_as_there_are_some(
+    tree: Tree, range_: str, title: str, first: int, last: int
+) -> None:
+    tree.file("ten.py", TEN)
+    directory = FileReferences(lambda: tree.folder, nowhere)
+    (brought,) = await directory.bring([FilePath(f"ten.py:{range_}")])
+    text = "".join(f"line {n}\n" for n in range(first, last + 1))
+    assert brought == ReferenceText(f"ten.py:{title}", text, language="python")
+    count = last - first + 1
+    assert expansion(brought)[0] == f"`ten.py:{title}` ({count} line{'s' * (count > 1)})"
+
+
+NO_LINES = "there are no such lines"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ten.py:11-12", NO_LINES),
+        ("ten.py:5-3", NO_LINES),
+        ("ten.py:0", NO_LINES),
+        ("empty.py:1-2", NO_LINES),
+        ("none.py:1-2", "No such file or directory"),
+        ("ten.py:1-2-3", "No such file or directory"),
+        ("ten.py:1111111111-2", "No such file or directory"),
+        ("ten.py:-5", "No such file or directory"),
+        (".hidden:1-2", "hidden: not read"),
+        ("sub/.hidden:1", "hidden: not read"),
+        ("../beside.txt:1-2", OUTSIDE),
+        ("link.txt:1-2", OUTSIDE),
+        ("picture.png:1-2", "no text: not read"),
+        ("pipe:1-2", "no file: not read"),
+        ("sub:1-2", "a folder: not read; a pattern such as sub/* brings in its files"),
+        ("*.py:1-2", "no file matches"),
+        ("ten.py:\u0663-\u0664", "No such file or directory"),
+    ],
+)
+async def test_of_what_there_are_no_lines_nothing_is_brought(
+    tree: Tree, tmp_path: Path, name: str, why: str
+) -> None:
+    tree.file("ten.py", TEN)
+    tree.file("empty.py", "")
+    tree.file(".hidden")
+    tree.file("sub/.hidden")
+    tree.file("picture.png", png())
+    os.mkfifo(tree.folder / "pipe")
+    outside = tree.folder.parent / "beside.txt"
+    outside.write_text("beside\n", encoding="utf-8")
+    (tree.folder / "link.txt").symlink_to(outside)
+    assert await tree.bring(name) == [(name, why)]
+
+
+async def test_a_file_whose_name_ends_in_numbers_is_that_file(tree: Tree) -> None:
+    tree.file("log.10:30", "whole\n")
+    tree.file("log.10", TEN * 5)
+    directory = FileReferences(lambda: tree.folder, nowhere)
+    assert await directory.bring([FilePath("log.10:30")]) == [ReferenceText("log.10:30", "whole\n")]
+
+
+async def test_lines_of_a_larger_file_are_brought_within_the_bounds_of_texts(tree: Tree) -> None:
+    tree.file("log.txt", f"{'x' * 99}\n" * 1000)
+    bounds = Bounds(file_bytes=1000, all_bytes=1500)
+    names = ["log.txt", "log.txt:1-10", "log.txt:1-11", "log.txt:20-29", "log.txt:900-904"]
+    (whole, why), one, (more, too_large), (_, left), other = await tree.bring(*names, bounds=bounds)
+    assert (whole, why) == ("log.txt", "too large (100 kB): not read")
+    assert (one, other) == (("log.txt:1-10", ""), ("log.txt:900-904", ""))
+    assert (more, too_large) == ("log.txt:1-11", "too large (1 kB): not read")
+    assert left.startswith("left out: ")
+    bounds = Bounds(bytes_for_lines=50_000)
+    assert await tree.bring("log.txt:1-2", bounds=bounds) == [("log.txt:1-2", "too large (100 kB): not read")]
+
+
+async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
+    directory = WorkingDirectory(tmp_path, True)
+    assert await directory.bring("../beside.txt:1-4") == [
+        ReferenceText("../beside.txt:1", "beside\n", language="txt")
+    ]
+    assert directory.questions == [directory.beside]
+
+
+async def test_the_changes_of_the_folder_are_brought(tree: Tree) -> None:
+    (brought,) = await FileReferences(lambda: tree.folder, nowhere).bring([Live("diff")])
+    assert (brought.title, brought.kind) == ("diff", "missing")
+    assert "is in no repository" in brought.text
+
+
+def test_a_name_of_what_is_no_file_can_be_that_of_a_file() -> None:
+    question = parse("💬: @@diff@@ @@./diff@@ @@Diff@@\n").exchanges[0].question
+    assert question
+    assert references(question) == (Live("diff"), FilePath("./diff"), FilePath("Diff"))
 
 
 # --- Pictures ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from parley.chat.transcript import Attachment, Question, Text
 
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
+_LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
 _FENCE = re.compile(r" {0,3}(?P<ticks>`{3,}|~{3,})")
 _LANGUAGES = {
     "py": "python",
@@ -28,9 +29,27 @@ _LANGUAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A file, or all files of a glob, relative to the working directory."""
+    """A file, or all files of a glob, relative to the working directory; or lines of a file."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a file, counted from 1."""
+
+    path: str
+    first: int
+    last: int
+
+    def of(self, text: str) -> tuple[str, str] | None:
+        """Those that there are, and their title; None where there is none of them."""
+        all_lines = text.removesuffix("\n").split("\n") if text else []
+        first, last = max(self.first, 1), min(self.last, len(all_lines))
+        if first > last:
+            return None
+        title = f"{self.path}:{first}" + (f"-{last}" if last > first else "")
+        return "\n".join(all_lines[first - 1 : last]) + "\n", title
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +60,16 @@ class Resource:
     uri: str
 
 
-Reference: TypeAlias = Path | Resource
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A text that is no file: the changes of the working tree."""
+
+    name: str
+
+
+Reference: TypeAlias = Path | Resource | Live
+LIVE = ("diff",)
+"""The names of such texts; a file of that name is `./diff`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +116,16 @@ def name_of(reference: Reference) -> str:
 
 
 def _reference(name: str) -> Reference:
+    if name in LIVE:
+        return Live(name)
     resource = _RESOURCE.fullmatch(name)
     return Resource(resource["server"], resource["uri"]) if resource else Path(name)
+
+
+def lines_of(name: str) -> Lines | None:
+    """The lines that a name of a file ends in, `path:10-40`; None where it does not."""
+    match = _LINES.fullmatch(name)
+    return Lines(match["path"], int(match["first"]), int(match["last"] or match["first"])) if match else None
 
 
 def expansion(reference: ReferenceText) -> list[str]:

@@ -19,11 +19,21 @@ from pathlib import Path
 from typing import Literal
 
 from parley.chat.grammar import fit
-from parley.chat.references import Reference, ReferenceText, Resource, name_of
+from parley.chat.references import (
+    Lines,
+    Live,
+    Reference,
+    ReferenceText,
+    Resource,
+    language_of,
+    lines_of,
+    name_of,
+)
 from parley.errors import ParleyError, ServerError
 from parley.media import MOST_BYTES, TYPES, kind_of
 from parley.regular import beginning
 from parley.storage.attachments import ChatAttachments
+from parley.storage.diff import working_tree_diff
 from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
 from parley.text import one_line, size_text, visible
 
@@ -43,6 +53,8 @@ class Bounds:
     references: int = 100
     texts: int = 100
     file_bytes: int = 262_144
+    bytes_for_lines: int = 4_194_304
+    """Of a file of which lines are brought."""
     all_bytes: int = 1_048_576
     opened: int = 1_000
     names: int = 20_000
@@ -93,6 +105,8 @@ class FileReferences:
     async def _bring(self, reference: Reference, room: _Room) -> Sequence[ReferenceText]:
         if isinstance(reference, Resource):
             return [await self._read(reference, room)]
+        if isinstance(reference, Live):
+            return [await self._diff(reference, room)]
         try:
             contents = await self._bring_files(reference.name, room)
             return [c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents]
@@ -110,11 +124,22 @@ class FileReferences:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(_all, folder, name, room)
-        if outside := await asyncio.to_thread(_outside, folder, name):
+        lines = await asyncio.to_thread(_lines, folder, name)
+        place = lines.path if lines else name
+        if outside := await asyncio.to_thread(_outside, folder, place):
             if not await self._may_read(outside):
                 return [_missing(name, OUTSIDE)]
-            return [await asyncio.to_thread(_one, outside, name, room)]
-        return [await asyncio.to_thread(_inside, folder, name, room)]
+            return [await asyncio.to_thread(_one, outside, name, room, lines)]
+        return [await asyncio.to_thread(_inside, folder, name, room, lines)]
+
+    async def _diff(self, reference: Live, room: _Room) -> ReferenceText:
+        bounds = room.bounds
+        try:
+            text = fit(await working_tree_diff(self._folder(), bounds.file_bytes, bounds.seconds))
+            room.take(len(text.encode()))
+        except ParleyError as error:
+            return _missing(reference.name, one_line(str(error)))
+        return ReferenceText(reference.name, text, language="diff")
 
     async def _read(self, reference: Resource, room: _Room) -> ReferenceText:
         name = name_of(reference)
@@ -187,6 +212,13 @@ def _outside(folder: Path, name: str) -> Path | None:
     return path if path and not path.is_relative_to(folder) and _is_file(path) else None
 
 
+def _lines(folder: Path, name: str) -> Lines | None:
+    """The lines of a file that a name means; None where it is the whole name of one."""
+    lines = lines_of(name)
+    whole = _place(folder, name)
+    return None if lines and whole and whole.exists() else lines
+
+
 def _is_file(path: Path) -> bool:
     try:
         return stat.S_ISREG(path.stat().st_mode)  # is_file() of Python 3.14 says no to any error
@@ -202,20 +234,20 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _inside(folder: Path, name: str, room: _Room) -> ReferenceText | _Picture:
-    path = _place(folder, name)
+def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | _Picture:
+    path = _place(folder, lines.path if lines else name)
     if path is None:
         return _missing(name, "no such file")
     if not path.is_relative_to(folder):
         return _missing(name, OUTSIDE)
     if is_dotted(path.relative_to(folder).as_posix()):
         return _missing(name, _HIDDEN)
-    return _one(path, name, room)
+    return _one(path, name, room, lines)
 
 
-def _one(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
+def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | _Picture:
     try:
-        return _text_or_picture(path, name, room)
+        return _of_lines(path, room, lines) if lines else _text_or_picture(path, name, room)
     except _LeftOutError as error:
         return _missing(name, str(error))
 
@@ -223,6 +255,18 @@ def _one(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
 def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
     """What a file is to a model. Raises _LeftOutError."""
     return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
+
+
+def _of_lines(path: Path, room: _Room, lines: Lines) -> ReferenceText:
+    """Lines of the text at a real path. Raises _LeftOutError."""
+    brought = lines.of(_decoded(path, lines.path, room.bounds.bytes_for_lines))
+    if brought is None:
+        raise _LeftOutError("there are no such lines")
+    text, title = brought
+    if (size := len(text.encode())) > room.bounds.file_bytes:
+        raise _too_large(size)
+    room.take(size)
+    return ReferenceText(visible(title), text, language=language_of(lines.path))
 
 
 def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | _Picture]:
@@ -297,11 +341,18 @@ def _picture(path: Path, name: str, room: _Room) -> _Picture | None:
 
 
 def _text(path: Path, name: str, room: _Room) -> str:
+    """The text at a real path."""
+    text = _decoded(path, name, room.bounds.file_bytes)
+    room.take(len(text.encode()))
+    return text
+
+
+def _decoded(path: Path, name: str, most: int) -> str:
     """The text at a real path; a link that has taken its place since is not followed."""
     if path.resolve() != path:
         raise _LeftOutError("it is another file now: not read")
     try:
-        content = _content(path, name, room.bounds.file_bytes)
+        content = _content(path, name, most)
     except OSError as error:
         raise _LeftOutError(error.strerror or "cannot be read") from error
     try:
@@ -310,7 +361,6 @@ def _text(path: Path, name: str, room: _Room) -> str:
         raise _LeftOutError(_NO_TEXT, "no text") from error
     if "\0" in text:
         raise _LeftOutError(_NO_TEXT, "no text")
-    room.take(len(content))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

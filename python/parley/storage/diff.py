@@ -1,0 +1,102 @@
+"""The changes of a working tree, as `git diff` prints them.
+
+The folder may be anybody's, and so may the settings of git in it: no program that they name is run. Only what
+lies below the folder is shown, nothing hidden, and only so much of it in so much time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from parley.errors import ParleyError
+from parley.programs import program, search_path, working_folder
+from parley.text import one_line, size_text
+
+# `core.fsmonitor` names a program, as drivers of diffs and texts do; hooks are programs, one of which runs
+# when git notes in passing what it saw; submodules have settings of their own.
+_GIT = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--relative")
+_FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+_OWN_SCOPES = ("system", "global", "command")
+"""The settings that are the user's, and not the folder's."""
+_HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
+# A repository may lack objects, and say by which program they are fetched.
+_NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+_NONE = 1
+"""The exit code of a look for settings that are not there."""
+
+
+async def working_tree_diff(
+    folder: Path, most: int, seconds: float, environ: Mapping[str, str] = os.environ
+) -> str:
+    """What has changed below a folder and is not staged. Raises ParleyError where that is nothing."""
+    git = program("git", environ.get("PATH"))
+    if git is None:
+        raise ParleyError("there is no git here")
+    run = _Git(git, folder, most, environ)
+    try:
+        async with asyncio.timeout(seconds):
+            filters, code = await run(*_FILTERS)
+            if code not in (0, _NONE):
+                raise ParleyError(run.why)
+            if theirs := _of_the_folder(filters.decode(errors="replace")):
+                raise ParleyError(f"not read: the settings of git in this folder name a program ({theirs})")
+            content, code = await run(*_DIFF, "--", ".", *_HIDDEN)
+    except TimeoutError as error:
+        raise ParleyError(f"git did not end within {seconds:g} seconds") from error
+    if code:
+        raise ParleyError(run.why)
+    if not content:
+        raise ParleyError("nothing has changed that is not staged")
+    return content.decode(errors="replace")
+
+
+def _of_the_folder(settings: str) -> str:
+    """The name of a filter that the folder's own settings have, "" where there is none."""
+    for line in settings.splitlines():
+        scope, _, name = line.partition("\t")
+        if scope not in _OWN_SCOPES:
+            return one_line(name, 60)
+    return ""
+
+
+class _Git:
+    """Runs git for one folder; `why` says that it failed."""
+
+    def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
+        self.why = f"git shows nothing: {one_line(folder.name, 60)} is in no repository that it reads"
+        self._path, self._folder, self._most = path, folder, most
+        self._environ = {**environ, "PATH": search_path(environ.get("PATH")), "LC_ALL": "C", **_NO_FETCH}
+
+    async def __call__(self, *arguments: str) -> tuple[bytes, int]:
+        """What it prints, and its exit code. Raises ParleyError."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._path,
+                *("-C", str(self._folder), *_GIT, *arguments),
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                env=self._environ,
+                cwd=working_folder(self._environ),
+            )
+        except (OSError, ValueError) as error:
+            raise ParleyError(f"git cannot be run: {type(error).__name__}") from error
+        assert process.stdout is not None, "it has a pipe"
+        content = bytearray()
+        try:
+            while piece := await process.stdout.read(65_536):
+                content += piece
+                if len(content) > self._most:
+                    raise ParleyError(f"too large (more than {size_text(self._most)}): not read")
+            return bytes(content), await process.wait()
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()

@@ -1,0 +1,171 @@
+"""The changes of a working tree, in folders of the user's and of somebody else's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+from parley.errors import ParleyError
+from parley.storage.diff import working_tree_diff
+
+MOST = 20_000
+
+
+class Repository:
+    """A repository, and a file that a program in its settings would make."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.trace = folder / "work", folder / "ran"
+        self.program = folder / "program"
+        self.program.write_text(f"#!/bin/sh\ntouch {self.trace}\ncat\n", encoding="utf-8")
+        self.program.chmod(0o755)
+        self.folder.mkdir()
+        home = {name: str(folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        self.environ = {**os.environ, **home}
+        self.git("init", "-q")
+        self.git("config", "user.email", "a@example.org")
+        self.git("config", "user.name", "A")
+        for name in ("a.py", "sub/b.py", ".env", "sub/.hidden/c.py"):
+            self.write(name, "one\n")
+        self.git("add", "-f", ".")
+        self.git("commit", "-qm", "first")
+
+    def git(self, *arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=self.folder, env=self.environ, check=True)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    async def diff(self, folder: str = ".", most: int = MOST, seconds: float = 30.0) -> str:
+        return await working_tree_diff(self.folder / folder, most, seconds, self.environ)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+async def test_what_has_changed_is_shown_and_nothing_hidden(tree: Repository) -> None:
+    for name in ("a.py", "sub/b.py", ".env", "sub/.hidden/c.py"):
+        tree.write(name, "two\n")
+    text = await tree.diff()
+    assert "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-one\n+two\n" in text
+    assert [line for line in text.split("\n") if line.startswith("+++")] == ["+++ b/a.py", "+++ b/sub/b.py"]
+
+
+async def test_of_a_folder_only_what_is_below_it(tree: Repository) -> None:
+    for name in ("a.py", "sub/b.py"):
+        tree.write(name, "two\n")
+    text = await tree.diff("sub")
+    assert [line for line in text.split("\n") if line.startswith("+++")] == ["+++ b/b.py"]
+
+
+@pytest.mark.parametrize("content", ["one\n", "two\n"])
+async def test_where_nothing_is_to_be_shown_it_says_so(tree: Repository, content: str) -> None:
+    tree.write("a.py", content)
+    tree.git("add", "a.py")
+    with pytest.raises(ParleyError, match="nothing has changed that is not staged"):
+        await tree.diff()
+
+
+async def test_a_folder_without_a_repository_has_none(tree: Repository, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(ParleyError, match="plain is in no repository"):
+        await working_tree_diff(tmp_path / "plain", MOST, 30.0, tree.environ)
+    with pytest.raises(ParleyError, match="there is no git here"):
+        await working_tree_diff(tmp_path, MOST, 30.0, {**tree.environ, "PATH": "bin:."})
+
+
+async def test_one_that_is_too_large_is_not_read(tree: Repository) -> None:
+    tree.write("a.py", "two\n" * 100_000)
+    with pytest.raises(ParleyError, match=r"too large \(more than 20 kB\): not read"):
+        await tree.diff()
+
+
+async def test_text_of_other_encodings_is_text(tree: Repository) -> None:
+    (tree.folder / "a.py").write_bytes("grün\n".encode("latin-1"))
+    assert "+gr\ufffdn\n" in await tree.diff()
+
+
+async def test_no_program_of_the_folder_is_run(tree: Repository) -> None:
+    program = str(tree.program)
+    for name in ("core.fsmonitor", "diff.external", "diff.theirs.textconv", "diff.theirs.command"):
+        tree.git("config", name, program)
+    for name in ("core.pager", "pager.diff", "core.sshCommand"):
+        tree.git("config", name, program)
+    (tree.folder / ".git" / "hooks").mkdir(exist_ok=True)
+    (tree.folder / ".git" / "hooks" / "post-index-change").symlink_to(tree.program)
+    tree.write(".gitattributes", "*.py diff=theirs\n")
+    tree.write("a.py", "two\n")
+    (tree.folder / "sub" / "b.py").touch()
+    tree.trace.unlink(missing_ok=True)
+    assert "+two" in await tree.diff()
+    assert not tree.trace.exists()
+
+
+@pytest.mark.parametrize("name", ["filter.theirs.clean", "filter.theirs.process", "filter.Th=e i.clean"])
+async def test_a_folder_that_filters_its_files_is_not_read(tree: Repository, name: str) -> None:
+    tree.git("config", name, str(tree.program))
+    tree.write(".gitattributes", "*.py filter=theirs\n")
+    tree.write("a.py", "two\n")
+    with pytest.raises(ParleyError, match=r"name a program \(filter\."):
+        await tree.diff()
+    assert not tree.trace.exists()
+
+
+async def test_a_filter_in_settings_that_those_of_the_folder_include_is_found(tree: Repository) -> None:
+    included = tree.folder / "included"
+    included.write_text(f'[filter "theirs"]\n\tclean = {tree.program}\n', encoding="utf-8")
+    tree.git("config", "include.path", str(included))
+    tree.write(".gitattributes", "*.py filter=theirs\n")
+    tree.write("a.py", "two\n")
+    with pytest.raises(ParleyError, match="name a program"):
+        await tree.diff()
+    assert not tree.trace.exists()
+
+
+async def test_the_users_own_filters_are_used(tree: Repository) -> None:
+    tree.git("config", "--global", "filter.own.clean", "tr a-z A-Z")
+    tree.write(".gitattributes", "*.py filter=own\n")
+    tree.write("a.py", "two\n")
+    assert "+TWO" in await tree.diff()
+
+
+async def test_what_a_repository_lacks_is_not_fetched(tree: Repository, tmp_path: Path) -> None:
+    settings = {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "theirs",
+        "remote.theirs.url": str(tmp_path / "elsewhere"),
+        "remote.theirs.promisor": "true",
+        "remote.theirs.uploadpack": str(tree.program),
+        "protocol.file.allow": "always",
+    }
+    for name, value in settings.items():
+        tree.git("config", name, value)
+    tree.write("a.py", "two\n")
+    for path in (tree.folder / ".git" / "objects").glob("??/*"):
+        if zlib.decompress(path.read_bytes()).startswith(b"blob "):
+            path.unlink()
+    tree.trace.unlink(missing_ok=True)
+    with pytest.raises(ParleyError):
+        await tree.diff()
+    assert not tree.trace.exists()
+
+
+async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path) -> None:
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n", encoding="utf-8")
+    (bin_ / "git").chmod(0o755)
+    path = f"{bin_}{os.pathsep}{tree.environ['PATH']}"
+    with pytest.raises(ParleyError, match=r"git did not end within 0\.5 seconds"):
+        await working_tree_diff(tree.folder, MOST, 0.5, {**tree.environ, "PATH": path})
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
