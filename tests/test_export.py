@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -156,6 +157,26 @@ def test_what_is_long_or_takes_long_has_no_colours(monkeypatch: pytest.MonkeyPat
     page = html_page(parse(CODE), "a")
     assert "<span" not in page
     assert "def f(x_y): return &quot;&lt;b&gt;&quot; + 1  # why" in page
+
+
+@pytest.mark.parametrize("code", ["#" * 2000, "# a\n" * 5000])
+def test_no_expression_of_a_lexer_sees_a_long_line_or_a_long_text(code: str) -> None:
+    page = html_page(parse(CODE.replace("def f", f"{code}\ndef f")), "a")
+    assert 'class="name"' not in page
+    assert 'class="plus"' in page
+
+
+def test_when_time_is_up_no_lexer_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[str]()
+    monkeypatch.setattr("parley.export._SECONDS", -1.0)
+
+    def tokens(_: str, language: str) -> Iterator[tuple[str, str]]:
+        begun.append(language)
+        return iter(())
+
+    monkeypatch.setattr("parley.export._tokens", tokens)
+    html_page(parse(CODE), "a")
+    assert begun == []
 
 
 @pytest.mark.parametrize(("part", "ground"), [(0, 0xF7F7F7), (1, 0x202020)], ids=["light", "dark"])

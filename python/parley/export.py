@@ -72,8 +72,11 @@ _CLASSES = (
     ("plus", ("Generic.Inserted",)),
 )
 """The class of a piece of code, by what it is to Pygments, or is a kind of."""
-_LONGEST_CODE, _SECONDS = 65_536, 2.0
-"""Of a block of code, and for all of a page: what is more has no colours."""
+_LONGEST_CODE, _LONGEST_LINE, _SECONDS = 16_384, 1000, 2.0
+"""Of a block of code, of a line in it, and for all of a page: what is more has no colours.
+
+Some of Pygments' regular expressions take the square of a length, and nothing ends one that has begun.
+"""
 _NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _OUTCOMES = {"ok": "result", "error": "failed", "refused": "did not run"}
 
@@ -104,11 +107,12 @@ def _markdown() -> MarkdownIt:
 def _highlighter(end: float) -> Callable[[str, str, str], str]:
     """A function from code and its language to HTML; "" for code that is to be shown without colours.
 
-    That is code of an unknown language, of too many characters, or when it is past `end`.
+    That is code of an unknown language, of too many characters in all or in a line, or when it is past `end`.
     """
 
     def html(code: str, language: str, _: str) -> str:
-        if len(code) > _LONGEST_CODE:
+        is_long = len(code) > _LONGEST_CODE or any(len(line) > _LONGEST_LINE for line in code.split("\n"))
+        if is_long or time.monotonic() >= end:
             return ""
         tokens = list(takewhile(lambda _: time.monotonic() < end, _tokens(code, language)))
         pieces = [
