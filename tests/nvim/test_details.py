@@ -113,3 +113,11 @@ def test_titles_stand_without_their_marks_and_fences_are_blank(nvim: Child) -> N
     assert "**" not in screen
     assert "```" not in screen
     assert "return `x`" in screen
+
+
+def test_nothing_of_a_text_is_drawn_over_whatever_its_file_is_called(plain: Child) -> None:
+    text = "**all** of\n`it`\n```sh\n**bold**\n"
+    lines = details(asked(arguments=json.dumps({"path": "a.é", "content": text})), None)
+    plain.lua("require('parley.pages').float(...)", lines)
+    plain.until(lambda: all(line in plain.screen() for line in text.split("\n")), "all lines as they are")
+    plain.lua("vim.cmd('silent! fclose!')")

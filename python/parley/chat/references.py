@@ -142,7 +142,7 @@ def expansion(reference: ReferenceText) -> list[str]:
 def language_of(name: str) -> str:
     """The language of a file as a fence names it, by the ending of its name; "" where it has none."""
     suffix = name.rpartition(".")[2] if "." in name else ""
-    return _LANGUAGES.get(suffix, suffix if suffix.isalnum() else "")
+    return _LANGUAGES.get(suffix, suffix if suffix.isascii() and suffix.isalnum() else "")
 
 
 def _title(title: str) -> str:
