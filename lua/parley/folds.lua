@@ -330,7 +330,7 @@ end
 function H.dress(win)
   local wo = vim.wo[win][0]
   if vim.wo[win].foldtext ~= shows then
-    api.nvim_win_set_var(win, "parley_foldtext", vim.wo[win].foldtext)
+    api.nvim_win_set_var(win, "parley_foldtext", H.own(win, "foldtext"))
     wo.foldtext = shows
   end
   wo.foldminlines = 0
@@ -349,7 +349,16 @@ function H.others(win)
 end
 
 function H.has_expr(win)
-  return vim.wo[win].foldmethod == "expr" and vim.wo[win].foldexpr:find("parley", 1, true) ~= nil
+  return vim.wo[win].foldmethod == "expr" and H.own(win, "foldexpr"):find("parley", 1, true) ~= nil
+end
+
+local modeline_sid = -1
+
+--- An option of a window, "" where a modeline has set it: Vim evaluates that in a sandbox, and what we would
+--- evaluate or set again would leave it.
+function H.own(win, option)
+  local sid = api.nvim_get_option_info2(option, { win = win }).last_set_sid
+  return sid == modeline_sid and "" or vim.wo[win][option]
 end
 
 --- Whether a window has some of our folds: those of the window that it was split from.

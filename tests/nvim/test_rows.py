@@ -392,3 +392,23 @@ def test_a_window_without_room_for_text_shows_no_call(plain: Child) -> None:
         "local view = require('parley.view') return view.is_cut(view.fit({ { 'text', 'Normal', '' } }, ...))"
     )
     assert [plain.lua(call_is_cut, width) for width in (0, 1, 4)] == [True, True, False]
+
+
+@pytest.mark.parametrize("option", ["foldtext", "foldmethod=expr foldexpr"])
+def test_what_a_modeline_would_evaluate_never_leaves_the_sandbox(plain: Child, option: str) -> None:
+    file = plain.home / "sandbox"
+    plain.command("silent! %bwipeout! | set modeline modelineexpr")
+    expression = f"writefile([],'{file}').'parley'"
+    modeline = f"<!-- vim: set {option}={expression} : -->"
+    plain.edit("notes.md", f"# notes\n\ntext\n\n{modeline}\n")
+    plain.command("set nomodeline nomodelineexpr")
+    assert "writefile" in plain.lua("return vim.wo.foldtext .. vim.wo.foldexpr")
+    plain.nvim.api.buf_set_lines(0, -1, -1, True, ["", *chat(call(1, query="x")).rstrip().split("\n")])
+    plain.lua("require('parley.chat').attach(0 + vim.api.nvim_get_current_buf())")
+    if option == "foldtext":
+        plain.command("1,2fold")
+    for _ in range(2):
+        draw(plain)
+        plain.command("redraw!")
+        plain.screen()
+    assert not file.exists()
