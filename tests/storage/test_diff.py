@@ -169,3 +169,11 @@ async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("place", ["../elsewhere", "sub"])
+async def test_settings_that_name_another_folder_show_nothing_of_it(tree: Repository, place: str) -> None:
+    tree.write(f"{place}/a.py", "a secret\n")
+    tree.git("config", "core.worktree", str(tree.folder / place))
+    with pytest.raises(ParleyError, match="in no repository"):
+        await tree.diff()

@@ -22,6 +22,8 @@ from parley.text import one_line, size_text
 _GIT = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--relative")
 _FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+_IS_INSIDE = ("rev-parse", "--is-inside-work-tree")
+"""The settings may name another folder as the working tree, whose files would be shown."""
 _OWN_SCOPES = ("system", "global", "command")
 """The settings that are the user's, and not the folder's."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
@@ -41,6 +43,8 @@ async def working_tree_diff(
     run = _Git(git, folder, most, environ)
     try:
         async with asyncio.timeout(seconds):
+            if await run(*_IS_INSIDE) != (b"true\n", 0):
+                raise ParleyError(run.why)
             filters, code = await run(*_FILTERS)
             if code not in (0, _NONE):
                 raise ParleyError(run.why)
