@@ -210,22 +210,31 @@ function M.open(topic, question, opts, buf)
   else
     M.new(topic, opts.mods)
   end
+  local last = vim.api.nvim_buf_line_count(0)
+  local is_empty = H.is_empty_question(vim.fn.getline(last))
   if question ~= "" then
     vim.cmd.stopinsert()
   end
+  if question ~= "" or (quote and not is_empty) then
+    vim.api.nvim_win_set_cursor(0, { last, 0 })
+  elseif quote then
+    H.type_at(last) -- what is typed till the lines come goes below them
+  end
   if quote or question ~= "" then
-    vim.api.nvim_win_set_cursor(0, { vim.api.nvim_buf_line_count(0), 0 })
-    M.ask("bring", { question = question, quote = quote })
+    M.ask("bring", { question = question, quote = quote, first = is_empty and question == "" })
   end
 end
 
---- What was to be put into a chat is there, down to a row: it is asked, or the user goes on there.
-function M.brought(buf, row, asks)
-  if not vim.api.nvim_buf_is_loaded(buf) then
+--- What was to be put into a chat is there, down to a row: it is asked, or the user goes on there, unless
+--- something was typed meanwhile.
+function M.brought(id, row, asks)
+  local handles = require("parley.handle")
+  local handle = handles.get(id)
+  if not handle then
     return
   elseif asks then
-    M.ask("respond", { regenerate = false }, { handle = require("parley.handle").open(buf, row) })
-  elseif vim.api.nvim_get_current_buf() == buf then
+    M.ask("respond", { regenerate = false }, { handle = handles.open(handle.buf, row) })
+  elseif handle.win == vim.api.nvim_get_current_win() and handles.unmoved(handle) then
     H.type_at(row + 1)
   end
 end

@@ -62,7 +62,7 @@ end
 function M.write(handle, change)
   local buf = handle.buf
   handle.writing = true
-  local typing = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]") ~= nil
+  local typing = H.typed(buf) ~= nil
   if typing or not handle.tick then
     H.end_undo_block(buf)
   end
@@ -106,24 +106,44 @@ function H.anchor(handle)
   return handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
 end
 
---- Replace lines; within a single line only what differs, so that marks and cursors beside it stay.
+--- Replace lines; within a single line only what differs, so that marks and cursors beside it stay. Where
+--- lines come into one, who types behind its beginning goes along with what is behind them.
 function H.replace(buf, first, last, lines)
-  if last - first ~= 1 or #lines ~= 1 then
+  local old = last - first == 1 and api.nvim_buf_get_lines(buf, first, last, true)[1]
+  local from = old and #lines > 0 and H.common(old, lines[1], math.huge) or 0
+  if not old or #lines == 0 or (#lines > 1 and from == 0) then
     api.nvim_buf_set_lines(buf, first, last, true, lines)
     return
   end
-  local old, new = api.nvim_buf_get_lines(buf, first, last, true)[1], lines[1]
-  local from, most = 0, math.min(#old, #new)
-  while from < most and old:byte(from + 1) == new:byte(from + 1) do
-    from = from + 1
+  local final = lines[#lines]
+  local most = math.min(#old, #lines == 1 and #final or math.huge) - from
+  local tail = H.common(old:reverse(), final:reverse(), most)
+  local changed = vim.list_slice(lines)
+  changed[#lines] = final:sub(1, #final - tail)
+  changed[1] = changed[1]:sub(from + 1)
+  if #old - tail > from or #lines > 1 or changed[1] ~= "" then
+    local typed = H.typed(buf)
+    api.nvim_buf_set_text(buf, first, from, first, #old - tail, changed)
+    if #lines > 1 and typed and typed[1] == first + 1 and typed[2] == #old - tail then
+      api.nvim_win_set_cursor(0, { first + #lines, #final - tail })
+    end
   end
-  local tail = 0
-  while tail < most - from and old:byte(#old - tail) == new:byte(#new - tail) do
-    tail = tail + 1
+end
+
+--- How many bytes two texts begin with alike, at most some.
+function H.common(one, other, most)
+  local n = 0
+  most = math.min(most, #one, #other)
+  while n < most and one:byte(n + 1) == other:byte(n + 1) do
+    n = n + 1
   end
-  if from < #old or from < #new then
-    api.nvim_buf_set_text(buf, first, from, first, #old - tail, { new:sub(from + 1, #new - tail) })
-  end
+  return n
+end
+
+--- Where somebody types in a buffer, nil if nobody does.
+function H.typed(buf)
+  local types = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]")
+  return types and api.nvim_win_get_cursor(0) or nil
 end
 
 --- What is typed before and after stays a step of undo of its own.

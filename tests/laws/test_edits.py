@@ -204,6 +204,22 @@ def test_a_picture_is_put_below_what_is_asked(
     assert chat.after(edit) == replace(chat.transcript, exchanges=expected)
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["💬: "], ["💬: one", "two", "", ""]),
+        (["💬: typed", "more"], ["💬: one", "two", "", "typed", "more"]),
+        (["💬:🤖: typed", ""], ["💬: one", "two", "", "\\🤖: typed", ""]),
+    ],
+)
+def test_a_text_begins_a_question_and_what_stands_beside_the_marker_goes_on_as_text(
+    lines: list[str], expected: list[str]
+) -> None:
+    question = parse("\n".join(lines)).exchanges[0].question
+    assert question is not None
+    assert apply_edits(lines, [edits.begin_question(lines, question, "one\ntwo")]) == expected
+
+
 def _prose(text: str) -> list[Segment]:
     """A model's prose as the file holds it."""
     lines = grammar.fit(text).replace("\r\n", "\n").split("\n")

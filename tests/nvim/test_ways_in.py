@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import ROOT, Child, child
 
 QUESTION = "\U0001f4ac: "
 TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
@@ -231,6 +231,56 @@ def test_where_no_chat_is_free_lines_go_into_a_new_one(nvim: Child, state: str) 
     nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
     nvim.keys("<Esc>")
     assert Path(nvim.name).parent.name == "chats"
+
+
+SLOW = """#!/bin/sh
+while [ ! -e "$HOME/go" ]; do sleep 0.05; done
+exec {python} "$@"
+"""
+
+
+@pytest.mark.parametrize("command", ["4,5ParleyAsk", "4,5ParleyChatNew"])
+@pytest.mark.parametrize("setting", ["", "require('parley').setup({ start_insert = false })"])
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("", "what?", ["what?"]),
+        ("what ", "is it?", ["what is it?"]),
+        ("`f` and<Left><Left><Left>x", "y", ["`f` xyand"]),
+        ("one<CR>\U0001f4ac", "two", ["one", "\U0001f4actwo"]),
+        ("\U0001f916: no answer", "", ["\\\U0001f916: no answer"]),
+        ("one<Esc>", "A and two", ["one and two"]),
+    ],
+)
+def test_lines_come_before_what_is_typed_while_the_host_starts(
+    tmp_path: Path, command: str, setting: str, before: str, after: str, expected: list[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(SLOW.format(python=ROOT / ".venv" / "bin" / "python"), encoding="utf-8")
+    python.chmod(0o700)
+    with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}\n{setting}") as nvim:
+        of_code(nvim)
+        nvim.keys(f":{command}<CR>{'A' if setting and before else ''}{before}")
+        nvim.until(lambda: nvim.name.endswith(".md"), "the chat")
+        assert "code.py" not in nvim.text()
+        (tmp_path / "go").touch()
+        nvim.until_text("`src/code.py:4-5` (2 lines)")
+        if not before:
+            nvim.until(lambda: nvim.cursor[0] == len(nvim.lines()), "the cursor below it")
+        nvim.keys(f"{'A' if setting and not before else ''}{after}<Esc>")
+        quote = ["", "````python", "def f():", "    return '```' + os.sep", "````", ""]
+        lines = [*TOPICLESS[:4], f"{QUESTION}`src/code.py:4-5` (2 lines)", *quote, *expected]
+        nvim.until(lambda: nvim.lines() == lines, "the question")
+        assert "Parley: " not in nvim.messages()
+        texts = [nvim.text()]
+        while nvim.lines() != [""] and len(texts) < 9:
+            nvim.keys("u")
+            nvim.until(lambda: nvim.text() != texts[-1] or nvim.lines() == [""], "the step back")
+            texts.append(nvim.text())
+        assert nvim.lines() == [""]
+        for text in texts[-2::-1]:
+            nvim.keys("<C-r>")
+            nvim.until(lambda text=text: nvim.text() == text, "the step again")  # type: ignore[misc]
 
 
 def test_a_question_alone_is_asked_in_a_new_chat(nvim: Child) -> None:

@@ -147,6 +147,16 @@ def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: s
     return Edit(start, end, tuple(writer.join_blocks(blocks)))
 
 
+def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
+    """A text as the first of what a question asks; what stands beside the marker goes on below it."""
+    start = question.span.start
+    marker = grammar.marker_of(lines[start])
+    assert marker is not None, "a question's first line starts with its marker"
+    rest = lines[start][marker[1] :].removeprefix(" ")
+    blocks = writer.question_blocks(Question((Text(text),)))
+    return Edit(start, start + 1, (*writer.join_blocks(blocks), "", attachments.escape_line(rest)))
+
+
 def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None) -> Edit:
     """The choice in the brackets of a proposal's line; the rest of the line stays as it is."""
     line = lines[proposal.span.start]

@@ -406,9 +406,16 @@ class Chat:
             if row is None or row >= height(shot.transcript):
                 await document.change(lambda now: edits(now.lines, now.transcript))
 
-    async def change(self, handle: int, change: engine.Change) -> None:
-        """Change the text beside whatever runs, as one step of undo."""
-        await self._at(handle, None, lambda document: document.change(change))
+    async def change(
+        self, handle: int, change: engine.Change, then: Callable[[], None] = lambda: None
+    ) -> None:
+        """Change the text beside whatever runs, as one step of undo; `then` still has the handle."""
+
+        async def work(document: BufferDocument) -> None:
+            await document.change(change)
+            then()
+
+        await self._at(handle, None, work)
         await self.refresh()
 
     async def _at(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from parley import engine
-from parley.chat.edits import Edit, put_question
+from parley.chat.edits import Edit, begin_question, put_question
 from parley.chat.grammar import fit
 from parley.chat.references import ReferenceText, expansion
 from parley.errors import ParleyError
@@ -22,11 +22,13 @@ from parley.text import visible
 _WORD = re.compile(r"[\w+#-]+")
 
 
-async def bring(chat: Chat, handle: int, question: str, quote: Mapping[str, Any] | None) -> None:
+async def bring(
+    chat: Chat, handle: int, question: str, quote: Mapping[str, Any] | None, *, is_first: bool
+) -> None:
     """Put a question, "" for none, and quoted lines into a chat; with a question, it is asked.
 
-    A quote has `path`, `first` (counted from 1), `lines` and `language`. Raises ParleyError where the chat
-    has no question to put it into.
+    A quote has `path`, `first` (counted from 1), `lines` and `language`. What the chat's question holds was
+    typed since where it `is_first`: then it goes on below. Raises ParleyError where the chat has no question.
     """
     quoted = "\n".join(quotation(quote)) if quote else ""
     text = "\n\n".join(part for part in (question, quoted) if part)
@@ -36,14 +38,17 @@ async def bring(chat: Chat, handle: int, question: str, quote: Mapping[str, Any]
         nonlocal below
         if not shot.transcript.exchanges:
             raise ParleyError("there is no question in this chat: :ParleyQuestion writes one")
-        edit = put_question(shot.lines, shot.transcript, len(shot.transcript.exchanges) - 1, fit(text))
-        if not question:
-            edit = replace(edit, lines=(*edit.lines, "", ""))
+        *_, last = shot.transcript.exchanges
+        if is_first and last.question and not last.answers:
+            edit = begin_question(shot.lines, last.question, fit(text))
+        else:
+            edit = put_question(shot.lines, shot.transcript, len(shot.transcript.exchanges) - 1, fit(text))
+            if not question:
+                edit = replace(edit, lines=(*edit.lines, "", ""))
         below = edit.start + len(edit.lines) - 1
         return [edit]
 
-    await chat.change(handle, change)
-    chat.editor.tell("brought", chat.buf, below, bool(question))
+    await chat.change(handle, change, lambda: chat.editor.tell("brought", handle, below, bool(question)))
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:

@@ -289,10 +289,11 @@ class Plugin:
         handle: int,
         cwd: str,
         question: str,
+        first: bool,
         quote: dict[str, Any] | None = None,
     ) -> None:
         self._in(cwd)
-        self.editor.spawn(bring(self._chat(buf, name), handle, question, quote))
+        self.editor.spawn(bring(self._chat(buf, name), handle, question, quote, is_first=first))
 
     def _on_prompts(self) -> None:
         async def tell() -> None:
