@@ -22,6 +22,7 @@ from parley.nvim.running import RunningCalls
 from parley.nvim.view import ChatView
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
+from parley.policy.status import ANALYZING
 from parley.runtime.app import App
 from parley.settings.values import Agent
 
@@ -109,7 +110,7 @@ class Turn:
         """Do the work, and whatever comes of it leave a valid file and tell the user."""
         self._task = asyncio.current_task()
         try:
-            self.chat.status("Analyzing request...", self.handle)
+            self.chat.status(ANALYZING, self.handle)
             await self._show(await self._end(work))
         except GoneError as gone:
             if not self.chat.is_followed:
