@@ -169,8 +169,8 @@ function M.unmoved(handle)
   return M.row(handle, "cursor") == api.nvim_win_get_cursor(win)[1] - 1
 end
 
---- The windows whose cursor is on a row, and that may be scrolled or moved: nobody is who types, selects, or
---- is about to give a command its motion.
+--- The windows whose cursor is on a row, and that may be scrolled or moved: none in which somebody types,
+--- selects, or is about to give a command its motion.
 ---@return integer[]
 function M.at(buf, row)
   local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode

@@ -120,7 +120,7 @@ end
 
 H.highlights = { [vim.log.levels.WARN] = "WarningMsg", [vim.log.levels.ERROR] = "ErrorMsg" }
 
---- Say messages below each other, as one.
+--- Echo messages below each other, as one.
 function H.say(messages, history)
   local chunks = {}
   for number, message in ipairs(messages) do

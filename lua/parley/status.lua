@@ -43,7 +43,7 @@ function M.waiting(buf, calls)
   end
 end
 
---- A turn has ended: tell those who listen, and the user; `unseen` is for one who does not see the chat.
+--- A turn has ended: tell those who listen, and the user; `unseen` is said if no window shows the chat.
 ---@param facts { event: string, agent: string, why: string, seen: string, unseen: string, level: string }
 function M.ended(buf, facts)
   local said = H.is_seen(buf) and facts.seen or facts.unseen

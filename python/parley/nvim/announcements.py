@@ -1,4 +1,4 @@
-"""The words on a chat that waits or whose turn has ended: for who looks at it, and for who does not. Pure.
+"""The messages about a chat that waits or whose turn has ended, whether or not a window shows it. Pure.
 
 Knows the ends of a turn and the keys of choices; knows nothing of windows.
 """
