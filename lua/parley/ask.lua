@@ -22,7 +22,18 @@ end
 ---@param default string
 function M.input(id, prompt, default)
   H.ask(id, function(done)
-    vim.ui.input({ prompt = prompt .. " ", default = default }, done)
+    M.line(prompt .. " ", default, done)
+  end)
+end
+
+--- Have a line typed; what was asked does not stay on the screen.
+---@param prompt string
+---@param default? string
+---@param done fun(value?: string)
+function M.line(prompt, default, done)
+  vim.ui.input({ prompt = prompt, default = default }, function(value)
+    vim.cmd('redraw | echo ""')
+    done(value)
   end)
 end
 

@@ -136,7 +136,7 @@ function H.refuse(choice)
       handles.close(handle)
     end
   end
-  if not pcall(vim.ui.input, { prompt = no[choice] }, done) then
+  if not pcall(require("parley.ask").line, no[choice], nil, done) then
     done(nil) -- interrupted
   end
 end

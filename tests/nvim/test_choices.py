@@ -194,6 +194,7 @@ def test_the_reason_of_a_no_goes_to_the_model(desk: Child) -> None:
     desk.keys("not on a Monday<CR>")
     comes(desk, "- yn -")
     assert "`The user declined this call. not on a Monday`" in desk.text()
+    assert "Why" not in desk.screen()
 
 
 @pytest.mark.parametrize("leave", ["<Esc>", "why not<Esc>", "<C-c>"])
