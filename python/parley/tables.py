@@ -195,7 +195,7 @@ class Reader:
             )
         if is_dataclass(item):  # what is named by its key knows its name
             raw = {
-                key: {**entry, "name": str(key)} if isinstance(entry, Mapping) else entry
+                key: {**dict(entry), "name": str(key)} if isinstance(entry, Mapping) or entry == [] else entry
                 for key, entry in raw.items()
             }
         inner = Rule(is_secret=own.is_secret)

@@ -521,3 +521,8 @@ def test_a_provider_in_place_of_a_built_in_one_has_its_quirks(
     settings, problems = read_settings({"providers": {name: entry}})
     assert problems == ()
     assert settings.providers[name].quirks == quirks
+
+
+def test_a_server_of_an_empty_table_of_luas_knows_its_name() -> None:
+    settings, problems = read_settings({"mcp": {"servers": {"dull": []}}})
+    assert (settings.mcp.servers["dull"].name, problems) == ("dull", ())
