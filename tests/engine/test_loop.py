@@ -519,7 +519,7 @@ MIDDLE = (
 async def test_regenerating_in_mid_file_touches_no_other_exchange(word: str) -> None:
     line = MIDDLE.split("\n").index(next(text for text in MIDDLE.split("\n") if word in text))
     turns = Turns(MIDDLE, ScriptedModel(says("```\na new answer")), tools(), anchor=line)
-    assert await turns.run() == End("answered", "already answered; :ParleyRespond! regenerates")
+    assert await turns.run() == End("answered", "already answered; :ParleyRespond! asks again")
     assert turns.text == MIDDLE
     await regenerate(turns.ports, "Demo")
     assert await turns.run() == End("complete")

@@ -81,7 +81,7 @@ async def test_empty_and_refused_replies_are_no_summaries() -> None:
 
 async def test_where_nothing_lacks_a_summary_nobody_is_asked() -> None:
     turns = chat(3)
-    message = "no complete answer before the last 3 lacks a 📝: line"
+    message = "nothing to sum up: all complete answers but the last 3 have a 📝: line"
     assert await sum_up(turns.ports, turns.resolve, 3) == End("answered", message)
     assert turns.model.asks == []
 

@@ -77,7 +77,7 @@ def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Chil
         "answer 2\n", summed_up(2)
     )
     nvim.command("ParleyCompact 57")
-    nvim.until(lambda: "no complete answer before the last 57 lacks a 📝: line" in nvim.messages(), "that")
+    nvim.until(lambda: "all complete answers but the last 57 have a 📝: line" in nvim.messages(), "that")
     nvim.until_idle()
     nvim.command("ParleyCompact some")
     nvim.until(lambda: "some is no number of exchanges" in nvim.messages(), "the refusal")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _screen: ContextVar[Screen] = ContextVar("screen")
 _IN_THE_SHELL = {
-    ":ParleyRespond! regenerates": "to have it anew, take the answer out of the file",
+    ":ParleyRespond! asks again": "to have it anew, take the answer out of the file",
     ":ParleyRespond": "parley respond",
     ":ParleyRequest": "parley messages",
     ":ParleyTools": "parley tools",

@@ -40,7 +40,7 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
         step = next_step(observation.situation)
         if not moved and isinstance(step, plan.Complete):
             await open_question(ports.document)
-            return End("answered", "already answered; :ParleyRespond! regenerates")
+            return End("answered", "already answered; :ParleyRespond! asks again")
         if moved and isinstance(step, plan.AskModel | plan.RunTools):
             step = _in_time(ports, observation.settings, started) or step
         if end := await _take(ports, observation, step, started):

@@ -35,8 +35,8 @@ async def _sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
     transcript, lines = (await ports.document.read()).transcript, 0
     exchanges = unsummed(transcript, keep)
     if not exchanges:
-        before = f" before the last {keep}" if keep else ""
-        return End("answered", f"no complete answer{before} lacks a 📝: line")
+        but = f" but the last {keep}" if keep else ""
+        return End("answered", f"nothing to sum up: all complete answers{but} have a 📝: line")
     request = resolve(transcript).request
     for number, exchange in enumerate(exchanges, 1):
         ports.observer.status(status.summing_up(number, len(exchanges)))
