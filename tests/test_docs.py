@@ -147,7 +147,7 @@ def test_the_help_names_the_fields_of_a_server_with_their_defaults() -> None:
 
 
 def test_the_help_names_every_agent_with_its_key_and_address() -> None:
-    lines = _help().split("key                base URL\n", 1)[1].split("\n\n", 1)[0].splitlines()
+    lines = _help().split("key               base URL\n", 1)[1].split("\n\n", 1)[0].splitlines()
     providers = [PROVIDERS[agent.provider] for agent in AGENTS]
     known = [
         [a.name, a.provider, a.model, *(name for name in (p.api_key_env, p.base_url_env) if name)]

@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
 from tests.nvim.harness import Child, child
+from tests.nvim.test_details import floating
 from tests.nvim.test_servers import prompted, setup, tools
 from tests.nvim.test_turn import MARKER, ask, complete
 
@@ -71,6 +72,8 @@ def result_of(nvim: Child, call: str) -> str:
     ask(nvim, call, f"{call.split()[1]}.md")
     nvim.until_waiting(BOUND_S)
     nvim.until_idle(BOUND_S)
+    nvim.keys("K")
+    nvim.until(lambda: floating(nvim), "all of the call")
     nvim.keys("ya")
     nvim.until_text("\U0001f6e0\ufe0f:", BOUND_S)
     complete(nvim)
