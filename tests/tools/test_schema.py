@@ -23,6 +23,21 @@ FILE = {
 }
 CLOSED = FILE | {"additionalProperties": False}
 
+DEFAULTS = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["png", "jpeg"], "default": "png"},
+        "path": {"type": "string"},
+        "options": {
+            "default": {},
+            "properties": {"deep": {}, "wide": {"default": False}, "odd": True},
+            "required": ["wide", "deep"],
+        },
+    },
+    "required": ["type", "path", "options"],
+}
+"""Parameters that are required, and yet have a default, as the servers of some SDKs define them."""
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -83,6 +98,9 @@ def test_a_number_of_endless_digits_is_refused() -> None:
         ({"path": "a", "mode": "r", "lines": [1], "options": {"deep": None}}, CLOSED, None),
         ({"path": "a", "more": 1}, FILE, None),
         ({}, FILE, "Missing required parameter 'path'"),
+        ({}, DEFAULTS, "Missing required parameter 'path'"),
+        ({"path": "a", "options": {}}, DEFAULTS, "Missing required parameter 'options.deep'"),
+        ({"path": "a", "options": {"deep": 1}}, DEFAULTS, None),
         ({"path": 3}, FILE, "Parameter 'path': expected string, got 3 (integer)"),
         ({"path": "a", "mode": "x"}, FILE, 'Parameter \'mode\': expected one of ["r", "w"], got "x"'),
         (

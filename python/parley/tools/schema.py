@@ -193,12 +193,27 @@ def _bounded(kind: "type[Validator]") -> "type[Validator]":
 
     checks: dict[str, Any] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
     checks |= dict.fromkeys(_UNBOUNDED, _unchecked)
+    if required := checks.get("required"):
+        checks["required"] = lambda validator, rule, instance, schema: required(
+            validator, _without_default(rule, schema), instance, schema
+        )
     more = checks["additionalProperties"]
     checks["additionalProperties"] = lambda validator, rule, instance, schema: (
         () if "patternProperties" in schema else more(validator, rule, instance, schema)
     )
     bounded: type[Validator] = extend(kind, checks)  # type: ignore[no-untyped-call]
     return bounded
+
+
+def _without_default(names: Iterable[str], schema: object) -> list[str]:
+    """The required parameters that have no default.
+
+    Schemas made of types with defaults name those as required, too: their servers fill them in
+    (`browser_take_screenshot` of @playwright/mcp, November 2026).
+    """
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    known = properties if isinstance(properties, Mapping) else {}
+    return [name for name in names if "default" not in (known.get(name) or ())]
 
 
 def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
@@ -220,7 +235,7 @@ def _reason(error: "ValidationError") -> str:
     rule: Any = error.validator_value
     match error.validator:
         case "required":
-            missing = [name for name in rule if name not in value]
+            missing = [name for name in _without_default(rule, error.schema) if name not in value]
             return "; ".join(f"Missing required parameter '{_joined(where, name)}'" for name in missing[:3])
         case "additionalProperties" if rule is False:
             known = _properties(error.schema)
