@@ -91,6 +91,23 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
     assert "parley://project-servers" not in desk.nvim.funcs.bufname("%")
 
 
+def test_the_servers_of_an_editor_s_file_are_shown_and_used_after_a_yes(desk: Child) -> None:
+    path = Path(desk.nvim.funcs.getcwd()) / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    extra = json.dumps({**server("--many"), "type": "stdio", "alwaysAllow": ["tool_7"], "envFile": ".env"})
+    path.write_text(f'{{\n  // of VS Code\n  "servers": {{ "extra": {extra}, }},\n}}\n', encoding="utf-8")
+    ask(desk, 'call tool_7 {"a": 1}')
+    seen = prompted(desk, "2: Yes, I trust")
+    assert "## extra" in seen
+    assert "servers.extra.alwaysAllow: no file allows calls" in seen.replace("\n", " ")
+    assert "Use the MCP servers of .vscode/mcp.json" in seen
+    desk.keys("2<CR>")
+    desk.until_waiting(LONG_S)
+    desk.command("ParleyTools")
+    desk.until_text("! parley: .vscode/mcp.json: servers.extra.envFile: goes unused", LONG_S)
+    path.unlink()
+
+
 def test_without_a_question_nobody_is_asked_about_servers(desk: Child) -> None:
     project(desk, extra=server("--many"))
     desk.edit("notes.md", "# Notes\n")

@@ -102,9 +102,7 @@ async def test_a_server_of_the_settings_stays_what_it_is(tmp_path: Path) -> None
     async with app_in(tmp_path, Settings(mcp=Mcp(UNUSED))) as app:
         app.trust(path)
         assert app.settings.mcp.servers["own"] == UNUSED["own"]
-        assert app.problems() == (
-            "parley: .mcp.json: mcpServers.own: your settings have a server of this name",
-        )
+        assert app.problems() == ("parley: .mcp.json: own: your settings have a server of this name",)
         assert names(app) == ["fake", "own", "mock"]
 
 
@@ -117,6 +115,72 @@ async def test_a_server_that_stays_as_it_is_runs_on_when_another_comes(tmp_path:
         assert app.servers.status()[1] == before
         app.servers.use({"own": replace(own, timeout_s=5)})
         assert [status.state for status in app.servers.status()] == ["stopped"]
+
+
+def editors(folder: Path, name: str, **servers: object) -> Path:
+    """An editor's file of servers in a project."""
+    path = folder / name
+    path.parent.mkdir()
+    key = "servers" if "vscode" in name else "mcpServers"
+    path.write_text(f"// of an editor\n{json.dumps({key: servers})}", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", [".vscode/mcp.json", ".cursor/mcp.json"])
+async def test_the_file_of_an_editor_in_a_project_is_used_once_it_is_trusted(
+    tmp_path: Path, name: str
+) -> None:
+    path = editors(tmp_path, name, fake=ENTRY)
+    async with app_in(tmp_path) as app:
+        assert (app.untrusted(), names(app)) == ([path], ["mock"])
+        app.trust(path)
+        assert (app.untrusted(), app.trusted(), names(app)) == ([], [path], ["fake", "mock"])
+        assert app.settings.mcp.servers["fake"].cwd == str(tmp_path)
+        path.write_bytes(path.read_bytes() + b"\n")
+        assert (app.untrusted(), names(app)) == ([path], ["mock"])
+
+
+async def test_of_several_files_each_is_trusted_and_the_first_one_with_a_name_counts(tmp_path: Path) -> None:
+    first = write(tmp_path, fake=ENTRY, same=ENTRY)
+    second = editors(tmp_path, ".vscode/mcp.json", fake={"command": "else"}, same=ENTRY, more=ENTRY)
+    async with app_in(tmp_path) as app:
+        assert app.untrusted() == [first, second]
+        app.trust(second)
+        assert app.untrusted() == [first]
+        assert app.settings.mcp.servers["fake"].command == "else"
+        app.trust(first)
+        assert names(app) == ["fake", "same", "more", "mock"]
+        assert app.settings.mcp.servers["fake"].command == sys.executable
+        assert app.problems() == (
+            "parley: .vscode/mcp.json: fake: another file of the project has a server of this name",
+        )
+
+
+async def test_a_file_without_servers_has_nothing_to_trust(tmp_path: Path) -> None:
+    editors(tmp_path, ".vscode/mcp.json")
+    write(tmp_path, hub={"url": "${input:url}"})
+    async with app_in(tmp_path) as app:
+        assert app.untrusted() == []
+        assert [".mcp.json: mcpServers.hub: VS Code asks for" in problem for problem in app.problems()] == [
+            True
+        ]
+
+
+@pytest.mark.parametrize("name", [".vscode/mcp.json", "mcp.json"])
+def test_the_shell_trusts_the_file_of_an_editor_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = editors(tmp_path, ".vscode/mcp.json", own={"command": "./serve.sh"})
+    (tmp_path / "serve.sh").touch()
+    monkeypatch.chdir(path.parent if name == "mcp.json" else tmp_path)
+    for kind in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
+    assert main(["trust", "--pin", name]) == 0
+    assert "  runs serve.sh of the project; a change asks again\n" in capsys.readouterr().out
+    app = App(Settings(), os.environ, folder=lambda: tmp_path)
+    assert (app.untrusted(), names(app)) == ([], ["own", "mock"])
+    (tmp_path / "serve.sh").write_text("other", encoding="utf-8")
+    assert app.untrusted() == [path]
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from parley.tools.mcp_files import ServersFile, below, digest, read_servers
+from parley.tools.mcp_files import ServersFile, below, digest, project_of, read_servers
 from parley.tools.servers import ServerSettings
 
 
@@ -30,9 +31,136 @@ def test_local_and_remote_servers_are_read() -> None:
     }
 
 
+def read_text(text: str, folder: str | None = None) -> ServersFile:
+    return read_servers(text.encode(), "f.json", folder)
+
+
 def test_no_file_makes_a_server_trusted_or_approves_its_calls() -> None:
-    found = read({"s": {"command": "x", "trusted": True, "autoApprove": ["*"], "builtin": True}})
-    assert found == ServersFile({"s": ServerSettings("s", "x")})
+    grants = {"trusted": True, "trust": True, "autoApprove": ["*"], "alwaysAllow": ["echo"]}
+    found = read({"s": {"command": "x", **grants}, "none": {"command": "x", "alwaysAllow": []}})
+    assert found == ServersFile(
+        {"s": ServerSettings("s", "x"), "none": ServerSettings("none", "x")},
+        tuple(
+            f"parley: f.json: mcpServers.s.{key}: no file allows calls: approval.auto in your settings does"
+            for key in grants
+        ),
+    )
+
+
+def test_the_file_of_vs_code_is_read_with_its_comments() -> None:
+    found = read_text(
+        """{
+          // what VS Code writes
+          "servers": {
+            "files": { "type": "stdio", "command": "npx", "args": ["//notes", "${env:NOTES}",], },
+            "net": { "type": "http", "url": "https://n.example", "gallery": true, "version": "1" }, /* , */
+          },
+          "inputs": [],
+        }""",
+        "/p",
+    )
+    assert found == ServersFile({
+        "files": ServerSettings("files", "npx", ("//notes", "${env:NOTES}"), cwd="/p"),
+        "net": ServerSettings("net", url="https://n.example"),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["http", "sse", "streamable-http", "streamableHttp", "streamable_http"])
+@pytest.mark.parametrize(("type_", "url"), [("type", "url"), ("transport", "serverUrl"), ("type", "httpUrl")])
+def test_a_remote_server_is_one_however_it_is_spelled(type_: str, url: str, kind: str) -> None:
+    assert read({"s": {type_: kind, url: "http://x"}}) == ServersFile(
+        {"s": ServerSettings("s", url="http://x")}
+    )
+
+
+@pytest.mark.parametrize(
+    "entry", [{"disabled": True}, {"enabled": False}, {"disabled": True, "enabled": True}]
+)
+def test_a_server_that_is_switched_off_in_its_file_is_off(entry: dict[str, bool]) -> None:
+    assert read({"s": {"command": "x", **entry}}) == ServersFile(
+        {"s": ServerSettings("s", "x", enabled=False)}
+    )
+
+
+def test_tools_that_a_file_leaves_out_are_left_out() -> None:
+    server = read({"s": {"command": "x", "disabledTools": ["rm", "echo"]}}).servers["s"]
+    assert [tool for tool in ("rm", "list", "echo") if server.takes(tool)] == ["list"]
+
+
+@pytest.mark.parametrize(
+    ("field", "entry", "why"),
+    [
+        ("envFile", {"envFile": ".env"}, "goes unused: Parley has no such field"),
+        ("arg", {"arg": ["x"]}, "goes unused: Parley has no such field; did you mean args?"),
+        ("builtin", {"builtin": True}, "goes unused: Parley has no such field"),
+        ("sandboxEnabled", {"sandboxEnabled": True}, "goes unused: Parley has no such field"),
+        ("headers", {"headers": {"A": "1"}}, "goes unused: it is for a server with a url"),
+        ("serverUrl", {"serverUrl": "http://x"}, "goes unused: it is for a server with a url"),
+    ],
+)
+def test_a_field_that_goes_unused_is_told_by_file_server_and_field(
+    field: str, entry: dict[str, object], why: str
+) -> None:
+    found = read({"s": {"command": "x", **entry}})
+    assert found == ServersFile(
+        {"s": ServerSettings("s", "x")}, (f"parley: f.json: mcpServers.s.{field}: {why}",)
+    )
+
+
+def test_of_a_name_that_stands_twice_the_last_one_counts_and_is_told() -> None:
+    found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
+    assert found.servers == {"s": ServerSettings("s", "b")}
+    assert found.problems == ("parley: f.json: s: stands twice in one table: the last one counts",)
+    found = read_text('{"mcpServers": {"s": {"command": "a"}}, "servers": {"s": {"command": "b"}}}')
+    assert found.servers == {"s": ServerSettings("s", "a")}
+    assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
+
+
+def test_what_only_vs_code_asks_for_is_told_with_what_to_write_instead() -> None:
+    found = read_text(
+        """{
+          "inputs": [{"type": "promptString", "id": "github-token", "description": "Token of GitHub"}],
+          "servers": {
+            "hub": {"url": "http://x", "headers": {"Authorization": "Bearer ${input:github-token}"}},
+            "other": {"command": "x", "env": {"A": "${input:a}"}},
+            "well": {"command": "x"}
+          }
+        }"""
+    )
+    assert list(found.servers) == ["well"]
+    hub, other = found.problems
+    assert hub == (
+        "parley: f.json: servers.hub: VS Code asks for ${input:github-token} (Token of GitHub), Parley does"
+        " not: write ${env:GITHUB_TOKEN} there, and set that variable"
+    )
+    assert "servers.other: VS Code asks for ${input:a}, Parley does not: write ${env:A} there" in other
+
+
+def test_words_for_folders_are_those_of_the_project() -> None:
+    entry = {
+        "command": "${workspaceFolder}/serve",
+        "args": ["${userHome}${/}x", "${workspaceFolderBasename}"],
+    }
+    assert read({"s": entry}, "/p/q").servers == {
+        "s": ServerSettings("s", "/p/q/serve", ("${HOME}/x", "q"), cwd="/p/q")
+    }
+    assert read({"s": entry}).problems == (
+        "parley: f.json: mcpServers.s: ${workspaceFolder} is known in a file of a project only",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("/p/.mcp.json", "/p"),
+        ("/p/.vscode/mcp.json", "/p"),
+        ("/p/.cursor/mcp.json", "/p"),
+        ("/p/other/mcp.json", "/p/other"),
+        ("/p/.vscode/.mcp.json", "/p/.vscode"),
+    ],
+)
+def test_the_folder_of_a_project_is_not_the_one_of_an_editor_in_it(path: str, folder: str) -> None:
+    assert project_of(Path(path)) == Path(folder)
 
 
 def test_the_servers_of_a_project_run_in_its_folder() -> None:
@@ -47,6 +175,9 @@ def test_the_servers_of_a_project_run_in_its_folder() -> None:
     }
 
 
+REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
+
+
 @pytest.mark.parametrize(
     ("servers", "problem"),
     [
@@ -55,9 +186,10 @@ def test_the_servers_of_a_project_run_in_its_folder() -> None:
         ({"s": {}}, "mcpServers.s: needs a command or a url"),
         ({"s": {"type": "stdio", "url": "http://x"}}, "mcpServers.s: needs a command or a url"),
         (
-            {"s": {"type": "sse"}},
-            'mcpServers.s.type: expected "stdio", "http", "streamable-http" or "streamableHttp", got "sse"',
+            {"s": {"type": "ws"}},
+            f'mcpServers.s.type: expected "stdio", {REMOTE} or "streamable_http", got "ws"',
         ),
+        ({"s": {"command": "x", "disabled": 1}}, "mcpServers.s.disabled: expected true or false, got 1"),
         ({"s": {"command": 1}}, "mcpServers.s.command: expected a text, got 1"),
         ({"s": {"command": "x", "args": "y"}}, "mcpServers.s.args: expected a list of texts, got \"y\""),
         ({"s": {"command": "x", "args": [1]}}, "mcpServers.s.args[1]: expected a text, got 1"),
@@ -93,10 +225,15 @@ def test_what_is_no_such_file_is_one_problem(content: bytes) -> None:
 
 def test_a_file_does_not_redefine_a_server_of_the_settings() -> None:
     file = read({"own": {"command": "evil"}, "new": {"command": "x"}})
-    assert below(file, {"own": ServerSettings("own", "good")}, "f.json") == ServersFile(
+    assert below(file, {"own": ServerSettings("own", "good")}, "your settings have", "f.json") == ServersFile(
         {"new": ServerSettings("new", "x")},
-        ("parley: f.json: mcpServers.own: your settings have a server of this name",),
+        ("parley: f.json: own: your settings have a server of this name",),
     )
+
+
+def test_the_very_same_server_in_two_files_is_no_problem() -> None:
+    file = read({"s": {"command": "x"}})
+    assert below(file, file.servers, "another file has", "g.json") == ServersFile()
 
 
 def test_a_digest_tells_contents_apart_to_the_byte() -> None:

@@ -33,6 +33,37 @@ def test_an_unknown_variable_is_an_error_that_names_it_and_the_setting() -> None
         server.expanded({})
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${env:KEY}", "k"),
+        ("${KEY:-other}", "k"),
+        ("${env:KEY:-other}", "k"),
+        ("${MISSING:-other}", "other"),
+        ("${EMPTY:-other}", "other"),
+        ("${EMPTY}", ""),
+        ("${MISSING:-}", ""),
+        ("${MISSING:-a:-b}/${KEY}", "a:-b/k"),
+        ("http://${HOST:-localhost:80}/", "http://localhost:80/"),
+    ],
+)
+def test_a_variable_is_spelled_as_other_programs_do_and_may_have_a_default(text: str, value: str) -> None:
+    server = ServerSettings(name="web", command="x", args=(text,))
+    assert server.expanded({"KEY": "k", "EMPTY": ""}).args == (value,)
+
+
+def test_the_variables_are_named_however_they_are_spelled() -> None:
+    server = ServerSettings(name="web", command="${A}", args=("${env:B}", "${C:-${D}"), env={"X": "${A:-1}"})
+    assert server.variables == ("A", "B", "C")
+
+
+@pytest.mark.parametrize("text", ["${input:token}", "${config:a.b}", "${A:-${B}}", "${env:a:b}"])
+def test_what_is_no_variable_is_an_error_that_says_what_is(text: str) -> None:
+    server = ServerSettings(name="web", url="http://x", headers={"A": text})
+    with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: only \$\{VAR\}, "):
+        server.expanded({"A": "1", "B": "2"})
+
+
 def test_what_a_variable_holds_is_not_expanded_again() -> None:
     server = ServerSettings(name="web", command="${A}")
     assert server.expanded({"A": "${B}", "B": "no"}).command == "${B}"

@@ -62,6 +62,7 @@ def trust(arguments: argparse.Namespace) -> int:
     from parley.storage.ledger import LedgerFile, default_path
     from parley.storage.trust import programs
     from parley.storage.trust import trust as record
+    from parley.tools.mcp_files import project_of
 
     with closing(LedgerFile(default_path(os.environ))) as ledger:
         file = record(ledger, Path(arguments.file), pinned=arguments.pin)
@@ -72,7 +73,7 @@ def trust(arguments: argparse.Namespace) -> int:
         say_line(visible(f"{name}: {what}"))
         if server.variables:
             say_line(visible(f"  is given your variables {', '.join(server.variables)}"))
-    folder = Path(arguments.file).parent
+    folder = project_of(Path(arguments.file).absolute())
     for program in programs(file, folder):
         binding = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
         say_line(visible(f"  runs {program} of the project; {binding}"))

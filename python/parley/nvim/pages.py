@@ -26,7 +26,7 @@ from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachments import ChatAttachments
 from parley.storage.trust import programs
 from parley.text import legible
-from parley.tools.mcp_files import ServersFile
+from parley.tools.mcp_files import ServersFile, project_of
 from parley.tools.servers import ServerSettings
 
 _WIDTH = 78
@@ -93,7 +93,7 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
         lines += ["", f"## {legible_line(name)}", "", *_reached(server)]
         if server.variables:
             lines.append(f"- is given your variables {legible_line(', '.join(server.variables))}")
-    if paths := programs(file, path.parent):
+    if paths := programs(file, project_of(path)):
         names = ", ".join(legible_line(str(program)) for program in paths)
         lines += ["", f"Programs of the project: {names}. Whoever changes them changes what runs."]
     if file.problems:

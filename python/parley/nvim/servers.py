@@ -21,8 +21,9 @@ from parley.nvim.editor import Editor
 from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
 from parley.nvim.trust import TrustDialog
 from parley.runtime.app import App
+from parley.tables import any_of
 from parley.tools.catalogue import Catalogue
-from parley.tools.mcp_files import PROJECT_FILE
+from parley.tools.mcp_files import PROJECT_FILES
 from parley.tools.selection import switched, takes
 
 KEY = "tools"
@@ -67,9 +68,9 @@ class ServersPage:
         await self._follow()
 
     async def trust(self) -> None:
-        """Ask about the project's file of servers, also after a no."""
+        """Ask about the project's files of servers, also after a no."""
         if not self._app().untrusted():
-            raise ParleyError(f"there is no {PROJECT_FILE} here that you have not trusted")
+            raise ParleyError(f"there is no {any_of(*PROJECT_FILES)} here that you have not trusted")
         await self._trust.settle(self._app(), again=True)
         await self._follow()
 

@@ -1,4 +1,4 @@
-"""A project's file of servers is used once the user has seen what it would start, and said yes.
+"""Files of servers in a project are each used once the user has seen what they would start, and said yes.
 
 Asked when servers are first needed; a no holds in this session, for this content. Knows whom to ask; what
 trust is bound to, the project knows.
@@ -17,7 +17,7 @@ from parley.nvim.pages import project_page
 from parley.runtime.app import App
 from parley.storage.trust import programs
 from parley.text import one_line
-from parley.tools.mcp_files import read_servers
+from parley.tools.mcp_files import project_of, read_servers
 
 NO = "No, not in this session"
 YES = "Yes, I trust what this file says now"
@@ -41,9 +41,9 @@ class TrustDialog:
         self._one_at_a_time = asyncio.Lock()
 
     async def settle(self, app: App, *, again: bool = False) -> None:
-        """Ask about the working directory's file, if there is one to ask about; `again` after a no, too.
+        """Ask about the working directory's files, if there are any to ask about; `again` after a no, too.
 
-        Raises ParleyError if the file has changed while the user looked at it.
+        Raises ParleyError if one has changed while the user looked at it.
         """
         async with self._one_at_a_time:
             for path in app.untrusted():
@@ -57,12 +57,14 @@ class TrustDialog:
                     app.trust(path, content, pinned=answer == PINNED)
 
     async def _ask(self, path: Path, content: bytes) -> str:
-        file = read_servers(content, path.name, str(path.parent))
+        folder = project_of(path)
+        name = str(path.relative_to(folder))
+        file = read_servers(content, name, str(folder))
         self._editor.tell("scratch", _PAGE, project_page(path, content, file), "parley")
         names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
         handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
-        question = f"Use the MCP servers of {path.name}, as this page shows them?{handed}"
-        answers = [NO, *([PINNED] if programs(file, path.parent) else []), YES]
+        question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
+        answers = [NO, *([PINNED] if programs(file, folder) else []), YES]
         try:
             with self._showing(question):
                 return answers[await self._dialogs.select(question, answers) or 0]

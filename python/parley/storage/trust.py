@@ -1,6 +1,6 @@
-"""The file of MCP servers that a project brings along: used once the user has trusted its exact content.
+"""Files of MCP servers that a project brings along: each is used once the user has trusted its exact content.
 
-Whoever can write that file could otherwise start programs here. It is read once for each look, so what was
+Whoever can write such a file could otherwise start programs here. It is read once for each look, so what was
 trusted and what is used are the same bytes.
 """
 
@@ -14,16 +14,17 @@ from pathlib import Path
 from parley.errors import ParleyError
 from parley.regular import beginning, sha256
 from parley.storage.ledger import LedgerFile
-from parley.tools.mcp_files import PROJECT_FILE, ServersFile, below, digest, read_servers
+from parley.tools.mcp_files import PROJECT_FILES, ServersFile, below, digest, project_of, read_servers
 from parley.tools.servers import ServerSettings
 
 MOST_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
 """A sparse file takes no room and has no end to speak of: more than this of a program is not read."""
+_FIRST = "another file of the project has"
 
 
 class ProjectTrust:
-    """The file in the working directory; `ledger` opens what trust is recorded in, when there is a file."""
+    """The files in the working directory; `ledger` opens what trust is recorded in, when there is a file."""
 
     def __init__(self, folder: Callable[[], Path], ledger: Callable[[], LedgerFile]) -> None:
         self.untrusted: list[Path] = []
@@ -34,21 +35,33 @@ class ProjectTrust:
         self._seen: dict[Path, bytes] = {}
 
     def look(self, own: Mapping[str, ServerSettings]) -> None:
-        """Read the file as it is now; `own` are the user's servers, which it cannot redefine."""
+        """Read the files as they are now; `own` are the user's servers, which none can redefine."""
         self.untrusted, self.trusted, self.file = [], [], ServersFile()
-        try:
-            path = self._folder() / PROJECT_FILE
-            if not path.exists():
-                return
-            content = _content(path)
-            file = read_servers(content, PROJECT_FILE, str(path.parent))
-            if _trusts(self._ledger(), path, content, file):
-                self.trusted, self.file = [path], below(file, own, PROJECT_FILE)
-            else:
-                self.untrusted = [path]
-                self._seen[path] = content
-        except (OSError, ParleyError) as error:
-            self.file = ServersFile(problems=(f"parley: {PROJECT_FILE}: {error}",))
+        folder = self._folder()
+        for name in PROJECT_FILES:
+            try:
+                file = self._look_at(folder / name, name)
+            except (OSError, ParleyError) as error:
+                file = ServersFile(problems=(f"parley: {name}: {error}",))
+            file = below(below(file, own, "your settings have", name), self.file.servers, _FIRST, name)
+            self.file = ServersFile(
+                {**self.file.servers, **file.servers}, (*self.file.problems, *file.problems)
+            )
+
+    def _look_at(self, path: Path, name: str) -> ServersFile:
+        """The file as far as it is trusted; one without servers has nothing to trust."""
+        if not path.exists():
+            return ServersFile()
+        content = _content(path)
+        file = read_servers(content, name, str(project_of(path)))
+        if not file.servers:
+            return file
+        if _trusts(self._ledger(), path, content, file):
+            self.trusted.append(path)
+            return file
+        self.untrusted.append(path)
+        self._seen[path] = content
+        return ServersFile()
 
     def seen(self, path: Path) -> bytes:
         """The content of an untrusted file as the last look saw it."""
@@ -70,11 +83,11 @@ def trust(
 
     `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
     """
-    content = _content(path)
+    content, place = _content(path), Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
     if expected is not None and digest(content) != expected:
         raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
-    file = read_servers(content, str(path), str(path.parent))
-    ledger.trust(_place(path), _pin(content, file, path.parent) if pinned else digest(content))
+    file = read_servers(content, str(path), str(project_of(place)))
+    ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
     return file
 
 
@@ -94,12 +107,12 @@ def programs(file: ServersFile, folder: Path) -> tuple[Path, ...]:
 
 
 def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -> bool:
-    if ledger.trusts(_place(path), digest(content)):
+    if ledger.trusts(_key(path), digest(content)):
         return True
-    if not programs(file, path.parent):
+    if not programs(file, project_of(path)):
         return False
     with suppress(ParleyError):
-        return ledger.trusts(_place(path), _pin(content, file, path.parent))
+        return ledger.trusts(_key(path), _pin(content, file, project_of(path)))
     return False  # nothing that cannot be pinned was
 
 
@@ -126,6 +139,7 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _place(path: Path) -> str:
-    """The key of a file: its servers run in the folder that it is in, wherever a link in it may lead."""
-    return str(Path(os.path.realpath(path.parent)) / path.name)
+def _key(path: Path) -> str:
+    """The key of a file: its servers run in the project that it is in, wherever a link in it may lead."""
+    folder = project_of(path)
+    return str(Path(os.path.realpath(folder)) / path.relative_to(folder))

@@ -1,7 +1,8 @@
 """Reads files of the shape `{"mcpServers": {name: {command, args, env, cwd} | {url, headers, type}}}`.
 
-They are shared with other programs, so keys that only those know pass silently; what does not fit is told by
-its path, and costs one server at most. Knows neither where files are nor whether anybody trusts them.
+They are shared with other programs: each spelling of a thing that Parley has means that thing, and what it
+has not is told by file, server and field. A field that is unknown costs nothing, one that does not fit its
+server. Knows neither where files are nor whether anybody trusts them.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from parley.tables import Flaw, Reader, expected, rule
+from parley.tables import Flaw, Reader, expected, names, nearest, rule
 from parley.text import one_line
-from parley.tools.servers import RESERVED, ServerSettings
+from parley.tools.jsonc import plain_json
+from parley.tools.servers import RESERVED, ServerSettings, placeholders
 
-PROJECT_FILE = ".mcp.json"
+PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
+"""The files of servers that a project may have, the one that goes before the others first."""
 _NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
 _FROM_ROOT = ("/", "${")
 
@@ -30,33 +34,34 @@ class ServersFile:
     problems: tuple[str, ...] = ()
 
 
+def project_of(path: Path) -> Path:
+    """The folder of the project that a file of servers belongs to: there its servers run."""
+    is_below = f"{path.parent.name}/{path.name}" in PROJECT_FILES
+    return path.parent.parent if is_below else path.parent
+
+
 def digest(content: bytes) -> str:
     """The SHA-256 of a file's exact content, in hex: trust is bound to it."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_servers(content: bytes, where: str, folder: str | None = None) -> ServersFile:
-    """The servers of a file called `where` in problems; its local servers run in `folder`."""
-    servers, problems = dict[str, ServerSettings](), list[str]()
+    """The servers of a file called `where` in problems; its local servers run in `folder`, the workspace."""
+    servers, flaws = dict[str, ServerSettings](), list[Flaw]()
     try:
-        for name, entry in _entries(content).items():
-            try:
-                servers[name] = _server(name, entry, folder)
-            except _WrongError as wrong:
-                problems.append(one_line(f"parley: {where}: {wrong}"))
+        table = _table(content, flaws)
+        for key, name, entry in _entries(table):
+            _add(servers, flaws, _Place(f"{key}.{name}", folder, _inputs(table)), name, entry)
     except _WrongError as wrong:
-        problems.append(one_line(f"parley: {where}: {wrong}"))
-    return ServersFile(servers, tuple(problems))
+        flaws += wrong.flaws
+    return ServersFile(servers, tuple(one_line(f"parley: {where}: {flaw}") for flaw in flaws))
 
 
-def below(file: ServersFile, own: Mapping[str, ServerSettings], where: str) -> ServersFile:
-    """The servers of a file that are none of the user's `own`; the others are told as a problem."""
-    doubles = [name for name in file.servers if name in own]
-    problems = [
-        one_line(f"parley: {where}: mcpServers.{name}: your settings have a server of this name")
-        for name in doubles
-    ]
-    servers = {name: server for name, server in file.servers.items() if name not in own}
+def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str) -> ServersFile:
+    """The servers of a file that are none of those `above`; others of their names are told as a problem."""
+    doubles = [name for name, server in file.servers.items() if above.get(name, server) != server]
+    problems = [one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles]
+    servers = {name: server for name, server in file.servers.items() if name not in above}
     return ServersFile(servers, (*file.problems, *problems))
 
 
@@ -64,46 +69,98 @@ class _WrongError(ValueError):
     """Something in a file does not fit: where, what was expected, what there is."""
 
     def __init__(self, *flaws: Flaw) -> None:
-        super().__init__("; ".join(map(str, flaws)))
+        super().__init__()
+        self.flaws = flaws
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The path of an entry in its file, the folder of its project, what VS Code would ask for there."""
+
+    path: str
+    folder: str | None
+    inputs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """The keys of a server's entry that are read."""
 
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] = "http"
+    type: Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"] = "http"
     command: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    disabled: bool = False
+    enabled: bool = True
+    disabled_tools: tuple[str, ...] = field(default=(), metadata=rule("disabledTools"))
 
 
+_KEYS = ("mcpServers", "servers")
+"""What a file calls its table of servers; the second is VS Code's."""
 _OF_LOCAL, _OF_REMOTE = ("command", "args", "env", "cwd"), ("url", "headers")
+_SYNONYMS = {"transport": "type", "transportType": "type", "serverUrl": "url", "httpUrl": "url"}
+_GRANTS = ("alwaysAllow", "autoApprove", "trust", "trusted")
+_LABELS = ("description", "gallery", "version")
+"""Fields that say what a server is or where it is from, and change nothing."""
+_SLIP = 0.8
+"""The likeness of two names of which one may be meant for the other."""
 
 
-def _entries(content: bytes) -> Mapping[str, Any]:
+def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
+    """The table of a file; a key that stands twice is told, and counts as other programs have it."""
+
+    def table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table = dict[str, Any]()
+        for key, value in pairs:
+            if key in table:
+                flaws.append(Flaw(key, "stands twice in one table: the last one counts"))
+            table[key] = value
+        return table
+
     try:
-        table = json.loads(content)
+        text = content.decode(json.detect_encoding(content))
+        table = json.loads(plain_json(text), object_pairs_hook=table_of)
     except (ValueError, RecursionError) as error:
         raise _WrongError(Flaw("no JSON", str(error))) from error
-    entries = table.get("mcpServers") if isinstance(table, dict) else None
-    if not isinstance(entries, dict):
-        raise _WrongError(Flaw("mcpServers", expected("a table of servers", entries)))
-    return entries
+    return table if isinstance(table, dict) else {}
 
 
-def _server(name: str, table: Any, folder: str | None) -> ServerSettings:
-    path = f"mcpServers.{name}"
+def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The entries of a file: the key of their table, name, entry."""
+    for key in [key for key in _KEYS if key in table] or _KEYS[:1]:
+        entries = table.get(key)
+        if not isinstance(entries, dict):
+            raise _WrongError(Flaw(key, expected("a table of servers", entries)))
+        for name, entry in entries.items():
+            yield key, name, entry
+
+
+def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any) -> None:
+    """Put one more server to the others, and what is wrong with it to the flaws."""
+    if name in servers:
+        flaws.append(Flaw(place.path, f"{_KEYS[0]} has a server of this name"))
+        return
+    try:
+        servers[name] = _server(name, _filled(entry, place), place)
+        flaws += _foreign(entry, place.path)
+    except _WrongError as wrong:
+        flaws += wrong.flaws
+
+
+def _server(name: str, table: Any, place: _Place) -> ServerSettings:
+    path = place.path
     if not _NAME.fullmatch(name):
         raise _WrongError(Flaw(path, "a server's name is up to 64 letters, digits, blanks, dots, _ and -"))
     if name == RESERVED:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
     entry = _entry(table, path)
-    server = ServerSettings(name, enabled=table.get("disabled") is not True)
+    is_enabled = entry.enabled and not entry.disabled
+    server = ServerSettings(name, enabled=is_enabled, disabled_tools=entry.disabled_tools)
     if entry.type == "stdio" and entry.command:
-        cwd = _placed(entry.cwd, folder)
+        cwd = _placed(entry.cwd, place.folder)
         return replace(server, command=entry.command, args=entry.args, env=entry.env, cwd=cwd)
     if entry.type != "stdio" and entry.url:
         return replace(server, url=entry.url, headers=entry.headers)
@@ -114,15 +171,92 @@ def _entry(table: Any, path: str) -> _Entry:
     """The keys of an entry, without those for servers of the other kind."""
     reader = Reader(unknown=None)
     if isinstance(table, Mapping):
-        table = {"type": "stdio" if table.get("command") else "http"} | {
-            key: value for key, value in table.items() if value is not None
-        }
-        other = _OF_REMOTE[1:] if table["type"] == "stdio" else _OF_LOCAL[1:]
-        table = {key: value for key, value in table.items() if key not in other}
+        table = _spelled(table)
+        table = {key: value for key, value in table.items() if key not in _others(table)}
     entry: _Entry = reader.record(_Entry, table, path)
     if reader.flaws:
         raise _WrongError(*reader.flaws)
     return entry
+
+
+def _spelled(table: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry in the words of `_Entry`, its type among them."""
+    table = {_SYNONYMS.get(key, key): value for key, value in table.items() if value is not None}
+    return {"type": "stdio" if table.get("command") else "http"} | table
+
+
+def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields that mean nothing for a server of this type."""
+    return _OF_REMOTE if spelled["type"] == "stdio" else _OF_LOCAL
+
+
+def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
+    """What an entry says that is not heeded."""
+    known, others = names(_Entry), _others(_spelled(table))
+    kind = "a url" if others == _OF_REMOTE else "a command"
+    for key, value in table.items():
+        word = _SYNONYMS.get(key, key)
+        if word in _GRANTS and value:
+            text = "no file allows calls: approval.auto in your settings does"
+        elif word in others and value:
+            text = f"goes unused: it is for a server with {kind}"
+        elif word not in (*known, *_GRANTS, *_LABELS):
+            near = nearest(word, known, _SLIP)
+            text = f"goes unused: Parley has no such field{f'; did you mean {near}?' if near else ''}"
+        else:
+            continue
+        yield Flaw(f"{path}.{key}", text)
+
+
+# --- Words of VS Code's in the texts of an entry ----------------------------------------------------------
+
+_HOME = "${HOME}"
+
+
+def _filled(value: Any, place: _Place) -> Any:
+    """An entry with the words for folders in place; those that only VS Code can fill in are told.
+
+    "${input:variable-id}", "${env:NAME}", "${workspaceFolder}", "${userHome}", "${pathSeparator}" or "${/}"
+    (code.visualstudio.com/docs/reference/variables-reference, cursor.com/docs/context/mcp, 2026-11-23).
+    """
+    match value:
+        case str():
+            return _filled_text(value, place)
+        case list():
+            return [_filled(item, place) for item in value]
+        case dict():
+            return {key: _filled(item, place) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _filled_text(text: str, place: _Place) -> str:
+    words = {"${userHome}": _HOME, "${pathSeparator}": "/", "${/}": "/"}
+    if place.folder is not None:
+        name = Path(place.folder).name
+        words |= {"${workspaceFolder}": place.folder, "${workspaceFolderBasename}": name}
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    for body in placeholders(text):
+        if body.startswith("input:"):
+            raise _WrongError(Flaw(place.path, _on_input(body.removeprefix("input:"), place.inputs)))
+        if body.startswith("workspaceFolder"):
+            raise _WrongError(Flaw(place.path, f"${{{body}}} is known in a file of a project only"))
+    return text
+
+
+def _on_input(name: str, inputs: Mapping[str, str]) -> str:
+    variable = re.sub(r"\W", "_", name, flags=re.ASCII).upper()
+    about = f" ({inputs[name]})" if inputs.get(name) else ""
+    why = f"VS Code asks for ${{input:{name}}}{about}, Parley does not"
+    return f"{why}: write ${{env:{variable}}} there, and set that variable"
+
+
+def _inputs(table: Mapping[str, Any]) -> Mapping[str, str]:
+    """The descriptions of what VS Code asks for, by id."""
+    inputs = table.get("inputs")
+    entries = [entry for entry in inputs if isinstance(entry, dict)] if isinstance(inputs, list) else []
+    return {str(entry.get("id")): str(entry.get("description") or "") for entry in entries}
 
 
 def _placed(cwd: str | None, folder: str | None) -> str | None:

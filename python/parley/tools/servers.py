@@ -1,6 +1,6 @@
 """Settings of an MCP server: how to reach it, which of its tools to take, how long to wait for it.
 
-Only values: starting one is a driver's work. Knows how `${VAR}` is filled in, not from where.
+Only values: starting one is a driver's work. Knows how `${VAR}` is spelled and filled in, not from where.
 """
 
 import re
@@ -18,7 +18,7 @@ State = Literal["stopped", "starting", "ready", "failed"]
 RESERVED = "mock"
 """The name of the built-in server, which no other can have."""
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class ServerSettings:
     def variables(self) -> tuple[str, ...]:
         """The variables of the user's environment that are filled in, wherever they go to."""
         texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
-        return tuple(dict.fromkeys(name for text in texts if text for name in _VARIABLE.findall(text)))
+        bodies = (body for text in texts if text for body in placeholders(text))
+        return tuple(dict.fromkeys(_variable(body)[0] for body in bodies))
 
     def takes(self, tool: str) -> bool:
         """Whether a tool of this name is offered to models."""
@@ -102,16 +103,37 @@ class ServerStatus:
     stderr: tuple[str, ...]
 
 
+def placeholders(text: str) -> list[str]:
+    """What stands in each `${…}` of a text."""
+    return _PLACEHOLDER.findall(text)
+
+
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
-    """`text` with each `${VAR}` replaced from `environ`; `where` is the setting an error names."""
+    """`text` with each `${VAR}` replaced from `environ`; `where` is the setting an error names.
+
+    `${env:VAR}` is the same, and `${VAR:-default}` stands for the default where there is nothing in VAR, as
+    in a shell.
+    """
 
     def value(match: re.Match[str]) -> str:
-        name = match[1]
+        name, colon, default = _variable(match[1])
+        if ":" in name or "${" in default:
+            raise SettingsError(
+                f"{where}: {match[0]} cannot be filled in: only ${{VAR}}, ${{env:VAR}} and "
+                "${VAR:-default} are, from the environment"
+            )
+        if colon:
+            return environ.get(name) or default
         if name not in environ:
             raise SettingsError(f"{where}: the environment variable {name} (in {match[0]}) is not set")
         return environ[name]
 
-    return _VARIABLE.sub(value, text)
+    return _PLACEHOLDER.sub(value, text)
+
+
+def _variable(body: str) -> tuple[str, str, str]:
+    """The variable that a placeholder names, a sign where it has a default, and the default."""
+    return body.removeprefix("env:").partition(":-")
 
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
