@@ -18,7 +18,16 @@ from parley.nvim.summary import arguments, legible_line
 from parley.policy.status import sentence
 from parley.providers.errors import bounded
 from parley.settings.read import read_settings
-from parley.text import is_hidden, legible, one_line, visible
+from parley.text import (
+    VisiblePieces,
+    contained,
+    is_hidden,
+    legible,
+    mixed_scripts,
+    one_line,
+    upright,
+    visible,
+)
 from parley.tools.forms import Field
 from parley.tools.mcp_files import read_servers
 from parley.tools.results import result_text
@@ -114,3 +123,61 @@ def test_a_selector_shows_with_the_sign_it_is_for_and_nowhere_else(text: str, vi
 
 def test_a_line_is_bounded_before_it_is_made_visible() -> None:
     assert one_line(" a \n\t b\x1b" * 9, 5) == "a b\\x1b…"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "visible_text"),
+    [
+        (["a\r", "\nb"], "a\nb"),
+        (["a\r", "b"], r"a\x0db"),
+        (["🛠", "\ufe0f"], "🛠\ufe0f"),
+        (["a", "\ufe0f"], r"a\ufe0f"),
+        (["a\r"], r"a\x0d"),
+        (["", "\x1b", "[K"], r"\x1b[K"),
+    ],
+)
+def test_pieces_of_a_text_show_as_the_whole_of_it(pieces: list[str], visible_text: str) -> None:
+    of_pieces = VisiblePieces()
+    assert (
+        "".join([*map(of_pieces.feed, pieces), of_pieces.end()]) == visible("".join(pieces)) == visible_text
+    )
+    assert of_pieces.feed("\ufe0f") == r"\ufe0f", "a new text has begun"
+
+
+@pytest.mark.parametrize(
+    ("text", "contained_text"),
+    [
+        ("plain", "plain"),
+        ("e\u0301", "e\u0301"),
+        (" \u0301", r" \u0301"),
+        ("e" + "\u0301" * 4, "e" + "\u0301" * 3 + r"\u0301"),
+        ("क्ष", "क्ष"),
+        ("각", "각"),
+        ("\u1100" * 8, "\u1100" * 7 + r"\u1100"),
+        ("\U0001f469" + "\U0001f3fb" * 8, "\U0001f469" + "\U0001f3fb" * 6 + r"\U0001f3fb" + "\U0001f3fb"),
+    ],
+)
+def test_marks_and_what_is_drawn_in_one_cell_stay_at_their_letter(text: str, contained_text: str) -> None:
+    assert contained(text) == contained_text
+
+
+@pytest.mark.parametrize(
+    ("text", "upright_text"), [("a.py", "a.py"), ("é", "é"), ("aא.py", r"a\u05d0.py"), ("٣", r"\u0663")]
+)
+def test_letters_that_run_to_the_left_are_codes(text: str, upright_text: str) -> None:
+    assert upright(text) == upright_text
+
+
+@pytest.mark.parametrize(
+    ("name", "oddity"),
+    [
+        ("search", ""),
+        ("поиск", ""),
+        ("検索する_search", ""),
+        ("sеarch", "е is cyrillic"),
+        ("поиcк", "п is cyrillic"),
+        ("αб", "б is cyrillic"),
+    ],
+)
+def test_letters_of_several_scripts_in_one_word_are_an_oddity(name: str, oddity: str) -> None:
+    assert mixed_scripts(name) == oddity

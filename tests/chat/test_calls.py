@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from parley.chat.calls import proposal_json, proposal_line, read_call, split_proposal
+from parley.chat.calls import proposal_json, proposal_line, read_call, split_proposal, strict_json
 from parley.chat.edits import written_calls
 from parley.chat.transcript import ToolCall
 
@@ -43,3 +45,35 @@ def test_calls_of_one_reply_are_written_with_ids_unlike_each_other() -> None:
     written = written_calls(made)
     assert [call.index for call in written] == [0, 1, 2, 3, 4, 5]
     assert [call.id for call in written] == ["a", "a.2", "a.2.2", "a.3", long, "x" * 120 + ".2"]
+
+
+FUNCTION = {"name": "f", "arguments": "{}"}
+FLAWS = {
+    "[]": "expected a JSON object",
+    '{"type":"other"}': 'expected "type":"function"',
+    '{"id":"c"}': 'expected "function":',
+    '{"function":[]}': 'expected "function":',
+    '{"function":{"name":"","arguments":"{}"}}': 'expected a text as "name"',
+    '{"function":{"name":1,"arguments":"{}"}}': 'expected a text as "name"',
+    '{"function":{"name":"f","arguments":{}}}': 'expected a text as "arguments"',
+    json.dumps({"function": FUNCTION}): 'expected an "id"',
+    json.dumps({"function": FUNCTION, "id": "a b"}): 'expected an "id"',
+    '{"id":"c","id":"c"}': "a key stands twice",
+    '{"index":NaN}': "NaN is not JSON",
+    '{"index":1e999}': "a number is too large",
+    "[" * 200 + "]" * 200: "nested too deeply",
+    "[" * 100_000: "nested too deeply",
+}
+
+
+@pytest.mark.parametrize(("text", "flaw"), FLAWS.items(), ids=lambda text: text[:40])
+def test_a_call_that_readers_could_take_for_different_ones_is_refused(text: str, flaw: str) -> None:
+    with pytest.raises(ValueError, match=flaw) as error:
+        read_call(text)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_unknown_of_a_call_is_kept() -> None:
+    call = read_call(json.dumps({"id": "c", "function": {**FUNCTION, "strict": True}, "more": [1]}))
+    assert strict_json(call.extra) == {"function": {"strict": True}, "more": [1]}
+    assert read_call(proposal_json(call)) == call

@@ -1,6 +1,7 @@
 """Every reason for a 400, as a table: a valid body, one thing spoiled, the words of the refusal."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -12,6 +13,7 @@ from parley.demo.reading import read_anthropic, read_chat, read_responses
 from parley.demo.rules import reply
 from parley.demo.signing import seal, sign
 from parley.demo.wire import anthropic, chat, responses
+from tests.pictures import PDF, png
 
 Body = dict[str, Any]
 Spoil = Callable[[Body], object]
@@ -447,6 +449,68 @@ def test_what_is_spoiled_is_refused_in_the_providers_words(
     body = make()
     spoil(body)
     assert any(words in reason for reason in check(body)), check(body)
+
+
+def picture(content: bytes, media_type: str = "image/png", kind: str = "image") -> Body:
+    """A picture, or another file, as a block of the Messages format."""
+    data = b64encode(content).decode()
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def data_url(content: bytes, media_type: str = "image/png") -> str:
+    return f"data:{media_type};base64,{b64encode(content).decode()}"
+
+
+def chat_pictures(*urls: str) -> Spoil:
+    """Pictures in the question of a Chat Completions body."""
+    return put("messages", 1, "content", [{"type": "image_url", "image_url": {"url": url}} for url in urls])
+
+
+def responses_pictures(*urls: str) -> Spoil:
+    """Pictures in a result of a Responses body."""
+    return put("input", 4, "output", [{"type": "input_image", "image_url": url} for url in urls])
+
+
+QUESTION = ("messages", 0, "content")
+NO_IMAGE = "The image data you provided does not represent a valid image. - "
+PICTURES = [
+    (messages_body, put(*QUESTION, [picture(png()), TEXT, picture(PDF, "application/pdf", "document")]), ""),
+    (messages_body, put(*RESULTS, 0, "content", [picture(png())]), ""),
+    (messages_body, put(*QUESTION, [picture(png(), "image/jpeg")]), "Could not process image"),
+    (messages_body, put(*QUESTION, [picture(png(), "image/bmp")]), "Could not process image"),
+    (messages_body, put(*QUESTION, [picture(png(), "application/pdf", "document")]), "Could not process PDF"),
+    (
+        messages_body,
+        all_of(put(*QUESTION, [picture(png())]), put(*QUESTION, 0, "source", "data", "?")),
+        "Could not process image",
+    ),
+    (
+        messages_body,
+        put(*QUESTION, [picture(png(more=4_000_000))]),
+        "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: ",
+    ),
+    (
+        messages_body,
+        all_of(put(*RESULTS, 0, "content", [picture(png())]), put(*RESULTS, 0, "is_error", True)),
+        "all content must be type 'text' if 'is_error' is true",
+    ),
+    (chat_body, chat_pictures(data_url(png()), data_url(png(1))), ""),
+    (chat_body, chat_pictures(data_url(b"GIF8", "image/png")), NO_IMAGE),
+    (chat_body, chat_pictures("data:image/png;base64,?"), NO_IMAGE),
+    (chat_body, chat_pictures("file:///a.png"), NO_IMAGE),
+    (responses_body, responses_pictures(data_url(png())), ""),
+    (responses_body, responses_pictures(data_url(png(), "image/gif")), NO_IMAGE + "'input[4].output[0]'"),
+]
+
+
+@pytest.mark.parametrize(("make", "spoil", "refusal"), PICTURES)
+def test_pictures_are_taken_where_they_are_what_they_say(
+    make: Callable[[], Body], spoil: Spoil, refusal: str
+) -> None:
+    body = make()
+    spoil(body)
+    reasons = ANSWER[make][0](body)
+    assert any(refusal in reason for reason in reasons) if refusal else not reasons, reasons
 
 
 ANSWER = {

@@ -9,7 +9,18 @@ import pytest
 from parley.chat.edits import written_calls
 from parley.chat.transcript import Proposal
 from parley.policy.approval import Approvals, LedgerView, departed, written_key
-from parley.policy.doubts import Doubt, Sighting, doubts, message, sighting
+from parley.policy.doubts import (
+    MAY_HAVE_RUN,
+    ONCE_MORE,
+    Doubt,
+    Sighting,
+    caution,
+    cautions,
+    doubts,
+    message,
+    sighting,
+    why_asked,
+)
 from parley.policy.plan import AwaitChoices
 from parley.policy.rules import Pattern, Rules
 from parley.tools.catalogue import Catalogue
@@ -129,3 +140,42 @@ def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
     assert sighting(CALL, approvals) == replace(DRAWN, starts=1)
     long = asked(1, arguments='{"query":"' + "x" * 500 + '"}')
     assert len(message([Doubt(long, "unseen")], "ya")) < 160
+
+
+STARTED_ONCE = ((CALL.call.id, CALL.call.arguments, "started 1"),)
+REASONS = {
+    "it may have run already": (CALL, view(USED), TOOLS),
+    "the definition of the tool changed since it was proposed": (
+        CALL,
+        replace(view(), proposed=PROPOSED),
+        OTHER,
+    ),
+    "its mark [ya] was not set here for this very call": (asked(1, "ya"), view(wrote=(CALL,)), TOOLS),
+    "it was not proposed here by a model, or it was refused before": (CALL, view(), TOOLS),
+    "no rule allows it, and the tool is not remembered": (CALL, view(wrote=(CALL,)), TOOLS),
+}
+
+
+@pytest.mark.parametrize(("reason", "case"), REASONS.items(), ids=REASONS)
+def test_a_call_that_waits_says_why_a_person_decides(
+    reason: str, case: tuple[Proposal, LedgerView, Catalogue]
+) -> None:
+    call, known, catalogue = case
+    assert why_asked(call, Approvals(chat(answer(call)), catalogue, known)) == reason
+
+
+@pytest.mark.parametrize(
+    ("known", "warning"),
+    [
+        (view(), ""),
+        (view(USED), MAY_HAVE_RUN),
+        (replace(view(USED), warnings=STARTED_ONCE), ONCE_MORE),
+    ],
+)
+def test_a_call_that_may_have_run_is_warned_of_where_it_stands(known: LedgerView, warning: str) -> None:
+    approvals = Approvals(chat(answer(ran(2), CALL)), TOOLS, known)
+    proposal = approvals.transcript.exchanges[0].answers[0].segments[-1]
+    assert isinstance(proposal, Proposal)
+    assert caution(proposal, approvals) == warning
+    warnings = [(problem.line, problem.message) for problem in cautions(approvals)]
+    assert warnings == ([(proposal.span.start, warning)] if warning else [])

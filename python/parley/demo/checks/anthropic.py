@@ -173,11 +173,14 @@ def _text_refused(where: str, block: Block) -> Iterator[str]:
 
 def _pictures(body: Body) -> Iterator[str]:
     for placed in placed_blocks(body):
-        yield from anthropic_pictures(placed.place, [placed.block])
+        yield from anthropic_pictures(placed.place, placed.block)
         inner = placed.block.get("content")
         if placed.kind == "tool_result" and isinstance(inner, list):
             failed = bool(placed.block.get("is_error"))
-            yield from anthropic_pictures(f"{placed.place}.tool_result.content", inner, failed=failed)
+            for at, block in enumerate(inner):
+                yield from anthropic_pictures(
+                    f"{placed.place}.tool_result.content.{at}", block, failed=failed
+                )
 
 
 def _cache_marks(body: Body) -> Iterator[str]:

@@ -19,20 +19,19 @@ _DATA_URL = re.compile(r"data:([a-z]+/[a-z]+);base64,(.*)", re.DOTALL)
 _MOST_OF_ANTHROPIC = 5_242_880
 
 
-def anthropic_pictures(place: str, blocks: Iterable[Part], *, failed: bool = False) -> Iterator[str]:
-    """Refusals of the images and documents among the blocks at a place; `failed`: of a failed result."""
-    for at, block in enumerate(blocks):
-        kind = block.get("type")
-        if failed and kind != "text":
-            yield f"{place}: all content must be type 'text' if 'is_error' is true"
-        if kind in ("image", "document"):
-            source = block["source"]
-            data = str(source.get("data", ""))
-            where = f"{place}.{at}.{kind}.source.base64"
-            if source.get("type") != "base64" or not _is_sound(str(source.get("media_type")), data):
-                yield "Could not process image" if kind == "image" else "Could not process PDF"
-            if kind == "image" and len(data) > _MOST_OF_ANTHROPIC:
-                yield f"{where}: image exceeds 5 MB maximum: {len(data)} bytes > {_MOST_OF_ANTHROPIC} bytes"
+def anthropic_pictures(place: str, block: Part, *, failed: bool = False) -> Iterator[str]:
+    """Refusals of the block at a place as an image or a document; `failed`: of a failed result."""
+    kind = block.get("type")
+    if failed and kind != "text":
+        yield f"{place}: all content must be type 'text' if 'is_error' is true"
+    if kind in ("image", "document"):
+        source = block["source"]
+        data = str(source.get("data", ""))
+        if source.get("type") != "base64" or not _is_sound(str(source.get("media_type")), data):
+            yield "Could not process image" if kind == "image" else "Could not process PDF"
+        if kind == "image" and len(data) > _MOST_OF_ANTHROPIC:
+            where, most = f"{place}.{kind}.source.base64", _MOST_OF_ANTHROPIC
+            yield f"{where}: image exceeds 5 MB maximum: {len(data)} bytes > {most} bytes"
 
 
 def openai_pictures(place: str, urls: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,59 @@
+"""What becomes of a text or a picture that goes into a question, case by case; the laws stand elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.chat import attachments
+from parley.chat.edits import append_notice, apply_edits, begin_question, put_question
+from parley.chat.reader import parse, split_lines
+from parley.chat.rounds import Notice
+from parley.chat.transcript import Attachment
+
+PICTURE = Attachment("image/png 12 kB", f"a.assets/{'0123456789abcdef' * 4}.png")
+LINK = attachments.link(PICTURE)
+PUT = {
+    "an empty question": ("💬: \n", "new", "💬: new\n"),
+    "an empty question, a picture": ("💬: \n", PICTURE, f"💬:\n\n{LINK}\n"),
+    "a question": ("💬: old\n", "new", "💬: old\n\nnew\n"),
+    "a question, a picture": ("💬: old\n", PICTURE, f"💬: old\n\n{LINK}\n"),
+    "an answered question": ("💬: old\n\n🤖: yes\n", "new", "💬: old\n\n🤖: yes\n\n💬: new\n"),
+    "lines that would be marks": ("💬: old\n", "🤖: no", "💬: old\n\n\\🤖: no\n"),
+    "blank lines below": ("💬: old\n\n\n", "new", "💬: old\n\nnew\n\n\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "content", "after"), PUT.values(), ids=PUT)
+def test_what_is_put_into_a_question_stands_below_it(
+    before: str, content: str | Attachment, after: str
+) -> None:
+    lines = split_lines(before)
+    transcript = parse(before)
+    edited = "\n".join(apply_edits(lines, [put_question(lines, transcript, 0, content)]))
+    assert edited.rstrip("\n") == after.rstrip("\n")
+    assert len(parse(edited).exchanges) == len(parse(after).exchanges)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("💬: why?\nmore\n", "💬: quoted\n\nwhy?\nmore\n"),
+        ("💬:why?\n", "💬: quoted\n\nwhy?\n"),
+        ("💬: \n", "💬: quoted\n\n\n"),
+    ],
+)
+def test_a_question_begins_with_what_is_quoted(before: str, after: str) -> None:
+    lines = split_lines(before)
+    question = parse(before).exchanges[0].question
+    assert question is not None
+    edited = "\n".join(apply_edits(lines, [begin_question(lines, question, "quoted")]))
+    assert edited.rstrip("\n") == after.rstrip("\n")
+
+
+def test_a_notice_stands_at_the_end_of_its_answer() -> None:
+    before = "💬: why?\n\n🤖: since\n\n💬: next\n"
+    lines = split_lines(before)
+    edit = append_notice(lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user"))
+    edited = "\n".join(apply_edits(lines, [edit]))
+    assert edited.index("since") < edited.index("[Stopped: by the user]") < edited.index("next")
+    assert len(parse(edited).exchanges) == 2

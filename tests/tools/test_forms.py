@@ -1,0 +1,77 @@
+"""A server's form: its fields in every spelling of MCP, and what a typed line means in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
+
+COLOURS = {"enum": ["r", "g"]}
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "description": "first and last"},
+        "age": {"type": "integer", "minimum": 0, "default": 30},
+        "agreed": {"type": "boolean"},
+        "colour": COLOURS,
+        "size": {"enum": ["s", "l"], "enumNames": ["small", "large"]},
+        "shape": {"oneOf": [{"const": 1, "title": "round"}, {"const": 2}, "odd"]},
+        "days": {"type": "array", "items": {"anyOf": [{"const": "mo", "title": "Monday"}]}},
+        "no schema": "text",
+    },
+    "required": ["name"],
+}
+
+
+def test_a_form_has_its_fields_in_its_order_with_what_can_be_chosen() -> None:
+    listed = {field.name: field for field in fields(FORM)}
+    assert list(listed) == ["name", "age", "agreed", "colour", "size", "shape", "days"]
+    assert [name for name, field in listed.items() if field.required] == ["name"]
+    assert {name: field.options for name, field in listed.items() if field.options} == {
+        "agreed": ((True, "yes"), (False, "no")),
+        "colour": (("r", "r"), ("g", "g")),
+        "size": (("s", "small"), ("l", "large")),
+        "shape": ((1, "round"), (2, "2")),
+        "days": (("mo", "Monday"),),
+    }
+    assert [name for name, field in listed.items() if field.several] == ["days"]
+    assert listed["age"].default == 30
+    assert listed["name"].default is None
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": ["a"]}, {"properties": None, "required": None}])
+def test_what_is_no_form_has_no_fields(schema: dict[str, Any]) -> None:
+    assert fields(schema) == ()
+
+
+def test_names_that_are_not_one_for_each_value_are_left_out() -> None:
+    (field,) = fields({"properties": {"size": {"enum": ["s", "l"], "enumNames": ["small"]}}})
+    assert field.options == (("s", "s"), ("l", "l"))
+
+
+def test_a_field_says_who_asks_for_what_in_one_bounded_line() -> None:
+    field = Field("n", {"title": "Your\nname", "description": "x" * 999}, server="bank")
+    assert field.label.startswith("bank: Your name (xxx")
+    assert len(field.label) <= len("bank: Your name (…)") + MOST_SHOWN
+    assert Field("n", {}).label == "n"
+
+
+@pytest.mark.parametrize(
+    ("schema", "typed", "value", "is_fit"),
+    [
+        ({"type": "string"}, "12", "12", True),
+        ({"type": "integer"}, "12", 12, True),
+        ({"type": "number"}, "1.5", 1.5, True),
+        ({"type": "integer"}, "twelve", "twelve", False),
+        ({"type": "integer", "minimum": 0}, "-1", -1, False),
+        (COLOURS, "blue", "blue", False),
+    ],
+)
+def test_a_typed_line_is_a_value_that_fits_or_is_complained_of(
+    schema: dict[str, Any], typed: str, value: object, is_fit: bool
+) -> None:
+    field = Field("n", schema)
+    assert read(field, typed) == value
+    assert (complaint(field, value) is None) == is_fit
