@@ -48,4 +48,4 @@ def text_tools(mode: Any, template: Template | None = None, **more: Any) -> Text
 
 def new_servers(servers: Mapping[str, ServerSettings], **more: Any) -> Servers:
     """These servers, with all else as it is without settings."""
-    return Servers(servers, **{"max_bytes": MAX_BYTES, "patience_s": SETTINGS.mcp.patience_s, **more})
+    return Servers(servers, **{"max_bytes": MAX_BYTES, **more})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
-from parley.engine import ChatSettings, ChoiceMade, End, Ports, Resolve, TurnEvent, choose, run_turn
+from parley.engine import ChatSettings, ChoiceMade, End, Narrow, Ports, Resolve, TurnEvent, choose, run_turn
 from parley.models.events import Call, Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.choice import Scope
@@ -72,8 +72,11 @@ class LoggedTools:
         self.results = dict(results or {})
         self.log = list[tuple[str, str]]()
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, narrow: Narrow) -> Catalogue:
         return self.offered
+
+    def go_without(self) -> None:
+        pass
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         self.log.append((tool.name, arguments))

@@ -16,7 +16,7 @@ from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus
-from tests.defaults import SETTINGS, new_servers
+from tests.defaults import new_servers
 
 FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
 MOCK = ServerSettings(name="mock", builtin=True)
@@ -29,10 +29,8 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 
 
 @asynccontextmanager
-async def servers_of(
-    *settings: ServerSettings, patience_s: float = SETTINGS.mcp.patience_s, elicitor: Elicitor | None = None
-) -> AsyncIterator[Servers]:
-    servers = new_servers({one.name: one for one in settings}, patience_s=patience_s, elicitor=elicitor)
+async def servers_of(*settings: ServerSettings, elicitor: Elicitor | None = None) -> AsyncIterator[Servers]:
+    servers = new_servers({one.name: one for one in settings}, elicitor=elicitor)
     try:
         yield servers
     finally:

@@ -8,6 +8,8 @@ from parley import Session
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import ParleyError
+from parley.settings.values import Settings
+from parley.tools.servers import ServerSettings
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
 STOCKS = "What is the stock price of google?"
@@ -45,6 +47,15 @@ async def test_any_text_can_be_asked() -> None:
     (asked, _) = parse(session.transcript).exchanges
     assert asked.question
     assert asked.question.text == "💬: not a␀ marker\n\n❓:[yA] `{}` \ufffd"
+
+
+async def test_whoever_asks_hears_that_the_tools_of_a_server_are_missing() -> None:
+    gone = Settings().with_servers({"gone": ServerSettings("gone", "/no/such/program")})
+    async with Session(gone, agent="Demo", environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
+    (hint,) = [chunk["content"] for chunk in chunks if chunk["type"] == "hint"]
+    assert hint.startswith("no tools of MCP server 'gone': ")
+    assert "hello" in session.transcript
 
 
 async def test_a_bug_is_no_silence() -> None:

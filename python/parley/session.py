@@ -172,5 +172,7 @@ def _tell(queue: asyncio.Queue[Chunk | None], what: engine.TurnEvent) -> None:
             queue.put_nowait({"type": "tool_start", "content": proposal_json(proposal.call)})
         case engine.CallEnded(_, result):
             queue.put_nowait({"type": "tool_result", "content": result.text})
+        case engine.Aside(news):
+            queue.put_nowait({"type": "hint", "content": news})
         case _:
             pass

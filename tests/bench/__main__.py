@@ -304,7 +304,8 @@ def bench_start() -> None:
 
 async def bench_servers() -> None:
     """300 tools, and another server that hangs at its start."""
-    async with servers_of(fake("--many"), fake("--mute", name="mute"), patience_s=3.0) as servers:
+    mute = fake("--mute", name="mute", start_timeout_s=3.0)
+    async with servers_of(fake("--many"), mute) as servers:
         first = time.perf_counter()
         await servers.catalogue()
         took_s = time.perf_counter() - first

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.fork_server import ForkServer
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, toml
+from tests.mcp_servers import FAKE
 
 CHAT = "".join(f"💬: question {n}\n\n🤖:[Demo]\n\nanswer {n}\n\n" for n in range(5))
 
@@ -64,3 +66,49 @@ def test_a_program_is_told_of_a_reference_that_stops_the_question(shell: Shell) 
     end = json.loads(stopped.stdout.splitlines()[-1])
     assert (end["type"], end["kind"]) == ("end", "nothing")
     assert "@@../out.txt@@: outside the working directory: not read" in end["message"]
+
+
+def serve(shell: Shell, *options: str, **more: float) -> None:
+    arguments = ", ".join(map(toml, (FAKE, *options)))
+    rest = "".join(f"{name} = {value}\n" for name, value in more.items())
+    shell.configure(f"[mcp.servers.far]\ncommand = {toml(sys.executable)}\nargs = [{arguments}]\n{rest}")
+
+
+def test_a_question_whose_tools_are_missing_is_not_asked_and_says_which_and_why(shell: Shell) -> None:
+    serve(shell, "--mute", start_timeout_s=0.5)
+    shell.ask("say: hello")
+    done = shell.run("respond", "chat.md")
+    assert (done.returncode, done.stdout) == (5, b"")
+    assert shell.text == "💬: say: hello\n"
+    why, refusal = done.stderr.decode().splitlines()
+    assert why.startswith("parley: no tools of MCP server 'far': MCP server 'far' was not ready within 0.5 s")
+    assert refusal == ("parley: not asked: the tools of far are missing; --without-missing asks without them")
+    done = shell.run("respond", "chat.md", "--json")
+    end = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, end["kind"]) == (5, "nothing")
+
+
+def test_a_question_goes_without_missing_tools_where_that_is_agreed_to(shell: Shell) -> None:
+    serve(shell, "--die")
+    shell.ask("call echo {}")
+    done = shell.run("respond", "chat.md", "--without-missing")
+    assert (done.returncode, b"I have no tool named echo" in done.stdout) == (0, True)
+    assert "no tools of MCP server 'far': " in done.stderr.decode()
+
+
+def test_calls_that_wait_stay_while_their_server_is_missing(shell: Shell) -> None:
+    serve(shell)
+    shell.ask("call echo {}")
+    assert shell.run("respond", "chat.md").returncode == 3
+    before = shell.text
+    serve(shell, "--die")
+    assert shell.run("respond", "chat.md", "--choose", "ya").returncode == 5
+    assert shell.text == before
+
+
+def test_a_chat_that_is_over_or_uses_no_tool_of_a_server_does_not_need_it(shell: Shell) -> None:
+    serve(shell, "--die")
+    shell.chat.write_text('---\ntools: ["!far/*"]\n---\n\n💬: say: hello\n', encoding="utf-8")
+    assert shell.run("respond", "chat.md").returncode == 0
+    shell.chat.write_text("💬: one\n\n🤖:[Demo]\n\ntwo\n", encoding="utf-8")
+    assert shell.run("respond", "chat.md").returncode == 0

@@ -202,9 +202,7 @@ def test_ctrl_c_before_anything_was_asked_says_so(shell: Shell) -> None:
     started = shell.chat.with_name("started")
     os.mkfifo(started)
     command = f"echo > {started}; sleep 60"
-    shell.configure(
-        f'[mcp]\npatience_s = 60\n[mcp.servers.late]\ncommand = "sh"\nargs = ["-c", {toml(command)}]\n'
-    )
+    shell.configure(f'[mcp.servers.late]\ncommand = "sh"\nargs = ["-c", {toml(command)}]\n')
     shell.ask("hello")
     before = shell.text
     with shell.terminal("respond", "chat.md") as terminal:

@@ -228,7 +228,7 @@ def remote(url: str, **more: object) -> ServerSettings:
 
 async def no_tools(settings: ServerSettings) -> str:
     """Why a server has no tools."""
-    servers = new_servers({"far": settings}, patience_s=20)
+    servers = new_servers({"far": settings})
     try:
         assert not (await servers.catalogue()).tools
         return only(servers).error

@@ -186,34 +186,46 @@ async def test_a_server_that_cannot_start_says_why_and_harms_no_other(
 
 
 async def test_a_server_that_hangs_at_its_start_does_not_hold_up_the_others() -> None:
-    async with servers_of(fake("--mute"), MOCK, patience_s=0.3) as servers:
-        assert (await servers.catalogue()).names() == ("web_search",)
+    async with servers_of(fake("--mute"), MOCK) as servers:
+        await servers.begin()
+        assert servers.awaited() == ("fake", "mock")
+        assert await servers.settled(servers.awaited(), None) == {"mock"}
+        assert servers.offered().names() == ("web_search",)
+        assert servers.offered().missing == ("fake",)
         assert [status.state for status in servers.status()] == ["starting", "ready"]
-        async with asyncio.timeout(0.2):  # it was waited for once
-            await servers.catalogue()
+
+
+async def test_a_server_that_hangs_at_its_start_is_waited_for_until_it_has_failed() -> None:
+    async with servers_of(fake("--mute", start_timeout_s=0.3), MOCK) as servers:
+        assert (await servers.catalogue()).missing == ("fake",)
+        assert [status.state for status in servers.status()] == ["failed", "ready"]
+        assert servers.awaited() == ()
 
 
 async def test_a_server_that_hangs_at_its_start_delays_no_call_of_another() -> None:
-    async with servers_of(fake("--mute"), fake("--many", name="quick"), patience_s=0.1) as servers:
-        await servers.catalogue()
+    async with servers_of(fake("--mute"), fake("--many", name="quick")) as servers:
+        await servers.begin()
         await until(lambda: servers.status()[1].state == "ready", 30)
         quick = servers.status()[1]
         assert servers.status()[0].state == "starting"
         for number in range(3):
             called = await servers.call(quick.tools[0], {"n": number})
             assert called == Outcome("ok", f'{{"n": {number}}}')
-            assert (await servers.catalogue()).get("tool_299")
+            assert servers.offered().get("tool_299")
         assert servers.status()[0].state == "starting"
         assert servers.status()[1].stderr.count("listed") == 1
 
 
-async def test_a_server_that_failed_is_not_tried_with_every_question() -> None:
+async def test_a_server_that_failed_is_tried_again_only_after_a_while_or_for_who_asks() -> None:
     async with servers_of(fake("--die")) as servers:
         await servers.catalogue()
         before = only(servers)
         assert before.state == "failed"
+        await servers.begin()
+        assert only(servers) == before
+        await servers.begin(again=True)
+        assert only(servers).state == "starting"
         await servers.catalogue()
-        assert only(servers) is not before
         assert only(servers) == before
 
 
@@ -404,12 +416,9 @@ async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> N
             assert only(servers).error == "mcp.servers.web.token_command: false printed no key"
 
 
-async def test_a_server_that_cannot_be_used_is_news_once() -> None:
+async def test_a_server_that_cannot_be_used_says_what_is_missing_and_why() -> None:
     async with servers_of(MOCK, ServerSettings("gone", "/no/such/program")) as servers:
-        assert servers.news() == []
-        await servers.catalogue()
-        (told,) = servers.news()
-        assert told.startswith("no tools of MCP server 'gone': ")
-        assert told.endswith(". :ParleyTools tells more")
-        await servers.catalogue()
+        assert (await servers.catalogue()).missing == ("gone",)
+        assert servers.lack("gone").startswith("no tools of MCP server 'gone': mcp.servers.gone.command: ")
+        assert servers.lack("gone").endswith(". :ParleyTools tells more")
         assert servers.news() == []

@@ -58,7 +58,7 @@ LARGE = "left out: tools with too large a definition: {} (more than 100 kB each 
 async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once(
     kind: str, count: int, told: str
 ) -> None:
-    async with servers_of(flooding(kind), patience_s=60) as servers:
+    async with servers_of(flooding(kind)) as servers:
         assert len((await servers.catalogue()).tools) == count
         assert (only(servers).state, only(servers).error) == ("ready", told)
         assert servers.news() == [f"MCP server 'flood': {told}. :ParleyTools tells more"]
@@ -66,7 +66,7 @@ async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once
 
 
 async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> None:
-    async with servers_of(flooding("descriptions", enabled_tools=("t04*",)), patience_s=60) as servers:
+    async with servers_of(flooding("descriptions", enabled_tools=("t04*",))) as servers:
         assert len((await servers.catalogue()).tools) == 10
         assert only(servers).error == ""
 

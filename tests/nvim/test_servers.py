@@ -22,7 +22,7 @@ def server(*args: str, **more: Any) -> dict[str, Any]:
 
 
 def setup(servers: dict[str, Any], start: str = "lazy", **more: Any) -> str:
-    mcp = {"servers": servers, "patience_s": 40, "start": start}  # the machine may be busy
+    mcp = {"servers": servers, "start": start}
     settings = {"agent": "Demo", "mcp": mcp, **more}
     return f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
 

@@ -102,6 +102,21 @@ def test_the_guidance_lists_the_tools_and_four_rules() -> None:
     assert guidance(Catalogue()) == ""
 
 
+def test_the_guidance_names_the_servers_whose_tools_are_missing_in_one_order() -> None:
+    line = (
+        "The tools of these MCP servers are not available now: far, slow. "
+        "If the task needs them, say that they are missing."
+    )
+    assert guidance(Catalogue.of([], ["slow", "far"])) == line
+    assert guidance(Catalogue(TOOLS.tools, ("far", "slow"))) == f"{guidance(TOOLS)}\n{line}"
+
+
+def test_the_status_names_the_servers_that_are_waited_for_as_far_as_a_line_holds_them() -> None:
+    assert status.waiting_for(["a"]) == "Waiting for MCP server a"
+    assert status.waiting_for(["a", "b"]) == "Waiting for MCP servers a, b"
+    assert status.waiting_for(["a", "b", "c", "d"]) == "Waiting for MCP servers a, b and 2 more"
+
+
 def test_the_window_of_requests_slides() -> None:
     window = RateWindow(3)
     for second in (0.0, 10.0, 20.0):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.tools.selection import switched, takes
+from parley.tools.selection import may_take, switched, takes
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,23 @@ def test_what_is_switched_is_so_and_nothing_else_changes(
             name = f"{other}/{each}"
             meant = other == server and tool in (None, each)
             assert is_in(after, name) == (on if meant else is_in(globs, name)), (after, name)
+
+
+@pytest.mark.parametrize(
+    ("globs", "may"),
+    [
+        (["web_search"], True),
+        (["slow/*"], True),
+        (["s*/get_*"], True),
+        (["other/*"], False),
+        (["!slow/*"], False),
+        (["!*"], False),
+        (["!slow/echo"], True),
+        (["!other/*"], True),
+        (["*", "!slow/*"], False),
+        (["!slow/*", "slow/echo"], True),
+        ([], False),
+    ],
+)
+def test_whether_a_server_of_unknown_tools_may_have_one_that_is_in(globs: list[str], may: bool) -> None:
+    assert may_take(globs, "slow") is may

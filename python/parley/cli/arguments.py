@@ -25,6 +25,7 @@ _CODES = """exit codes:
   2    wrong arguments
   3    respond: tool calls wait for your choice, go on with --choose
   4    respond: a limit stopped it
+  5    respond: tools of a server are missing, nothing was asked
   130  Ctrl-C
 """
 
@@ -92,6 +93,10 @@ def _respond(command: argparse.ArgumentParser) -> None:
         metavar="CHOICE",
         help=f"decide on calls that wait: {', '.join(CHOICES)}; given n times, the n-th is for the n-th wait",
     )
+    without = (
+        "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
+    )
+    command.add_argument("--without-missing", action="store_true", help=without)
     command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
 
 

@@ -73,8 +73,11 @@ def _path(file: str) -> str:
 class _NoTools:
     """No servers: a request is shown without starting anything."""
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, narrow: engine.Narrow) -> Catalogue:
         return Catalogue()
+
+    def go_without(self) -> None:
+        pass
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")

@@ -18,6 +18,8 @@ from parley.chat.transcript import Proposal, Transcript
 from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.doubts import caution
+from parley.policy.plan import AwaitQuestion, Complete, next_step
+from parley.policy.status import waiting_for
 from parley.policy.topic import fill_topic
 from parley.settings.start import Ready, Refusal
 from parley.text import legible
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
 Work: TypeAlias = Callable[["App", engine.Ports, "_Report"], Awaitable[engine.End]]
 
-COMPLETE, FAILED, WAITING, STOPPED = 0, 1, 3, 4
+COMPLETE, FAILED, WAITING, STOPPED, MISSING = 0, 1, 3, 4, 5
+_WITHOUT = "--without-missing"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _EXITS: dict[engine.EndKind, int] = {
     "complete": COMPLETE,
@@ -45,6 +48,10 @@ def respond(arguments: argparse.Namespace) -> int:
 
     async def work(app: App, ports: engine.Ports, report: _Report) -> engine.End:
         resolve = app.resolve(arguments.agent)
+        if not arguments.without_missing and (missing := await _missing(ports, resolve)):
+            raise _MissingError(
+                f"not asked: the tools of {missing} are missing; {_WITHOUT} asks without them"
+            )
         end = await _turns(ports, resolve, list(arguments.choose))
         if end.kind == "complete" and app.settings.fill_topic:
             await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
@@ -111,6 +118,9 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
     ports = app.ports(document, arguments.file, Callbacks(report.status, report.on_event))
     try:
         end = await work(app, ports, report)
+    except _MissingError as error:
+        report.end(engine.End("nothing", str(error)))
+        return MISSING
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
@@ -139,6 +149,17 @@ def _begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> N
             raise ParleyError(f"{arguments.file}: {problem}")
         case Refusal(_, problem):
             raise ParleyError(problem)
+
+
+class _MissingError(ParleyError):
+    """Tools are missing that the question may need."""
+
+
+async def _missing(ports: engine.Ports, resolve: engine.Resolve) -> str:
+    """The servers whose tools are missing where the next step may need them; "" for none."""
+    seen = await engine.observe(ports, resolve)
+    is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
+    return "" if is_over else ", ".join(seen.catalogue.missing)
 
 
 async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any]) -> engine.End:
@@ -186,6 +207,8 @@ class _Report:
                 say(f"{_RESULT} {result.text}\n")
             case engine.Aside(text):
                 complain(text)
+            case engine.ServerWait(servers):
+                screen().status(waiting_for(servers) if servers else "")
             case engine.CallRefused(proposal, result):
                 self._begin_paragraph()
                 say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")

@@ -72,7 +72,8 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     settings = resolve(snapshot.transcript)
     catalogue = Catalogue()
     if settings.tools:
-        catalogue = with_own_tools(settings.tools(await ports.tools.catalogue()), snapshot.transcript)
+        offered = await ports.tools.catalogue(settings.tools)
+        catalogue = with_own_tools(settings.tools(offered), snapshot.transcript)
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
@@ -85,7 +86,7 @@ def with_own_tools(catalogue: Catalogue, transcript: Transcript) -> Catalogue:
     """The tools on offer, with the one that reads on in long results where the chat has one."""
     if not any(map(_has_long_result, transcript.exchanges)):
         return catalogue
-    return Catalogue.of([*(tool for _, tool in catalogue.tools), READ_RESULT])
+    return Catalogue.of([*(tool for _, tool in catalogue.tools), READ_RESULT], catalogue.missing)
 
 
 def _has_long_result(exchange: Exchange) -> bool:
@@ -100,9 +101,15 @@ _RULES = """\
 - If a tool call fails, try another way.
 - If the task cannot be completed after reasonable attempts, say why.
 - Stop calling tools once there is enough to answer."""
+_LACK = "If the task needs them, say that they are missing."
 
 
 def guidance(catalogue: Catalogue) -> str:
-    """The list of tools and the rules for using them; "" where there is no tool."""
-    names = ", ".join(catalogue.names())
-    return f"You have access to the following tools: {names}\n{_RULES}" if names else ""
+    """The list of tools, the rules for using them, and what is missing; "" where there is none of it.
+
+    It says nothing that changes from one moment to the next: what is missing belongs to the list of tools.
+    """
+    names, missing = ", ".join(catalogue.names()), ", ".join(catalogue.missing)
+    tools = f"You have access to the following tools: {names}\n{_RULES}" if names else ""
+    lack = f"The tools of these MCP servers are not available now: {missing}. {_LACK}" if missing else ""
+    return "\n".join(filter(None, (tools, lack)))

@@ -89,6 +89,7 @@ class Snapshot:
 
 
 Change: TypeAlias = Callable[[Snapshot], Iterable[Edit]]
+Narrow: TypeAlias = Callable[[Catalogue], Catalogue]
 
 
 class Document(Protocol):
@@ -130,8 +131,12 @@ class Model(Protocol):
 class Tools(Protocol):
     """The MCP servers."""
 
-    async def catalogue(self) -> Catalogue:
-        """The tools on offer; starts the servers."""
+    async def catalogue(self, narrow: Narrow) -> Catalogue:
+        """The tools on offer; starts the servers, and waits for those of which `narrow` may leave a tool."""
+        ...
+
+    def go_without(self) -> None:
+        """Wait no longer for the servers that `catalogue` waits for."""
         ...
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
@@ -220,6 +225,13 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerWait:
+    """The turn waits for these servers to start; for none any more where there are none."""
+
+    servers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CallBegan:
     """A call is sent to its server."""
 
@@ -252,7 +264,7 @@ class CallRefused:
     result: Result
 
 
-TurnEvent: TypeAlias = Event | CallBegan | CallProgress | CallEnded | CallRefused
+TurnEvent: TypeAlias = Event | ServerWait | CallBegan | CallProgress | CallEnded | CallRefused
 
 
 class Observer(Protocol):
@@ -302,7 +314,7 @@ class ChatSettings:
     """The request without what the document says and the tools."""
     limits: Limits
     rules: Rules
-    tools: Callable[[Catalogue], Catalogue] | None
+    tools: Narrow | None
     """Narrows the catalogue to what this chat may use; None where it may use no tool."""
     scope: Scope
     parallel: bool

@@ -6,7 +6,7 @@ is done in a thread, when the first server is needed.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,11 @@ from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus
 
 _CLOSE_S = 3.0
-_SLACK_S = 5.0
 
 
 class Servers:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
-    `patience_s` is how long a slow server may hold up the catalogue: what comes later is in the next one.
     `elicitor` is who fills in forms of servers, `sample` who replies to those that may have the model talk,
     None if nobody does; `folder` says where the user works.
     """
@@ -41,12 +39,10 @@ class Servers:
         *,
         environ: Mapping[str, str] | None = None,
         max_bytes: int,
-        patience_s: float,
         elicitor: Elicitor | None = None,
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
     ) -> None:
-        self._patience_s = patience_s
         self._reaper = Reaper()
         self._connector = Connector(
             os.environ if environ is None else environ,
@@ -77,18 +73,56 @@ class Servers:
                 task.add_done_callback(self._ending.discard)
 
     async def catalogue(self) -> Catalogue:
-        """The tools of all enabled servers; those that fail contribute nothing, `status` says why."""
-        tools = [tool for supervisor in await self._ready() for tool in supervisor.tools]
-        if Catalogue.of(tools) != self._catalogue:
-            self._catalogue = Catalogue.of(tools)
+        """The tools of all enabled servers, once each has started or failed."""
+        await self.begin()
+        await asyncio.gather(*(supervisor.settled() for supervisor in self._enabled()))
+        return self.offered()
+
+    async def begin(self, *, again: bool = False) -> None:
+        """Begins to start the servers that do not run; those that failed just now only `again`."""
+        if not self._closed:
+            await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
+            for supervisor in self._enabled():
+                if not supervisor.is_listed:
+                    supervisor.begin(again=again)
+
+    def awaited(self) -> tuple[str, ...]:
+        """The servers that have begun to start, or to list their tools anew, and are not through with it."""
+        return tuple(s.settings.name for s in self._enabled() if s.is_awaited)
+
+    async def settled(self, names: Collection[str], limit_s: float | None) -> set[str]:
+        """Those of these servers that are not to be waited for any more, once there is one or time is up."""
+        waits = {
+            asyncio.ensure_future(supervisor.settled()): supervisor.settings.name
+            for supervisor in self._enabled()
+            if supervisor.settings.name in names
+        }
+        try:
+            if not waits:
+                return set(names)
+            done, _ = await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            return {waits[wait] for wait in done}
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def offered(self) -> Catalogue:
+        """The tools of the servers that run now, and the names of those whose tools are missing."""
+        missing = [s.settings.name for s in self._enabled() if s.state != "ready"]
+        catalogue = Catalogue.of([tool for s in self._ready() for tool in s.tools], missing)
+        if catalogue != self._catalogue:
+            self._catalogue = catalogue
         return self._catalogue
+
+    def _enabled(self) -> list[Supervisor]:
+        return [] if self._closed else [s for s in self._supervisors.values() if s.settings.enabled]
+
+    def _ready(self) -> list[Supervisor]:
+        return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
 
     def known(self) -> Catalogue | None:
         """The tools of those servers that run now, without starting any; None where none does."""
-        running = [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
-        return (
-            Catalogue.of([tool for supervisor in running for tool in supervisor.tools]) if running else None
-        )
+        return self.offered() if self._ready() else None
 
     async def call(
         self,
@@ -116,9 +150,10 @@ class Servers:
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
+        await self.catalogue()
         requests = (
             supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session: session.prompts())
-            for supervisor in await self._ready()
+            for supervisor in self._ready()
         )
         lists = await asyncio.gather(*requests, return_exceptions=True)
         return tuple(prompt for prompts in lists if isinstance(prompts, tuple) for prompt in prompts)
@@ -128,38 +163,24 @@ class Servers:
         what = f"Prompt '{name}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session: session.prompt(name, arguments or {}))
 
-    async def _ready(self) -> list[Supervisor]:
-        if not self._closed:
-            await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
-            supervisors = self._supervisors.values()
-            waits = [
-                s.listed(self._patience_s) for s in supervisors if s.settings.enabled and not s.is_listed
-            ]
-            if waits:
-                await asyncio.gather(*waits)
-        return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
-
     async def settling(self) -> AsyncIterator[None]:
         """Starts what is not started; comes up each time that a server is ready or has failed."""
-        if self._closed:
-            return
-        await self._import_sdk()
-        supervisors = [supervisor for supervisor in self._supervisors.values() if supervisor.settings.enabled]
-        waits = [
-            supervisor.listed(supervisor.settings.start_timeout_s + _SLACK_S) for supervisor in supervisors
-        ]
-        for listing in asyncio.as_completed(waits):
-            await listing
+        await self.begin()
+        for settled in asyncio.as_completed([supervisor.settled() for supervisor in self._enabled()]):
+            await settled
             yield
 
+    def lack(self, name: str) -> str:
+        """Why the tools of a server are missing, for the user to read."""
+        status = self._supervisors[name].status()
+        why = status.error or "it is still starting"
+        return f"no tools of MCP server '{name}': {why}. :ParleyTools tells more"
+
     def news(self) -> list[str]:
-        """News for the user of servers that cannot be used now, or not in full: a line each, once."""
+        """News for the user of servers that can be used, but not in full: a line each, once."""
         texts = {}
         for server in self.status():
-            if server.enabled and server.state in ("failed", "starting"):
-                why = server.error if server.state == "failed" else "it is still starting"
-                texts[server.name] = f"no tools of MCP server '{server.name}': {why}. :ParleyTools tells more"
-            elif server.enabled and server.error:
+            if server.enabled and server.state == "ready" and server.error:
                 texts[server.name] = f"MCP server '{server.name}': {server.error}. :ParleyTools tells more"
         news = [text for name, text in texts.items() if self._last_news.get(name) != text]
         self._last_news = texts

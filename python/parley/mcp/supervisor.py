@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
+_SLACK_S = 5.0
+_RELIST_S = 10.0
 _CAUSE_SHOWN = 300
 _CHANGES = 5  # one after the other, and each is listed at once
 _CALM_S = 0.5  # then it is waited: doubled with each further change that comes in no more time
@@ -66,18 +68,27 @@ class Supervisor:
         """Whether its tools are known and up to date."""
         return self.state == "ready" and self._settled.is_set()
 
-    async def listed(self, patience_s: float) -> None:
-        """Starts the server if need be and waits until its tools are known, or it failed, or patience ends.
-
-        Patience counts from the start, so a server that hangs is waited for once and not with every
-        question; one that failed is tried again only after a while.
-        """
-        now = asyncio.get_running_loop().time()
+    def begin(self, *, again: bool) -> None:
+        """Begins to start the server if need be; one that failed only after a while, or `again`."""
         pause = min(_RETRY_S * 2 ** (self._failures - 1), _RETRY_MAX_S) if self._failures else 0.0
-        if self.state == "failed" and now < self._started_at + pause:
-            return
-        self._start()
-        left = patience_s if self.state == "ready" else patience_s - (now - self._started_at)
+        is_over = asyncio.get_running_loop().time() >= self._started_at + pause
+        if self.state != "failed" or again or is_over:
+            self._start()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it has begun to start, or to list anew, and neither is over."""
+        return self.state in ("starting", "ready") and not self._settled.is_set()
+
+    async def settled(self) -> None:
+        """Waits until its tools are known or it has failed, and no longer than that may take.
+
+        Tools that are listed anew are not waited for that long: those that are known will do.
+        """
+        left = _RELIST_S
+        if self.state == "starting":
+            now = asyncio.get_running_loop().time()
+            left = self.settings.start_timeout_s + _SLACK_S - (now - self._started_at)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(left, 0)):
                 await self._settled.wait()

@@ -484,11 +484,15 @@ class RememberedTools:
         self._tools = tools
         self._remember = remember
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self, narrow: engine.Narrow) -> Catalogue:
         """The tools on offer."""
-        catalogue = await self._tools.catalogue()
+        catalogue = await self._tools.catalogue(narrow)
         self._remember(catalogue)
         return catalogue
+
+    def go_without(self) -> None:
+        """Wait no longer for servers."""
+        self._tools.go_without()
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         """Run one call."""

@@ -145,7 +145,7 @@ class Plugin:
         self.app.warm(self.editor.loop, chat.agent)
         await chat.refresh()
         if self.app.settings.mcp.start == "chat":
-            await self.app.servers.catalogue()
+            await self.app.servers.begin()
 
     def _on_detach(self, buf: int) -> None:
         self.chats.pop(buf, None)

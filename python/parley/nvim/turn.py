@@ -20,9 +20,10 @@ from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 from parley.nvim.running import RunningCalls
 from parley.nvim.view import ChatView
+from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
-from parley.policy.status import ANALYZING
+from parley.policy.status import ANALYZING, waiting_for
 from parley.runtime.app import App
 from parley.settings.values import Agent
 
@@ -93,6 +94,7 @@ class Turn:
         """What Neovim is to be told of calls, soon."""
         self._has_calls = self._is_due = False
         self.ending = False
+        self._awaits_servers = False
         self.has_answer = True
         """Whether there is an answer that a stop leaves unfinished."""
         self.doubts: tuple[Doubt, ...] = ()
@@ -142,8 +144,18 @@ class Turn:
             raise self._why from None
 
     def stop(self) -> None:
-        """The user ends it; a notice in the file will say so."""
+        """The user ends it, and a notice in the file will say so; or goes without servers that start."""
+        if self._awaits_servers and not self._open_calls():
+            self.ports.tools.go_without()
+            return
+        self.has_answer = self.has_answer and not self._awaits_servers  # what waits for a choice stays
         self._cancel(UserCancelled())
+
+    def _open_calls(self) -> bool:
+        """Whether calls wait in the exchange in hand, for which their servers are needed."""
+        transcript = self.chat.mirror.text.transcript
+        at = exchange_at(transcript, self.document.anchor)
+        return at is not None and bool(open_calls(transcript.exchanges[at]))
 
     def lose(self, why: str) -> None:
         """There is nothing to write to any more."""
@@ -223,6 +235,9 @@ class Turn:
                 self.chat.used(what)
             case Aside(text):
                 self.chat.editor.message(text)
+            case engine.ServerWait(servers):
+                self._awaits_servers = bool(servers)
+                self.chat.status(self._wait_text(servers) if servers else ANALYZING, self.handle)
             case engine.CallBegan() | engine.CallEnded() | engine.CallRefused():
                 self._has_calls = True
                 self._facts += self._running.facts(what)
@@ -232,6 +247,13 @@ class Turn:
                     self.chat.editor.tell("call", self.chat.buf, fact)
             case _:
                 pass
+
+    def _wait_text(self, servers: Sequence[str]) -> str:
+        """The status while servers start, with the key that asks without them where nothing needs them."""
+        if self._open_calls():
+            return waiting_for(servers)
+        key, them = self.chat.app.settings.keys.stop or ":ParleyStop", "it" if len(servers) == 1 else "them"
+        return f"{waiting_for(servers)} ({key} asks without {them})"
 
     def _redraw_calls(self) -> None:
         """Draw the calls of this answer as they are now, once for all that happens at once."""

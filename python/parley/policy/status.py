@@ -6,7 +6,7 @@ Knows the words; knows nothing of when they are shown, or who writes the sentenc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from parley.text import one_line
 
@@ -21,6 +21,7 @@ _LONGEST_SENTENCE = 100
 _LONGEST_ARGUMENTS = 1000
 _LONGEST_NAME = 64
 _SHORT_CALL = 100
+_SERVERS = 2
 
 _PROMPT = (
     "Given this tool call:\nTool: {tool}\nArguments: {arguments}\n\n"
@@ -66,6 +67,13 @@ def stopped(reason: str) -> str:
 def summing_up(number: int, count: int) -> str:
     """The text while one of several exchanges is summed up."""
     return f"Summing up {number} of {count}..."
+
+
+def waiting_for(servers: Sequence[str]) -> str:
+    """The text while servers start."""
+    names, more = ", ".join(servers[:_SERVERS]), len(servers) - _SERVERS
+    rest = f" and {more} more" if more > 0 else ""
+    return f"Waiting for MCP server{'s' if len(servers) > 1 else ''} {names}{rest}"
 
 
 def rate_limited(seconds: float) -> str:

@@ -75,7 +75,6 @@ class App:
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
-            patience_s=settings.mcp.patience_s,
             elicitor=elicitor,
             folder=folder,
             sample=Sampler(self.client, self._rate, self._sampled).sample,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
-from parley.engine import CallProgress
+from parley.engine import CallProgress, Narrow, ServerWait
 from parley.errors import ParleyError
 from parley.mcp.servers import Servers
 from parley.media import kind_of
@@ -28,7 +28,7 @@ from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
 
 _MOMENT_S = 0.3
-"""A call that takes no longer is not shown."""
+"""A call, or a wait, that takes no longer is not shown."""
 _PROGRESS_SHOWN = 200
 _PROGRESS_S = 0.5
 """A server may tell its progress a thousand times a second; the screen shows it this often."""
@@ -62,13 +62,61 @@ class ToolsPort:
         self._rate = rate
         self._settings = settings
         self._attachments = attachments
+        self._has_begun = False
+        self._wait: asyncio.Future[None] | None = None
+        self._shows_wait = False
+        self._passed = set[str]()
+        """The servers that are not waited for any more in this turn."""
+        self._lacks = set[str]()
+        """What the user was told in this turn of tools that are missing."""
 
-    async def catalogue(self) -> Catalogue:
-        """The tools of all servers; of those that have none, and of a lost ledger, the user is told once."""
-        catalogue = await self._servers.catalogue()
-        for news in (*self._servers.news(), *self._audit.news()):
-            self._observer.on_event(Aside(news))
-        return catalogue
+    async def catalogue(self, narrow: Narrow) -> Catalogue:
+        """The tools of all servers, those that failed before tried again at the beginning of the turn.
+
+        Of servers whose tools are missing, and of a lost ledger, the user is told once a turn.
+        """
+        await self._servers.begin(again=not self._has_begun)
+        self._has_begun = True
+        awaited = narrow(Catalogue(missing=self._servers.awaited())).missing
+        if awaited := tuple(name for name in awaited if name not in self._passed):
+            await self._wait_for(awaited)
+        offered = self._servers.offered()
+        lacks = list(map(self._servers.lack, narrow(offered).missing))
+        for news in (*lacks, *self._servers.news(), *self._audit.news()):
+            if news not in self._lacks:
+                self._observer.on_event(Aside(news))
+        self._lacks.update(lacks)
+        return offered
+
+    def go_without(self) -> None:
+        """Wait no longer for the servers that are waited for, in this turn."""
+        if self._wait is not None:
+            self._wait.cancel()
+
+    async def _wait_for(self, names: tuple[str, ...]) -> None:
+        """Waits for servers, with the turn's clock standing still."""
+        wait = self._wait = asyncio.ensure_future(self._settle(names))
+        try:
+            with self._clock.standing_still():
+                await asyncio.wait({wait})
+        finally:
+            wait.cancel()
+            self._wait = None
+            self._passed.update(names)
+            if self._shows_wait:
+                self._shows_wait = False
+                self._observer.on_event(ServerWait(()))
+        if not wait.cancelled():
+            wait.result()
+
+    async def _settle(self, names: tuple[str, ...]) -> None:
+        """Returns when all have started or failed; what takes longer than a moment is shown."""
+        while names:
+            settled = await self._servers.settled(names, None if self._shows_wait else _MOMENT_S)
+            names = tuple(name for name in names if name not in settled)
+            self._shows_wait = self._shows_wait or not settled
+            if self._shows_wait and names:
+                self._observer.on_event(ServerWait(names))
 
     async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
         """Run one call; beside it, a model may find the words for what it does."""

@@ -19,7 +19,7 @@ from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Agent, Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.selection import takes
+from parley.tools.selection import may_take, takes
 from parley.tools.servers import RESERVED
 
 MOCK_SERVER = RESERVED
@@ -150,6 +150,7 @@ def _narrowing(settings: Settings, agent: Agent, provider: Provider, front: Fron
             for wire, tool in catalogue.tools
             if (mock or tool.server != MOCK_SERVER) and all(takes(glob, names(wire, tool)) for glob in globs)
         )
-        return Catalogue(tuple(tools))
+        servers = (server for server in catalogue.missing if mock or server != MOCK_SERVER)
+        return Catalogue(tuple(tools), tuple(s for s in servers if all(may_take(g, s) for g in globs)))
 
     return narrow

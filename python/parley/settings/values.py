@@ -177,15 +177,13 @@ class Highlight:
 class Mcp:
     """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one as well.
 
-    `start`: at the first question, or when a chat is opened; `patience_s` is how long a question waits for
-    servers that are still starting.
+    `start`: at the first question, or when a chat is opened.
     """
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
     config_file: str | None = None
     mock: bool = False
     start: Literal["lazy", "chat"] = "lazy"
-    patience_s: float = 10.0
 
 
 PROVIDERS: Mapping[str, Provider] = {

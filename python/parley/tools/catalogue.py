@@ -70,13 +70,16 @@ class Catalogue:
     """Every tool on offer under its wire name, sorted by it: providers cache requests by their prefix."""
 
     tools: tuple[tuple[str, Tool], ...] = ()
+    missing: tuple[str, ...] = ()
+    """The servers, sorted, whose tools cannot be had now: a model that may need them is told."""
 
     @classmethod
-    def of(cls, tools: Iterable[Tool]) -> Self:
+    def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
         """The catalogue of these tools; of two definitions with one server and name the last one counts."""
         by_key = {(tool.server, tool.name): tool for tool in tools}
         names = wire_names(by_key)
-        return cls(tuple(sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))))
+        named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))
+        return cls(tuple(named), tuple(sorted(missing)))
 
     def get(self, name: str) -> Tool | None:
         """The tool of this wire name, else the only one whose own name, plain or `server__tool`, it is."""

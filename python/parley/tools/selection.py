@@ -21,6 +21,17 @@ def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
     return is_in
 
 
+def may_take(globs: Sequence[str], server: str) -> bool:
+    """Whether any tool of a server may be in, whatever its tools are."""
+    may = _from_all(globs)
+    for glob in globs:
+        place, folder, name = glob.removeprefix(OUT).rpartition("/")
+        is_about = not folder or fnmatchcase(server, place)
+        if is_about and (name == "*" or not glob.startswith(OUT)):
+            may = not glob.startswith(OUT)
+    return may
+
+
 def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: bool) -> tuple[str, ...] | None:
     """The globs with a tool, or all of a server, switched; None where none are needed any more."""
     from_all = globs is None or _from_all(globs)

@@ -1,0 +1,138 @@
+"""Servers that take their time, or fail: a question waits for them, says so, and goes without on a key."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp_servers import FAKE
+from tests.nvim.harness import Child, child
+from tests.nvim.test_turn import MARKER, ask
+
+LONG_S = 40.0
+WAITS = "Waiting for MCP server slow (<C-g>x asks without it)"
+
+
+def slow(go: Path, **more: Any) -> dict[str, Any]:
+    """A server that begins to start once a file is there."""
+    wait = f'while [ ! -e "{go}" ]; do sleep 0.05; done; exec "$@"'
+    return {"command": "sh", "args": ["-c", wait, "sh", sys.executable, FAKE], **more}
+
+
+def barred(go: Path) -> dict[str, Any]:
+    """A server that ends at once unless a file is there."""
+    try_it = f'if [ ! -e "{go}" ]; then echo no licence >&2; exit 1; fi; exec "$@"'
+    return {"command": "sh", "args": ["-c", try_it, "sh", sys.executable, FAKE]}
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("waits"), width=80, height=24) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def desk(neovim: Child) -> Child:
+    neovim.keys("<C-\\><C-n>")
+    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    return neovim
+
+
+def serve(nvim: Child, **servers: dict[str, Any]) -> None:
+    nvim.lua("require('parley').setup(...)", {"agent": "Demo-OpenAI", "mcp": {"servers": servers}})
+
+
+def system_prompt(nvim: Child) -> str:
+    """The system prompt of the request that the chat would send."""
+    nvim.command("ParleyRequest")
+    nvim.until(lambda: nvim.name.endswith("parley://request"), "the request", LONG_S)
+    page = nvim.text()
+    nvim.command("close")
+    return str(json.loads(page[page.index("{") :])["messages"][0]["content"])
+
+
+def test_a_question_waits_for_a_slow_server_whose_name_is_seen(desk: Child, tmp_path: Path) -> None:
+    serve(desk, slow=slow(tmp_path / "go"))
+    ask(desk, 'call echo {"a": 1}')
+    desk.until_screen(WAITS, LONG_S)
+    assert "🤖:" not in desk.text()
+    (tmp_path / "go").touch()
+    desk.until_waiting(LONG_S)
+    assert "❓ echo(a: 1)" in desk.screen()
+    assert "no tools" not in desk.messages()
+
+
+def test_a_key_asks_without_the_slow_server_and_says_so(desk: Child, tmp_path: Path) -> None:
+    serve(desk, slow=slow(tmp_path / "go", start_timeout_s=600))
+    ask(desk, 'call echo {"a": 1}')
+    desk.until_screen(WAITS, LONG_S)
+    desk.keys("<C-g>x")
+    desk.until_text("I have no tool named echo", LONG_S)
+    desk.until_idle(LONG_S)
+    assert "Stopped" not in desk.text()
+    assert "no tools of MCP server 'slow': it is still starting" in desk.messages()
+
+
+def test_the_model_and_the_user_are_told_of_a_server_that_fails_with_each_question(
+    desk: Child, tmp_path: Path
+) -> None:
+    serve(desk, barred=barred(tmp_path / "go"))
+    told = "no tools of MCP server 'barred'"
+    ask(desk, "say: one")
+    desk.until(lambda: desk.messages().count(told) == 1, "the message", LONG_S)
+    desk.until_idle(LONG_S)
+    desk.keys("Gasay: two<Esc><C-g><C-g>")
+    desk.until(lambda: desk.messages().count(told) == 2, "the message again", LONG_S)
+    desk.until_idle(LONG_S)
+    missing = "The tools of these MCP servers are not available now: barred."
+    assert missing in system_prompt(desk)
+    (tmp_path / "go").touch()
+    assert missing not in system_prompt(desk)
+
+
+def test_a_server_that_failed_is_tried_again_when_the_user_asks(desk: Child, tmp_path: Path) -> None:
+    serve(desk, barred=barred(tmp_path / "go"))
+    ask(desk, 'call echo {"a": 1}')
+    desk.until_text("I have no tool named echo", LONG_S)
+    desk.until_idle(LONG_S)
+    (tmp_path / "go").touch()
+    desk.keys('Gacall echo {"a": 2}<Esc><C-g><C-g>')
+    desk.until_waiting(LONG_S)
+
+
+def test_a_chat_that_leaves_a_server_out_does_not_wait_for_it(desk: Child, tmp_path: Path) -> None:
+    serve(desk, slow=slow(tmp_path / "go", start_timeout_s=600))
+    path = desk.edit("out.md", f'---\ntools: ["!slow/*"]\n---\n\n{MARKER} say: fine\n')
+    desk.command("normal! G$")
+    desk.command("ParleyRespond")
+    desk.until_text("\nfine", LONG_S)
+    desk.until_idle(LONG_S)
+    assert desk.messages() == ""
+    assert path.exists()
+
+
+def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(desk: Child, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.touch()
+    serve(desk, slow=slow(go))
+    ask(desk, 'call echo {"a": 1}')
+    desk.until_waiting(LONG_S)
+    desk.until_idle(LONG_S)
+    go.unlink()
+    serve(desk, slow=slow(go))
+    desk.keys("ya")
+    desk.until_screen("Waiting for MCP server slow 1s", LONG_S)
+    desk.keys("<C-g>x")
+    desk.until_idle(LONG_S)
+    assert "refused" not in desk.text()
+    go.touch()
+    desk.command("call search('^❓', 'w')")
+    desk.until_waiting(LONG_S)
+    desk.keys("ya")
+    desk.until_text('`{"a": 1}`', LONG_S)
+    desk.until_idle(LONG_S)
