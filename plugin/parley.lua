@@ -20,6 +20,7 @@ local commands = {
   Log = {},
   Outline = {},
   Find = { nargs = "*" },
+  Fork = {},
   Export = { nargs = "?", bang = true, complete = "file" },
   Install = { bang = true },
 }

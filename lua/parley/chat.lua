@@ -154,7 +154,7 @@ function M.ask(method, arguments, opts)
   arguments.buf, arguments.name = buf, vim.api.nvim_buf_get_name(buf)
   if
     vim.list_contains(
-      { "respond", "choose", "compact", "details", "request", "prompt", "image", "bring" },
+      { "respond", "choose", "compact", "details", "request", "prompt", "image", "bring", "fork" },
       method
     )
   then
@@ -237,6 +237,35 @@ function M.brought(id, row, asks)
   elseif handle.win == vim.api.nvim_get_current_win() and handles.unmoved(handle) then
     H.type_at(row + 1)
   end
+end
+
+--- The fork of a chat is written: it is opened, unless the user has gone elsewhere.
+function M.forked(id, path)
+  local handle, window = require("parley.handle").get(id), require("parley.window")
+  local mods = window.expected("fork")
+  if
+    not handle
+    or handle.win ~= vim.api.nvim_get_current_win()
+    or not require("parley.handle").unmoved(handle)
+  then
+    require("parley.host").message(("the fork is %s"):format(vim.fn.fnamemodify(path, ":~:.")))
+    return
+  end
+  window.try(function()
+    local buf = vim.fn.bufadd(path)
+    vim.bo[buf].buflisted = true
+    window.go(buf, mods)
+    if vim.bo[buf].filetype ~= "markdown" then
+      vim.bo[buf].filetype = "markdown"
+    end
+    M.attach(buf)
+    local last = vim.api.nvim_buf_line_count(buf)
+    if H.is_empty_question(vim.fn.getline(last)) then
+      H.type_at(last)
+    else
+      vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
+    end
+  end)
 end
 
 --- The chat that was used last, where nothing runs and nothing waits in it; nil if there is none.

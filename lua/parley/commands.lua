@@ -37,7 +37,8 @@ local run = {
     parley.install({ force = args.bang })
   end,
 }
-for name, page in pairs({ Request = "request", Tools = "tools", Log = "log", Find = "find" }) do
+local later = { Request = "request", Tools = "tools", Log = "log", Find = "find", Fork = "fork" }
+for name, page in pairs(later) do
   local act = run[name] or function(parley)
     parley[page]()
   end

@@ -122,6 +122,12 @@ function M.find(words)
   end)
 end
 
+--- Copy this chat, down to the exchange under the cursor, into a new chat beside it.
+function M.fork()
+  local newline = vim.bo.fileformat == "dos" and "\r\n" or "\n"
+  require("parley.chat").ask("fork", { newline = newline })
+end
+
 --- Write this chat as one HTML page that needs nothing else.
 ---@param path? string by default the chat's own, with the ending .html
 ---@param opts? { force?: boolean } force: overwrite a file that is there

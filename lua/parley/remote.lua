@@ -27,6 +27,7 @@ local routes = {
   scratch = { "pages", "scratch" },
   tools_page = { "servers", "draw" },
   brought = { "chat", "brought" },
+  forked = { "chat", "forked" },
   close_page = { "pages", "close" },
   ask_select = { "ask", "select" },
   ask_input = { "ask", "input" },

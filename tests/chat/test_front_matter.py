@@ -25,7 +25,8 @@ tool_mode: json
 tools: [web_*]
 max_tool_calls: {per_message: 3, per_session: 9}
 max_full_exchanges: 2
-tags: [a, b]"""
+tags: [a, b]
+forked_from: stocks.md"""
 
 
 def test_every_key_is_read() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.chat.edits import apply_edits
 from parley.chat.front_matter import read_front_matter
-from parley.chat.head import put_list
+from parley.chat.head import put_value
 from parley.chat.reader import parse, split_lines
 from tests.examples import examples
 from tests.strategies import yaml_texts
@@ -19,7 +19,7 @@ ASK = "💬: ask\n"
 def put(text: str, values: list[str] | None) -> str:
     return "".join(
         f"{line}\n"
-        for line in apply_edits(split_lines(text), put_list(split_lines(text), parse(text), "tools", values))
+        for line in apply_edits(split_lines(text), put_value(split_lines(text), parse(text), "tools", values))
     )
 
 
@@ -77,7 +77,7 @@ def test_a_key_is_put_so_that_all_others_are_read_as_before_or_it_is_not_put(
     try:
         after = parse(
             "\n".join(
-                [*apply_edits(split_lines(text), put_list(split_lines(text), before, "tools", values)), ""]
+                [*apply_edits(split_lines(text), put_value(split_lines(text), before, "tools", values)), ""]
             )
         )
     except ValueError:

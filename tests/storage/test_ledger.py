@@ -121,6 +121,21 @@ def test_what_parley_wrote_is_known_by_id_name_and_arguments(chat: ChatLedger) -
     assert list(chat.view().proposals) == [written] * 3
 
 
+def test_a_chat_is_known_by_whatever_was_kept_of_it(file: LedgerFile, tmp_path: Path) -> None:
+    acts: list[Callable[[ChatLedger], None]] = [
+        lambda chat: chat.enter([(KEY, "ya")], "key"),
+        lambda chat: chat.wrote([("call_1", "web_search", "{}")]),
+        lambda chat: chat.warn([("call_1", "{}", "new")]),
+        lambda chat: chat.confirm("agent: Demo"),
+        lambda chat: chat.note("asked", {}),
+    ]
+    for number, act in enumerate(acts):
+        chat = file.chat(str(tmp_path / f"{number}.md"))
+        assert not chat.is_known()
+        act(chat)
+        assert chat.is_known()
+
+
 @pytest.mark.parametrize("odd", ["\ud83d\udcff", "a\0b", "ä😀\u2028", "'; DROP TABLE entries; --"])
 def test_any_text_is_kept_as_it_is(file: LedgerFile, odd: str) -> None:
     key = CallKey("call_1", odd, odd, odd, "d")

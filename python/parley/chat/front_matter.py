@@ -40,6 +40,7 @@ class _Keys:
     max_tool_calls: CallLimits
     max_full_exchanges: int
     tags: tuple[str, ...]
+    forked_from: str
 
 
 KEYS = names(_Keys)

@@ -16,17 +16,19 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript, is_blank
 
 
-def put_list(
-    lines: LineDecoder, transcript: Transcript, key: str, values: Sequence[str] | None
+def put_value(
+    lines: LineDecoder, transcript: Transcript, key: str, value: str | Sequence[str] | None
 ) -> list[Edit]:
-    """A list of texts under a key, None to have the key no more; a front matter of nothing goes.
+    """A text or a list of texts under a key, None to have the key no more; a front matter of nothing goes.
 
     Raises ValueError where the front matter is no YAML, or is written in such a way that a line more or less
     would change what else it says.
     """
-    edits = _put(lines, transcript.front_matter, key, values)
-    others = {name: value for name, value in _keys(transcript).items() if name != key}
-    if _keys_after(lines, edits) != (others if values is None else others | {key: tuple(values)}):
+    edits = _put(lines, transcript.front_matter, key, value)
+    after = {name: other for name, other in _keys(transcript).items() if name != key}
+    if value is not None:
+        after[key] = value if isinstance(value, str) else tuple(value)
+    if _keys_after(lines, edits) != after:
         raise ValueError(
             f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
         )
@@ -48,7 +50,7 @@ def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Ed
     rows = _empty_topics(transcript)
     if len(rows) != 1:
         return []
-    edits = [Edit(rows[0], rows[0] + 1, (f"topic: {_scalar(topic)}",))]
+    edits = [Edit(rows[0], rows[0] + 1, (_entry("topic", topic),))]
     after = {name: value for name, value in _keys(transcript).items() if name != "topic"} | {"topic": topic}
     return edits if _keys_after(lines, edits) == after else []
 
@@ -62,10 +64,11 @@ def _empty_topics(transcript: Transcript) -> list[int]:
     return [number for number, line in enumerate(lines, 1) if _EMPTY_TOPIC.fullmatch(line)]
 
 
-def _scalar(text: str) -> str:
-    """A text on one line as YAML: as it stands, where it is read as that; else in quotes, as in JSON."""
-    plain = read_front_matter(f"topic: {text}").keys.get("topic")
-    return text if plain == text else json.dumps(text, ensure_ascii=False)
+def _entry(key: str, value: str | Sequence[str]) -> str:
+    """A key and its value on one line of YAML: a text as it stands, if that is read so; the rest is JSON."""
+    if isinstance(value, str) and read_front_matter(plain := f"{key}: {value}").keys.get(key) == value:
+        return plain
+    return f"{key}: {json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)}"
 
 
 def _keys(transcript: Transcript) -> Mapping[str, Any]:
@@ -76,8 +79,8 @@ def _keys_after(lines: LineDecoder, edits: Sequence[Edit]) -> Mapping[str, Any]:
     return _keys(parse("\n".join([*apply_edits(lines, edits), ""])))
 
 
-def _put(lines: LineDecoder, raw: str | None, key: str, values: Sequence[str] | None) -> list[Edit]:
-    entry = [] if values is None else [f"{key}: {json.dumps(list(values), ensure_ascii=False)}"]
+def _put(lines: LineDecoder, raw: str | None, key: str, value: str | Sequence[str] | None) -> list[Edit]:
+    entry = [] if value is None else [_entry(key, value)]
     if raw is None:
         return [Edit(0, 0, ("---", *entry, "---", ""))] if entry else []
     place = _place(raw, key)

@@ -109,6 +109,14 @@ def last_notice(answer: Answer) -> Notice | None:
     return read_notice(last) if isinstance(last, Note) else None
 
 
+def is_unfinished(answer: Answer) -> bool:
+    """Whether there is more to come: after a notice, for calls that wait, of a reply on their results."""
+    replies = rounds(answer)
+    calls = (*replies[-1].proposals, *replies[-1].broken) if replies else ()
+    is_declined = all(isinstance(call, Broken) and call.choice in ("yn", "yN") for call in calls)
+    return last_notice(answer) is not None or not is_declined
+
+
 def summary(answer: Answer) -> str | None:
     """The text after the last line of the answer that starts with the summary sign, None without one."""
     lines = [line for s in answer.segments if isinstance(s, Text) for line in s.text.split("\n")]

@@ -6,6 +6,7 @@ goes, and Lua how things are drawn.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
@@ -17,9 +18,10 @@ from typing import Any
 
 from parley import engine
 from parley.chat.edits import Edit
+from parley.chat.fork import fork_lines
 from parley.chat.head import height, lacks_topic, put_topic
 from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Transcript
-from parley.errors import GoneError
+from parley.errors import GoneError, ParleyError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
 from parley.nvim.document import BufferDocument, checked
@@ -41,6 +43,7 @@ from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.start import Ready, Refusal, has_question, wanted_agent
 from parley.settings.values import Agent
+from parley.storage.forks import fork_paths, own_path, write_new
 from parley.tools.catalogue import Catalogue, Tool
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
@@ -236,6 +239,33 @@ class Chat:
             None, write_page, transcript, self.app.attachments(self.path), path, force
         )
         self.editor.message(f"written to {path}")
+
+    async def fork(self, handle: int, row: int, newline: str) -> None:
+        """Copy the chat down to the exchange at a handle into a new file beside it, which is opened."""
+
+        async def work(document: BufferDocument) -> None:
+            shot = await document.look()
+            turn = self._turn
+            if turn is not None and exchange_at(shot.transcript, turn.document.anchor) == shot.at:
+                raise ParleyError("this exchange is still being answered: fork it when the turn has ended")
+            try:
+                lines = fork_lines(shot.lines, shot.exchange, chat.name)
+            except ValueError as error:
+                raise ParleyError(str(error)) from error
+            spelled = (line.replace("\n", "\0") for line in lines)  # as the editor has a NUL
+            content = newline.join([*spelled, ""]).encode("utf-8", "surrogateescape")
+            for path in fork_paths(chat):
+                # One that was there and is gone may have left decisions behind.
+                is_free = not self.app.ledger(str(path)).is_known()
+                if is_free and await asyncio.to_thread(write_new, path, content):
+                    self.editor.tell("forked", handle, str(path))
+                    return
+
+        if not self.name:
+            self.editor.tell("close", handle)
+            raise ParleyError("save this chat first (:w): its fork is a file beside it")
+        chat = own_path(self.path)
+        await self._at(handle, row, work)
 
     # --- What is shown ---
 

@@ -254,6 +254,10 @@ class Plugin:
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
         self.editor.spawn(self._chat(buf, name).export(Path(path), force))
 
+    def _on_fork(self, buf: int, name: str, row: int, handle: int, cwd: str, newline: str) -> None:
+        self._in(cwd)
+        self.editor.spawn(self._chat(buf, name).fork(handle, row, newline))
+
     def _on_tools(self, cwd: str, buf: int | None = None, name: str = "") -> None:
         self._in(cwd)
         self.editor.spawn(self.servers.open(None if buf is None else self._chat(buf, name)))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from parley import engine
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.front_matter import read_front_matter
-from parley.chat.head import put_list
+from parley.chat.head import put_value
 from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
@@ -111,7 +111,7 @@ def _tool_keys(settings: engine.ChatSettings, catalogue: Catalogue) -> frozenset
 def _switched(shot: engine.Snapshot, server: str, tool: str, on: bool) -> list[Edit]:
     globs = read_front_matter(shot.transcript.front_matter).keys.get(KEY)
     try:
-        return put_list(shot.lines, shot.transcript, KEY, switched(globs, server, tool or None, on))
+        return put_value(shot.lines, shot.transcript, KEY, switched(globs, server, tool or None, on))
     except ValueError as error:
         raise ParleyError(str(error)) from error
 
@@ -122,6 +122,6 @@ def _without_tools(transcript: Transcript) -> str | None:
         return None
     lines = ["---", *transcript.front_matter.split("\n"), "---"]
     try:
-        return "\n".join(apply_edits(lines, put_list(lines, transcript, KEY, None))[1:-1])
+        return "\n".join(apply_edits(lines, put_value(lines, transcript, KEY, None))[1:-1])
     except ValueError:
         return None

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, split_lines
-from parley.chat.rounds import last_notice, rounds
-from parley.chat.transcript import Answer, Exchange, Question
+from parley.chat.rounds import is_unfinished
+from parley.chat.transcript import Exchange, Question
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.policy.plan import waiting
 from parley.regular import beginning
 from parley.text import size_text
 
@@ -137,16 +136,10 @@ def _in_hand(text: str) -> int:
     """A line of the exchange to move on: the last one, or an unfinished one above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (
-            _is_unfinished(last) and not below.text.strip()
+            is_unfinished(last) and not below.text.strip()
         ):
             return span.start
     return len(split_lines(text))
-
-
-def _is_unfinished(answer: Answer) -> bool:
-    """Whether there is more to come: after a notice, for calls that wait, of a reply on their results."""
-    replies = rounds(answer)
-    return bool(last_notice(answer) or waiting(answer) or (replies and replies[-1].proposals))
 
 
 def content(path: Path) -> bytes:

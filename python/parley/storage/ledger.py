@@ -72,6 +72,11 @@ So what is to be kept beside it goes into a table of its own, which old ledgers 
 A column of an old table takes an `ALTER TABLE` with a default behind this in `Database._open`, in one
 transaction with the look whether it is there, since two processes may open at once.
 """
+IS_KNOWN = """
+SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
+UNION ALL SELECT 1 FROM proposed WHERE chat = ? UNION ALL SELECT 1 FROM warnings WHERE chat = ?
+UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHERE chat = ? LIMIT 1
+"""
 PROPOSE = """
 INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -470,6 +475,10 @@ class ChatLedger:
         """Keep a record of something that happened now, or began `at` some time, for looking back."""
         with self._file.record() as db:
             self._note(db, kind, facts, at)
+
+    def is_known(self) -> bool:
+        """Whether anything was ever kept of this chat, which a new file of its name would take over."""
+        return bool(self._file.read(IS_KNOWN, [_stored(self.chat)] * IS_KNOWN.count("?")))
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: when (seconds since 1970), what kind, the facts."""

@@ -1,0 +1,47 @@
+"""The file of a fork: a new one beside the chat that it is from.
+
+Knows names of files and how one is made; what stands in it, `chat/fork.py` knows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from parley.errors import ParleyError
+from parley.text import one_line
+
+_NUMBER = re.compile(r"-fork(-[0-9]+)?$")
+
+
+def own_path(chat: str) -> Path:
+    """The path of the chat itself, and of no link to it: what it has beside it is there."""
+    return Path(os.path.realpath(chat))
+
+
+def fork_paths(chat: Path) -> Iterator[Path]:
+    """The paths that a fork of a chat may have, the best one first."""
+    stem = f"{_NUMBER.sub('', chat.stem)}-fork"
+    return (chat.with_name(f"{stem}{f'-{n}' if n > 1 else ''}{chat.suffix}") for n in count(1))
+
+
+def write_new(path: Path, content: bytes) -> bool:
+    """Write a file for nobody but the user; False where there is one already. Raises ParleyError."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise ParleyError(f"cannot write {one_line(path.name)}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise ParleyError(f"cannot write {one_line(path.name)}: {error.strerror}") from error
+    return True

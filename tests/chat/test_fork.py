@@ -1,0 +1,80 @@
+"""A fork says what its chat says down to the exchange that it was made at, and where it is from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from parley.chat.fork import fork_lines
+from parley.chat.front_matter import read_front_matter
+from parley.chat.reader import parse, split_lines
+from parley.chat.rounds import is_unfinished
+from parley.chat.transcript import Exchange, Question, Transcript
+from parley.chat.writer import render
+from tests.examples import examples
+from tests.strategies import transcripts
+
+CALL = '❓:[ya] `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
+
+
+def fork(text: str, at: int) -> str:
+    lines = split_lines(text)
+    return "\n".join(fork_lines(lines, parse(text).exchanges[at], "from.md"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        ("Yes.", "\n\n💬: "),
+        ("Yes.\n\n🔒: mine", "\n\n💬: "),
+        ("Ye\n\n🔒: [Stopped: by the user]", ""),
+        (CALL, ""),
+        (f"{CALL}\n\n🛠️: [f][c]\n\n`1`", ""),
+        (f"{CALL}\n\n🛠️: [f][c]\n\n`1`\n\nOne.", "\n\n💬: "),
+        ("❓: `{`", ""),
+    ],
+)
+def test_below_a_complete_answer_there_is_room_to_ask(answer: str, end: str) -> None:
+    above = f"💬: a\n\n🤖:[Demo]\n\n{answer}"
+    assert fork(f"{above}\n\n\n💬: b\n\n🤖:\n\nc\n", 0) == f"---\nforked_from: from.md\n---\n\n{above}{end}"
+
+
+def test_a_question_without_an_answer_is_where_a_fork_ends() -> None:
+    assert fork("💬: a\n\n💬: b\n\n\n💬: c", 1) == "---\nforked_from: from.md\n---\n\n💬: a\n\n💬: b"
+    assert fork("💬: a\n\n🤖:\n", 0) == "---\nforked_from: from.md\n---\n\n💬: a\n\n🤖:"
+
+
+def test_front_matter_stays_and_names_the_last_chat() -> None:
+    head = "---\n# mine\ntopic: x\nforked_from: older.md\ntools: [a]\n---\n"
+    assert fork(f"{head}💬: a", 0) == f"{head.replace('older', 'from')}💬: a"
+
+
+def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
+    with pytest.raises(ValueError, match="cannot be read: mend it first"):
+        fork("---\ntopic: [\n---\n💬: a", 0)
+
+
+@examples(60)
+@given(transcripts(), st.data())
+def test_a_fork_says_what_the_chat_says(chat: Transcript, data: st.DataObject) -> None:
+    assume(chat.exchanges)
+    keys = read_front_matter(chat.front_matter)
+    assume(all(problem.severity != "error" for problem in keys.problems))
+    lines = split_lines(render(chat))
+    chat = parse(render(chat))
+    at = data.draw(st.integers(0, len(chat.exchanges) - 1))
+    try:
+        copy = parse("\n".join(fork_lines(lines, chat.exchanges[at], "odd: [name.md")))
+    except ValueError:
+        assume(False)
+    assert copy.exchanges[: at + 1] == chat.exchanges[: at + 1]
+    (*_, last) = chat.exchanges[: at + 1]
+    is_open = not (last.answers and last.answers[-1].segments) or is_unfinished(last.answers[-1])
+    assert copy.exchanges[at + 1 :] == (() if is_open else (Exchange(Question(())),))
+    assert read_front_matter(copy.front_matter).keys == {**keys.keys, "forked_from": "odd: [name.md"}
+    assert replace(copy, exchanges=(), front_matter=None, problems=()) == replace(
+        chat, exchanges=(), front_matter=None, problems=()
+    )
