@@ -36,11 +36,11 @@ end
 
 --- Whether a picker is installed; snacks has other things as well, and its picker is used where it is on.
 function H.is_there(name)
+  local module = require("parley.plugins").get(name)
   if name == "snacks" then
-    local ok, snacks = pcall(require, "snacks")
-    return ok and vim.tbl_get(snacks, "config", "picker", "enabled") == true
+    return vim.tbl_get(module or {}, "config", "picker", "enabled") == true
   end
-  return (pcall(require, name))
+  return module ~= nil
 end
 
 --- `vim.ui.select`; Neovim's own writes all on the screen, so it gets no more than fits there.

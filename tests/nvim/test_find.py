@@ -120,6 +120,21 @@ def test_neovims_own_list_takes_no_more_than_the_screen_and_opens_at_the_line(nv
     is_open(nvim, 13, NEEDLE)
 
 
+def test_a_module_of_the_working_directory_is_no_picker(nvim: Child) -> None:
+    here = nvim.home / "anybodys"
+    here.mkdir()
+    for name in ("snacks", "telescope", "fzf-lua"):
+        (here / f"{name}.lua").write_text(f"vim.g.evil = '{name}' return {{}}", encoding="utf-8")
+    before = nvim.lua("return { package.path, package.cpath }")
+    nvim.command(f"cd {here}")
+    nvim.command("ParleyFind")
+    seen(nvim, "Type number")
+    nvim.keys("<CR>")
+    nvim.command(f"cd {nvim.home}")
+    assert nvim.lua("return vim.g.evil") is None
+    assert nvim.lua("return { package.path, package.cpath }") == before
+
+
 def test_words_that_are_nowhere_are_said(nvim: Child) -> None:
     nvim.command("ParleyFind no such words")
     nvim.until(lambda: "has all of these words: no such words" in nvim.messages(), "the message")

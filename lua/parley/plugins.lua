@@ -1,0 +1,31 @@
+--- Modules of other plugins, where these are installed.
+local M = {}
+
+local H = {}
+
+--- A module of another plugin; nil where it is not there. Lua also looks in the working directory, which may
+--- be anybody's: not here.
+---@param name string
+---@return table?
+function M.get(name)
+  local before = { path = package.path, cpath = package.cpath }
+  local apart = vim.tbl_map(H.apart, before)
+  package.path, package.cpath = apart.path, apart.cpath
+  local ok, module = pcall(require, name)
+  for kind, places in pairs(apart) do
+    if package[kind] == places then -- else the plugin has added some, and these stay
+      package[kind] = before[kind]
+    end
+  end
+  return ok and type(module) == "table" and module or nil
+end
+
+--- Places where Lua looks for modules, without those that depend on the working directory.
+function H.apart(places)
+  local absolute = vim.tbl_filter(function(place)
+    return not vim.startswith(place, ".")
+  end, vim.split(places, ";"))
+  return table.concat(absolute, ";")
+end
+
+return M
