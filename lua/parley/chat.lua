@@ -350,9 +350,8 @@ end
 
 --- Lines of the current buffer, as the host quotes them.
 function H.quote(first, last)
-  local name = vim.api.nvim_buf_get_name(0)
   return {
-    path = name == "" and "[No Name]" or vim.fn.fnamemodify(name, ":~:."),
+    path = require("parley.context").name(0),
     first = first,
     lines = vim.api.nvim_buf_get_lines(0, first - 1, last, false),
     language = vim.bo.filetype,

@@ -26,6 +26,7 @@ local routes = {
   ready = { "host", "is_ready" },
   scratch = { "pages", "scratch" },
   tools_page = { "servers", "draw" },
+  context = { "context", "text" },
   brought = { "chat", "brought" },
   forked = { "chat", "forked" },
   close_page = { "pages", "close" },

@@ -59,6 +59,16 @@ def test_a_reference_that_cannot_be_brought_stops_the_question_once(shell: Shell
     )
 
 
+@pytest.mark.parametrize("name", ["buffer", "selection", "diagnostics"])
+def test_what_only_an_editor_has_stops_the_question(shell: Shell, name: str) -> None:
+    shell.ask(f"say: hello @@{name}@@")
+    stopped = shell.run("respond", "chat.md")
+    assert stopped.returncode == 1
+    why = f"@@{name}@@: only an editor has that: ask in Neovim, or name a file"
+    assert f"not asked: {why}; asking again goes on without it" in stopped.stderr.decode()
+    assert shell.text == f"💬: say: hello @@{name}@@\n"
+
+
 def test_a_program_is_told_of_a_reference_that_stops_the_question(shell: Shell) -> None:
     shell.ask("say: hello @@../out.txt@@")
     stopped = shell.run("respond", "chat.md", "--json")

@@ -263,6 +263,23 @@ def prose(neovim: Child) -> None:
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
 
 
+def context(neovim: Child) -> None:
+    """A question about what was selected in the window above, and its diagnostics."""
+    neovim.edit("csv_reader.py", FILE["content"])
+    neovim.keys("4GVjj<Esc>")
+    neovim.lua("""vim.diagnostic.set(vim.api.nvim_create_namespace('linter'), 0, {
+      { lnum = 5, col = 11, severity = 2, message = 'a row may be shorter', source = 'linter' },
+    })""")
+    neovim.command("belowright 13split")
+    ask(
+        neovim,
+        "What is wrong here? @@selection@@ @@diagnostics@@",
+        "---\ntopic: rows\n---\n\n💬: ",
+    )
+    complete(neovim)
+    neovim.command("normal! 5Gzt")
+
+
 AUTO = {"approval": {"auto": ["*/*"]}}
 TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
 WRONG = {
@@ -299,6 +316,7 @@ SCENES: dict[str, Scene] = {
     "stop": Scene(stop, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
     "too-long": Scene(too_long, init=README, settings=CLAUDE),
     "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
+    "context": Scene(context, settings=CLAUDE),
     "settings": Scene(settings, settings=WRONG),
     "tools": Scene(tools, settings=AUTO | TRUSTED),
     "log": Scene(log, settings=AUTO | TRUSTED),

@@ -13,10 +13,10 @@ import pytest
 
 from parley.chat.attachments import attachment_of
 from parley.chat.reader import parse
-from parley.chat.references import Live, ReferenceText, expansion, references
+from parley.chat.references import IN_EDITOR, Live, ReferenceText, expansion, references
 from parley.chat.references import Path as FilePath
 from parley.storage.attachments import ChatAttachments
-from parley.storage.references import INSIDE, OUTSIDE, Bounds, FileReferences
+from parley.storage.references import INSIDE, OUTSIDE, Bounds, EditorText, FileReferences
 from tests.pictures import png
 from tests.powers import bound_by_permissions
 
@@ -516,3 +516,68 @@ async def test_in_a_chat_without_a_file_a_picture_says_why_it_is_not_there(album
     (brought,) = await album.bring("0.png", chat="")
     assert brought.kind == "missing"
     assert "save the chat first" in brought.text
+
+
+class FileInEditor:
+    """An editor that has one file open."""
+
+    def __init__(self, path: Path | str, text: str = "as it is there\n") -> None:
+        self.content = EditorText(str(path), "the title", text, "python")
+        self.most = 0
+
+    async def text(self, name: str, most: int) -> EditorText:
+        self.most = most
+        return self.content
+
+
+async def in_editor(directory: WorkingDirectory, editor: FileInEditor, name: str = "buffer") -> ReferenceText:
+    brought = FileReferences(lambda: directory.work, nowhere, directory.may_read, editor=editor.text)
+    (text,) = await brought.bring([Live(name)])
+    return text
+
+
+@pytest.mark.parametrize("name", IN_EDITOR)
+async def test_what_an_editor_holds_of_a_file_inside_is_brought_in_as_it_is_there(
+    tmp_path: Path, name: str
+) -> None:
+    directory = WorkingDirectory(tmp_path, False)
+    for path in (directory.work / "inside.txt", directory.work / "not yet written.txt", ""):
+        editor = FileInEditor(path)
+        content = ReferenceText("the title", "as it is there\n", language="python")
+        assert await in_editor(directory, editor, name) == content
+        assert editor.most == Bounds().file_bytes
+    assert directory.questions == []
+
+
+@pytest.mark.parametrize("name", IN_EDITOR)
+@pytest.mark.parametrize("answer", [True, False])
+@pytest.mark.parametrize("place", ["../beside.txt", "link.txt", "../not yet.txt"])
+async def test_what_an_editor_holds_of_a_file_outside_is_asked_about(
+    tmp_path: Path, place: str, answer: bool, name: str
+) -> None:
+    directory = WorkingDirectory(tmp_path, answer)
+    path = directory.work / place
+    text = await in_editor(directory, FileInEditor(path), name)
+    assert directory.questions == [path.resolve()]
+    assert (text.kind, text.text) == (("text", "as it is there\n") if answer else ("missing", OUTSIDE))
+
+
+@pytest.mark.parametrize("place", [".hidden", ".git/config", "a/.ssh/key"])
+async def test_what_an_editor_holds_of_a_hidden_file_is_not_read(tmp_path: Path, place: str) -> None:
+    directory = WorkingDirectory(tmp_path, True)
+    text = await in_editor(directory, FileInEditor(directory.work / place))
+    assert text == ReferenceText("buffer", "hidden: not read", "missing")
+    assert directory.questions == []
+
+
+async def test_what_an_editor_holds_is_bounded_as_a_file_is(tmp_path: Path) -> None:
+    directory = WorkingDirectory(tmp_path, True)
+    text = await in_editor(directory, FileInEditor("", "é" * 200_000))
+    assert text == ReferenceText("buffer", "too large (400 kB): not read", "missing")
+
+
+@pytest.mark.parametrize("name", IN_EDITOR)
+async def test_without_an_editor_it_is_said_that_one_is_needed(tmp_path: Path, name: str) -> None:
+    (text,) = await FileReferences(lambda: tmp_path, nowhere).bring([Live(name)])
+    why = "only an editor has that: ask in Neovim, or name a file"
+    assert text == ReferenceText(name, why, "missing")

@@ -17,6 +17,7 @@ _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
 _LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
 _FENCE = re.compile(r" {0,3}(?P<ticks>`{3,}|~{3,})")
+_INFO_WORD = re.compile(r"[\w+#-]+")
 _LANGUAGES = {
     "py": "python",
     "rs": "rust",
@@ -48,8 +49,12 @@ class Lines:
         first, last = max(self.first, 1), min(self.last, len(all_lines))
         if first > last:
             return None
-        title = f"{self.path}:{first}" + (f"-{last}" if last > first else "")
-        return "\n".join(all_lines[first - 1 : last]) + "\n", title
+        return "\n".join(all_lines[first - 1 : last]) + "\n", Lines(self.path, first, last).title
+
+    @property
+    def title(self) -> str:
+        """Path and numbers."""
+        return f"{self.path}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +67,14 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A text that is no file: the changes of the working tree."""
+    """A text that is no file: the changes of the working tree, or what the editor holds beside the chat."""
 
     name: str
 
 
 Reference: TypeAlias = Path | Resource | Live
-LIVE = ("diff",)
+IN_EDITOR = ("buffer", "selection", "diagnostics")
+LIVE = (*IN_EDITOR, "diff")
 """The names of such texts; a file of that name is `./diff`."""
 
 
@@ -143,6 +149,12 @@ def language_of(name: str) -> str:
     """The language of a file as a fence names it, by the ending of its name; "" where it has none."""
     suffix = name.rpartition(".")[2] if "." in name else ""
     return _LANGUAGES.get(suffix, suffix if suffix.isascii() and suffix.isalnum() else "")
+
+
+def info_word(filetype: str) -> str:
+    """The info word of a fence for a type of files, as an editor names it."""
+    word = _INFO_WORD.match(filetype)
+    return word[0] if word else ""
 
 
 def _title(title: str) -> str:

@@ -24,6 +24,7 @@ from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Tran
 from parley.errors import GoneError, ParleyError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
+from parley.nvim.context import editor_text
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
@@ -461,7 +462,8 @@ class Chat:
         self, document: BufferDocument, observer: engine.Observer, *, is_beside: bool = False
     ) -> engine.Ports:
         """The ports of a turn of this chat; `is_beside` where its requests are none of the chat itself."""
-        ports = self.app.ports(document, self.path, observer, lambda: self.folder)
+        editor = partial(editor_text, self.editor, self.buf)
+        ports = self.app.ports(document, self.path, observer, lambda: self.folder, editor)
         model = CountedModel(ports.model, self.usage, None if is_beside else self.app.client.settled)
         return replace(ports, model=model, tools=RememberedTools(ports.tools, self._remember))
 

@@ -6,7 +6,6 @@ a file, `chat.edits` knows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,12 +13,10 @@ from typing import Any
 from parley import engine
 from parley.chat.edits import Edit, begin_question, put_question
 from parley.chat.grammar import fit
-from parley.chat.references import ReferenceText, expansion
+from parley.chat.references import Lines, ReferenceText, expansion, info_word
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.text import visible
-
-_WORD = re.compile(r"[\w+#-]+")
 
 
 async def bring(
@@ -54,8 +51,7 @@ async def bring(
 def quotation(quote: Mapping[str, Any]) -> list[str]:
     """Quoted lines with their path and numbers, in a fence; not yet escaped. No path is a reference."""
     lines = [line.replace("\n", "\0") for line in quote["lines"]]  # as the editor spells a NUL
-    first, last = quote["first"], quote["first"] + len(lines) - 1
-    title = f"{quote['path']}:{first}".replace("@@", "@ @") + (f"-{last}" if last > first else "")
-    word = _WORD.match(quote["language"])
-    reference = ReferenceText(visible(title), "\n".join(lines) + "\n", language=word[0] if word else "")
-    return expansion(reference)
+    path, first = quote["path"].replace("@@", "@ @"), quote["first"]
+    title = Lines(path, first, first + len(lines) - 1).title
+    language = info_word(quote["language"])
+    return expansion(ReferenceText(visible(title), "\n".join(lines) + "\n", language=language))

@@ -39,7 +39,7 @@ from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, Provider, Settings
 from parley.storage.attachments import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
-from parley.storage.references import FileReferences, nobody_asked
+from parley.storage.references import EditorTexts, FileReferences, no_editor, nobody_asked
 from parley.storage.trust import ProjectTrust
 from parley.tools.servers import ServerSettings
 
@@ -204,8 +204,12 @@ class App:
         chat: str,
         observer: engine.Observer,
         folder: Callable[[], Path] = Path.cwd,
+        editor: EditorTexts = no_editor,
     ) -> engine.Ports:
-        """The ports of a turn in the chat whose file has this path; `folder` is where its user works."""
+        """The ports of a turn in the chat whose file has this path; `folder` is where its user works.
+
+        `editor` has what a question brings in from an editor.
+        """
         ledger, clock = self.ledger(chat), PausableClock()
         audited = AuditedObserver(observer, ledger)
         shared = self.provider, audited, clock, ledger, self._rate
@@ -217,7 +221,7 @@ class App:
             with clock.standing_still():
                 return await self._may_read(path)
 
-        references = FileReferences(folder, self.servers.read_resource, may_read, attachments)
+        references = FileReferences(folder, self.servers.read_resource, may_read, attachments, editor)
         return engine.Ports(
             document, model, tools, ledger, TurnClock(clock), audited, references, attachments
         )

@@ -1,9 +1,9 @@
-"""The texts that questions refer to: files of the working directory, resources of MCP servers.
+"""The texts that questions refer to: files of the working directory, of the editor, resources of MCP servers.
 
 Of files only what is inside the working directory is read, links resolved, nothing hidden, only text and
-pictures: a question may have been written by somebody else. For one file outside, the user is asked. How much
-a question may bring, and how long is looked for it, is bounded; what is left out of a pattern is said in its
-place.
+pictures: a question may have been written by somebody else. For one file outside, the user is asked. The same
+holds for what the editor has of a file. How much a question may bring, and how long is looked for it, is
+bounded; what is left out of a pattern is said in its place.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from parley.chat.grammar import fit
 from parley.chat.references import (
+    IN_EDITOR,
     Lines,
     Live,
     Reference,
@@ -68,12 +69,32 @@ async def nobody_asked(_: Path) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class EditorText:
+    """What an editor holds of a file: its path, "" where it has none yet, and the text with its title."""
+
+    path: str
+    title: str
+    text: str
+    language: str
+    """The info word of its fence."""
+
+
+EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
+"""The text that a name of `IN_EDITOR` stands for, of at most so many bytes. Raises ParleyError."""
+
+
+async def no_editor(name: str, most: int) -> EditorText:
+    """The reason that there is no text where there is no editor."""
+    raise ParleyError("only an editor has that: ask in Neovim, or name a file")
+
+
 class FileReferences:
     """Implements the engine's references; `folder` says what the working directory is now.
 
     `resource` reads a resource of a server, by its URI; it raises ServerError. `may_read` asks the user about
-    a file outside of the working directory, by its real path. Pictures go into `attachments`. `now` is a
-    clock in seconds.
+    a file outside of the working directory, by its real path. Pictures go into `attachments`. `editor` has
+    the texts of an editor. `now` is a clock in seconds.
     """
 
     def __init__(
@@ -82,6 +103,7 @@ class FileReferences:
         resource: Callable[[str, str], Awaitable[str]],
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         attachments: ChatAttachments | None = None,
+        editor: EditorTexts = no_editor,
         *,
         bounds: Bounds | None = None,
         now: Callable[[], float] = time.monotonic,
@@ -90,6 +112,7 @@ class FileReferences:
         self._resource = resource
         self._may_read = may_read
         self._attachments = attachments or ChatAttachments("")
+        self._editor = editor
         self._bounds = bounds or Bounds()
         self._now = now
 
@@ -106,7 +129,7 @@ class FileReferences:
         if isinstance(reference, Resource):
             return [await self._read(reference, room)]
         if isinstance(reference, Live):
-            return [await self._diff(reference, room)]
+            return [await self._live(reference.name, room)]
         try:
             contents = await self._bring_files(reference.name, room)
             return [c if isinstance(c, ReferenceText) else await self._attached(c) for c in contents]
@@ -132,14 +155,39 @@ class FileReferences:
             return [await asyncio.to_thread(_one, outside, name, room, lines)]
         return [await asyncio.to_thread(_inside, folder, name, room, lines)]
 
-    async def _diff(self, reference: Live, room: _Room) -> ReferenceText:
-        bounds = room.bounds
+    async def _live(self, name: str, room: _Room) -> ReferenceText:
         try:
-            text = fit(await working_tree_diff(self._folder(), bounds.file_bytes, bounds.seconds))
-            room.take(len(text.encode()))
+            content = await (self._of_editor if name in IN_EDITOR else self._diff)(name, room.bounds)
+            room.take(len(content.text.encode()))
         except ParleyError as error:
-            return _missing(reference.name, one_line(str(error)))
-        return ReferenceText(reference.name, text, language="diff")
+            return _missing(name, one_line(str(error)))
+        return content
+
+    async def _diff(self, name: str, bounds: Bounds) -> ReferenceText:
+        text = await working_tree_diff(self._folder(), bounds.file_bytes, bounds.seconds)
+        return ReferenceText(name, fit(text), language="diff")
+
+    async def _of_editor(self, name: str, bounds: Bounds) -> ReferenceText:
+        """What the editor holds of a file, if that may be read. Raises ParleyError."""
+        content = await self._editor(name, bounds.file_bytes)
+        if content.path:
+            await self._check(content.path)
+        text = fit(content.text)
+        if (size := len(text.encode())) > bounds.file_bytes:
+            raise _too_large(size)
+        return ReferenceText(visible(content.title), text, language=content.language)
+
+    async def _check(self, name: str) -> None:
+        """Raise _LeftOutError where a file, there or not, is hidden, or outside and the user says no."""
+        folder = self._folder().resolve()
+        path = await asyncio.to_thread(_place, folder, name)
+        if path is None:
+            raise _LeftOutError("no such file")
+        if not path.is_relative_to(folder):
+            if not await self._may_read(path):
+                raise _LeftOutError(OUTSIDE)
+        elif is_dotted(path.relative_to(folder).as_posix()):
+            raise _LeftOutError(_HIDDEN)
 
     async def _read(self, reference: Resource, room: _Room) -> ReferenceText:
         name = name_of(reference)

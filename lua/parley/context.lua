@@ -1,0 +1,125 @@
+--- What the editor holds beside a chat, for a question that refers to it: the file that was edited before the
+--- chat, what was selected there last, its diagnostics. What is made of it is the host's to say.
+local M = {}
+
+local api = vim.api
+local H = {}
+
+---@class parley.Context
+---@field name string as it is shown
+---@field path string of its file, "" where it has none yet
+---@field kind string its 'buftype'
+---@field language string its 'filetype'
+---@field loaded boolean else there is nothing of what follows
+---@field lines? string[]
+---@field first? integer the number of the first line
+---@field size? integer in bytes, where that is more than `most`: then there are no lines
+---@field diagnostics? table[] row, column, severity, message, source
+---@field count? integer of all there are
+
+---@param chat integer
+---@param what "buffer"|"selection"|"diagnostics"
+---@param most integer bytes, or diagnostics
+---@return parley.Context|{} context empty where there is no such file
+function M.text(chat, what, most)
+  local buf = H.beside(chat)
+  if not buf then
+    return vim.empty_dict()
+  end
+  local context = {
+    name = M.name(buf),
+    path = api.nvim_buf_get_name(buf),
+    kind = vim.bo[buf].buftype,
+    language = vim.bo[buf].filetype,
+    loaded = api.nvim_buf_is_loaded(buf),
+  }
+  if context.loaded then
+    H[what](buf, most, context)
+  end
+  return context
+end
+
+--- The name of a buffer, as it is shown.
+---@param buf integer
+---@return string
+function M.name(buf)
+  local name = api.nvim_buf_get_name(buf)
+  return name == "" and "[No Name]" or vim.fn.fnamemodify(name, ":~:.")
+end
+
+--- The alternate file of the window that shows a chat; where it has none, the file of the window that was
+--- the current one before.
+function H.beside(chat)
+  local here = api.nvim_get_current_win()
+  local win = api.nvim_win_get_buf(here) == chat and here or vim.fn.win_findbuf(chat)[1]
+  if not win then
+    return nil
+  end
+  local alternate = api.nvim_win_call(win, function()
+    return vim.fn.bufnr("#")
+  end)
+  if alternate > 0 and alternate ~= chat then
+    return alternate
+  end
+  local other = win == here and vim.fn.win_getid(vim.fn.winnr("#")) or here
+  local buf = other > 0 and api.nvim_win_get_buf(other)
+  return buf and buf ~= chat and buf or nil
+end
+
+--- Lines from one to another, counted from 1, unless they are too many.
+function H.lines(buf, first, last, most, context)
+  local size = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first - 1)
+  if size > most then
+    context.size = size
+  else
+    context.first, context.lines = first, api.nvim_buf_get_lines(buf, first - 1, last, false)
+  end
+end
+
+function H.buffer(buf, most, context)
+  H.lines(buf, 1, api.nvim_buf_line_count(buf), most, context)
+end
+
+function H.selection(buf, most, context)
+  local from, to = api.nvim_buf_get_mark(buf, "<")[1], api.nvim_buf_get_mark(buf, ">")[1]
+  if from > 0 and to >= from then
+    H.lines(buf, from, math.min(to, api.nvim_buf_line_count(buf)), most, context)
+  end
+  if context.lines then
+    api.nvim_buf_call(buf, function()
+      context.lines = H.region(context.lines, from) or context.lines
+    end)
+  end
+end
+
+--- What was selected of lines of the current buffer, the first of which is `first`; nil where that is all.
+function H.region(lines, first)
+  local mode = vim.fn.visualmode()
+  if mode == "" or mode == "V" then
+    return nil
+  end
+  -- The text may have become shorter since.
+  local function place(mark, row)
+    local pos = vim.fn.getpos(mark)
+    local text = lines[row]
+    return { pos[1], first + row - 1, math.min(pos[3], #text + 1), pos[4] }
+  end
+  return vim.fn.getregion(place("'<", 1), place("'>", #lines), { type = mode })
+end
+
+function H.diagnostics(buf, most, context)
+  local all = vim.diagnostic.get(buf)
+  table.sort(all, function(one, other)
+    if one.severity ~= other.severity then
+      return one.severity < other.severity
+    end
+    return one.lnum < other.lnum or one.lnum == other.lnum and one.col < other.col
+  end)
+  context.count = #all
+  context.diagnostics = vim.tbl_map(function(one)
+    local severity = vim.diagnostic.severity[one.severity]
+    return { one.lnum + 1, one.col + 1, severity, one.message, one.source or "" }
+  end, vim.list_slice(all, 1, most))
+end
+
+return M

@@ -1,0 +1,68 @@
+"""What a question brings in from the editor: the file beside the chat, a selection, diagnostics.
+
+Knows what Lua tells of that file; which files may be read, `storage.references` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parley.chat.references import Lines, info_word
+from parley.errors import ParleyError
+from parley.nvim.editor import Editor
+from parley.storage.references import EditorText
+from parley.text import one_line, size_text
+
+MOST_DIAGNOSTICS = 200
+_MESSAGE = 1000
+"""Characters of a message of a diagnostic."""
+_OF_FILES = ("", "help")
+"""The kinds of buffers ('buftype') whose text is that of a file."""
+_NO_FILE = "no other file is open beside this chat"
+
+
+async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorText:
+    """The text that a name stands for beside a chat, of at most so many bytes. Raises ParleyError."""
+    is_diagnostics = name == "diagnostics"
+    context = await editor.ask("context", buf, name, MOST_DIAGNOSTICS if is_diagnostics else most)
+    if not context:
+        raise ParleyError(_NO_FILE)
+    file, path = one_line(context["name"]), context["path"]
+    if context["kind"] not in _OF_FILES or "://" in path:
+        raise ParleyError(f"{file} is no file: not read")
+    if not context["loaded"]:
+        raise ParleyError(f"{file} is not open any more: @@{file}@@ brings in the file")
+    if is_diagnostics:
+        return EditorText(path, f"diagnostics of {file}", _diagnostics(file, context), "text")
+    return _text(name, file, context)
+
+
+def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
+    """Lines of the file."""
+    if size := context.get("size"):
+        raise ParleyError(f"too large ({size_text(size)}): not read")
+    lines = context.get("lines") or []
+    if any("\0" in line or "\n" in line for line in lines):  # Vim's functions spell a NUL so
+        raise ParleyError(f"{file} is no text: not read")
+    is_selection = name == "selection"
+    if not any(map(str.strip, lines)):
+        raise ParleyError(f"nothing is selected in {file}" if is_selection else f"{file} is empty")
+    first = context["first"]
+    title = Lines(file, first, first + len(lines) - 1).title if is_selection else file
+    return EditorText(context["path"], title, "\n".join(lines) + "\n", info_word(context["language"]))
+
+
+def _diagnostics(file: str, context: Mapping[str, Any]) -> str:
+    """The worst diagnostics of the file, in order of its lines."""
+    worst, count = sorted(context["diagnostics"]), context["count"]
+    if not worst:
+        raise ParleyError(f"{file} has no diagnostics")
+    more = [f"({count - len(worst)} more)"] if count > len(worst) else []
+    return "\n".join([*_lines(file, worst), *more]) + "\n"
+
+
+def _lines(file: str, diagnostics: list[list[Any]]) -> Iterator[str]:
+    for row, column, severity, message, source in diagnostics:
+        by = f" ({one_line(source, 80)})" if source else ""
+        yield f"{file}:{row}:{column}: {severity.lower()}: {one_line(message, _MESSAGE)}{by}"
