@@ -213,6 +213,16 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
     ("bad tool name", put("tools", 0, "name", "a.b"), "tools.0.custom.name: String should match pattern"),
     ("long tool name", put("tools", 0, "name", "a" * 65), "tools.0.custom.name: String should match pattern"),
     ("schema no object", put("tools", 0, "input_schema", {"type": "string"}), "Input should be 'object'"),
+    (
+        "odd parameter",
+        put("tools", 0, "input_schema", "properties", {"file name": {}}),
+        "tools.0.custom.input_schema.properties: Property keys should match pattern",
+    ),
+    (
+        "long parameter",
+        put("tools", 0, "input_schema", "properties", {"a" * 65: {}}),
+        "tools.0.custom.input_schema.properties: Property keys should match pattern",
+    ),
     ("no schema", drop("tools", 0, "input_schema"), "tools.0.custom.input_schema: Field required"),
     ("tools alike", lambda body: body["tools"].append(body["tools"][0]), "tools: Tool names must be unique."),
     ("history without tools", drop("tools"), "blocks in `messages` must define `tools`"),

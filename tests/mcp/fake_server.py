@@ -2,8 +2,8 @@
 
 `python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
 `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
-or are out of proportion, `--many` three hundred, `--odd` one of a long name and one of a schema that is none,
-`--broken` no definition.
+or are out of proportion, `--many` three hundred, `--odd` one of a long name, one of a schema that is none,
+and one with parameters of odd names, `--broken` no definition.
 """
 
 import json
@@ -136,6 +136,8 @@ def page(cursor: str | None) -> dict[str, Any]:
     if "--odd" in sys.argv:
         schema = {"type": "object", "properties": {"a": {"type": "no such type", "pattern": "("}}}
         odd = [tool("x.y." * 32), {**tool("strange"), "inputSchema": schema}]
+        named = {"type": "object", "properties": {"file name": {}, "n" * 70: {}}, "required": ["file name"]}
+        odd += [{**tool("blank"), "inputSchema": named}]
         return {"tools": [*map(tool, names), *odd]}
     if "--pages" not in sys.argv:
         return {"tools": [tool(name) for name in names]}

@@ -65,6 +65,30 @@ def stop(nvim: Child, chat: Path) -> None:
     nvim.lua(code, str(chat))
 
 
+# --- Names ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
+def test_a_parameter_that_providers_refuse_is_called_by_the_name_of_its_server(
+    desk: Child, agent: str
+) -> None:
+    project(desk, odd=server("--odd"))
+    desk.edit("odd.md", f'{MARKER} call blank {{"file_name": "a  b"}}\n')
+    desk.command(f"ParleyAgent {agent}")
+    desk.keys("<C-g><C-g>")
+    prompted(desk, "2: Yes")
+    desk.keys("2<CR>")
+    desk.until_waiting(LONG_S)
+    desk.until_idle(LONG_S)
+    assert 'blank("file name": "a  b")' in desk.screen()
+    desk.keys("ya")
+    desk.until_text('`{"file name": "a  b"}`', LONG_S)
+    complete(desk)
+    desk.keys('Gacall blank {"file_name": "again"}<Esc><C-g><C-g>')  # with the first call in the request
+    desk.until_waiting(LONG_S)
+    assert "[Interrupted" not in desk.text()
+
+
 # --- Trust ------------------------------------------------------------------------------------------------
 
 

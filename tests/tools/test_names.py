@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.tools.names import Key, wire_names
+from parley.tools.names import MAX_LENGTH, PARAMETER, Key, parameter_names, wire_names
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
@@ -84,3 +84,37 @@ def test_a_tool_that_is_called_like_the_second_hash_too_does_not_take_it() -> No
     assert len(taken) == 3
     assert len(set(names.values())) == len(keys)
     assert re.fullmatch(r"a_b_[0-9a-f]{8}", names["s", "a.b"])
+
+
+parameters = st.lists(
+    _crowded | _any | st.sampled_from(["file name", "file_name", "größe", "groesse"]), max_size=12
+)
+
+
+@given(parameters)
+def test_every_parameter_has_a_name_of_its_own_that_providers_accept(names: list[str]) -> None:
+    wires = parameter_names(names)
+    on_the_wire = [wires.get(name, name) for name in sorted(set(names))]
+    assert len(set(on_the_wire)) == len(on_the_wire)
+    assert all(PARAMETER.fullmatch(name) for name in on_the_wire)
+    assert all(not PARAMETER.fullmatch(name) for name in wires)
+
+
+@given(parameters, st.randoms())
+def test_names_of_parameters_do_not_depend_on_the_order(names: list[str], random: object) -> None:
+    mixed = [*names, *names]
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert parameter_names(mixed) == parameter_names(names)
+
+
+def test_a_parameter_is_called_as_like_as_can_be() -> None:
+    assert parameter_names(["file name", "filter[id]", "größe", "a.b-c_d"]) == {
+        "file name": "file_name",
+        "filter[id]": "filter_id_",
+        "größe": "gr__e",
+    }
+    long = parameter_names(["x" * 65])["x" * 65]
+    assert (len(long), long[:55]) == (MAX_LENGTH, "x" * 55)
+    clashing = parameter_names(["a b", "a_b", "a*b"])
+    assert sorted(clashing) == ["a b", "a*b"]
+    assert all(name.startswith("a_b_") for name in clashing.values())

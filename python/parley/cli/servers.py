@@ -21,9 +21,11 @@ def convert(arguments: argparse.Namespace) -> int:
     """Turn MCP tool definitions on standard input into those of a provider."""
     from parley.models.formats import format_for
     from parley.tools.convert import convert_all
+    from parley.tools.parameters import wire_tool
 
+    shape = format_for(arguments.to).tool
     try:
-        converted = convert_all(json.loads(read("-")), format_for(arguments.to).tool)
+        converted = convert_all(json.loads(read("-")), lambda name, tool: shape(name, wire_tool(tool)))
     except json.JSONDecodeError as error:
         raise ParleyError(f"standard input is no JSON: {error}") from error
     except ValueError as error:

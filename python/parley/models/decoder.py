@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.chat.grammar import fit
+from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.accumulate import PartialCall, PendingCall, Pieces, finished_calls
-from parley.models.events import Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.events import Call, Event, Finished, Reason, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.quirks import Quirk
 from parley.text import one_line
 
@@ -37,6 +38,8 @@ class Decoder(ABC):
         self.model = model
         self.wants_no_more = False
         """Whether the reply is complete though the provider would go on: then its stream is to be closed."""
+        self.own_call: Callable[[ToolCall], ToolCall] = lambda call: call
+        """What a call from the wire is in the words of its tool's server."""
         self._failure: ModelError | None = None
         self.is_over = False
         """Whether the reply is complete, and nothing that may follow says any more."""
@@ -137,7 +140,7 @@ class Decoder(ABC):
         if rest := self._prose.end():
             yield TextDelta(rest)
         events = finished_calls(calls, cut=reason not in _WHOLE)
-        yield from events
+        yield from (Call(self.own_call(event.call)) for event in events)
         if reason in ("complete", "tool_calls"):
             reason = "tool_calls" if events else "complete"
         yield Finished(reason, _words(detail))

@@ -7,12 +7,13 @@ what the SDKs are called; imports no SDK, and knows nothing of keys and hosts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.decoder import Decoder
+from parley.models.parameters import own_call, wire_catalogue, wire_request
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request
@@ -74,7 +75,7 @@ class Format:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request's body, with the tools in its text where they are to be."""
-        return self.request_body(text_request(request))
+        return self.request_body(text_request(wire_request(request)))
 
     def unstreamed_body(self, request: Request) -> dict[str, Any]:
         """The body of a request whose reply shall come in one piece."""
@@ -84,8 +85,9 @@ class Format:
 
     def reader(self, request: Request, secret: str = "") -> Decoder:
         """The decoder of the reply to this request, which was sent with a key."""
-        decoder = self.decoder(request.provider, request.model, request.quirks)
-        return text_decoder(Redacting(decoder, secret), request)
+        decoder, catalogue = self.decoder(request.provider, request.model, request.quirks), request.catalogue
+        decoder.own_call = lambda call: own_call(call, catalogue)
+        return text_decoder(Redacting(decoder, secret), replace(request, catalogue=wire_catalogue(catalogue)))
 
 
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")

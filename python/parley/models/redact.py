@@ -23,6 +23,7 @@ class Redacting(Decoder):
 
     def __init__(self, decoder: Decoder, secret: str) -> None:
         super().__init__(decoder.provider, decoder.model)
+        self.own_call = decoder.own_call
         self._decoder = decoder
         self._secret = secret if len(secret) >= _SHORTEST else ""
         self._buffer: TextDelta | ThinkingDelta | None = None

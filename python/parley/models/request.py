@@ -54,10 +54,10 @@ class Request:
     `keep_thinking` False sends no thinking back, for when the provider refused a signature.
     `quirks` are the oddities of the provider's server. `api` and `window` are what the provider was found to
     want: one of its wire formats, and the tokens that it takes; else the model's name tells. `text_tools` is
-    there where tools have to be, or may have to be, described in the text; `text_turns` are the turns where
-    they have been. `pictures` are the contents of attachments by their paths, or why there is none;
-    `refused` are paths of those that the provider refused, and with `is_blind` it refused any. `price` is
-    what its tokens cost, where that is known.
+    there where tools have to be, or may have to be, described in the text; `wire_turns` are the turns in the
+    words of the wire, where those are not the file's. `pictures` are the contents of attachments by their
+    paths, or why there is none; `refused` are paths of those that the provider refused, and with `is_blind`
+    it refused any. `price` is what its tokens cost, where that is known.
     """
 
     transcript: Transcript
@@ -76,7 +76,7 @@ class Request:
     api: str | None = None
     window: int | None = None
     text_tools: TextTools | None = None
-    text_turns: tuple[Turn, ...] | None = None
+    wire_turns: tuple[Turn, ...] | None = None
     price: Price | None = None
     pictures: Mapping[str, bytes | str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ class Request:
 
     def turns(self) -> tuple[Turn, ...]:
         """The part of the transcript that is sent."""
-        return self.memory().turns if self.text_turns is None else self.text_turns
+        return self.memory().turns if self.wire_turns is None else self.wire_turns
 
     def memory(self) -> Memory:
         """What of the transcript is sent: all of it where the model's window has room for that."""

@@ -1,6 +1,6 @@
-"""The names of tools on the wire: MCP allows more characters and more length than the providers do.
+"""The names of tools and of their parameters on the wire, where providers allow less than MCP does.
 
-A function of the whole set of tools and of nothing else, so that a restart, another order of servers
+A function of the whole set of names and of nothing else, so that a restart, another order of servers
 or another process gives the same names. Knows nothing of what a tool is beyond (server, name).
 """
 
@@ -15,6 +15,12 @@ from collections.abc import Iterable, Mapping
 # both.
 MAX_LENGTH = 64
 SEPARATOR = "__"
+
+# "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (a
+# refusal of Anthropic's, github.com/decocms/studio/pull/6874, of 2026-09-02, read 2026-11-23). "Only
+# top-level keys are rewritten — that is what the upstream 400 validates", says the same page.
+PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""A parameter's name that every provider takes."""
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _HASH_LENGTH = 8
@@ -40,6 +46,21 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
         # A suffix may meet a tool that is really called so; then both are hashed again.
         names |= {key: _suffixed(fold(plain[key]), key, salt) for key in clashing}
     return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
+
+
+def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
+    """A provider-safe name for each parameter of one tool that has none, unique among all of them."""
+    ordered = sorted(set(names))
+    fit = {name for name in ordered if PARAMETER.fullmatch(name)}
+    plain = {name: re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_" for name in ordered if name not in fit}
+    wires = {name: _shortened(text, ("", name)) for name, text in plain.items()}
+    for salt in range(_ROUNDS):
+        uses = Counter([*wires.values(), *fit])
+        clashing = [name for name, wire in wires.items() if uses[wire] > 1]
+        if not clashing:
+            return wires
+        wires |= {name: _suffixed(plain[name], ("", name), salt) for name in clashing}
+    return {name: f"{_digest(('', name), _ROUNDS)}_{number}" for number, name in enumerate(plain)}
 
 
 def qualified(server: str, name: str) -> str:

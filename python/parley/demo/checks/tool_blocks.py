@@ -18,6 +18,7 @@ _SIDES: Mapping[str, str] = {
     "tool_result": "user",
 }
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
+_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _PATTERN = "String should match pattern '^[a-zA-Z0-9_-]{}$'"
 
 
@@ -105,8 +106,15 @@ def _tools(body: Body) -> Iterator[str]:
             yield f"tools.{at}.custom.input_schema: Field required"
         elif schema.get("type") != "object":
             yield f"tools.{at}.custom.input_schema.type: Input should be 'object'"
+        elif not all(map(_KEY.fullmatch, _keys(schema.get("properties")))):
+            place, pattern = f"tools.{at}.custom.input_schema.properties", f"^{_KEY.pattern}$"
+            yield f"{place}: Property keys should match pattern '{pattern}'"
     if twice(str(tool.get("name")) for tool in tools):
         yield "tools: Tool names must be unique."
+
+
+def _keys(properties: object) -> list[str]:
+    return list(properties) if isinstance(properties, Mapping) else []
 
 
 def _tools_for_history(body: Body) -> Iterator[str]:

@@ -55,7 +55,7 @@ def text_request(request: Request) -> Request:
         catalogue=Catalogue(),
         tools_on=False,
         text_tools=None,
-        text_turns=tuple(_turns(request, text_tools, turns)),
+        wire_turns=tuple(_turns(request, text_tools, turns)),
     )
 
 
@@ -114,6 +114,7 @@ class TextToolDecoder(decoder.Decoder):
     def __init__(self, inner: decoder.Decoder, text_tools: TextTools, catalogue: Catalogue) -> None:
         super().__init__(inner.provider, inner.model)
         self._inner = inner
+        self.own_call = inner.own_call
         self._catalogue = catalogue
         self._is_strict = text_tools.syntax == "json"
         self._reader = _reader(text_tools, catalogue)

@@ -1,0 +1,54 @@
+"""Requests and calls in which parameters of tools have the names of the wire, or those of their servers.
+
+The file holds the servers' names, a request the others. Knows no wire format, and not why a name is another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parley.chat.history import CallOutcome, ModelTurn, Turn
+from parley.chat.transcript import ToolCall
+from parley.models.request import Request
+from parley.tools.catalogue import Catalogue
+from parley.tools.parameters import renamed, wire_parameters, wire_tool
+
+
+def wire_catalogue(catalogue: Catalogue) -> Catalogue:
+    """The tools with their parameters as they are called on the wire."""
+    return Catalogue(tuple((name, wire_tool(tool)) for name, tool in catalogue.tools))
+
+
+def wire_request(request: Request) -> Request:
+    """The request with tools and past calls as they are on the wire; mostly that is the request itself."""
+    if not any(wire_parameters(tool) for _, tool in request.catalogue.tools):
+        return request
+    turns = tuple(_wire_turn(turn, request.catalogue) for turn in request.turns())
+    return replace(request, catalogue=wire_catalogue(request.catalogue), wire_turns=turns)
+
+
+def own_call(call: ToolCall, catalogue: Catalogue) -> ToolCall:
+    """A call from the wire, with its parameters as the tool's server calls them."""
+    tool = catalogue.get(call.name)
+    names = wire_parameters(tool) if tool else {}
+    own = {wire: name for name, wire in names.items()}
+    return replace(call, arguments=renamed(call.arguments, own)) if own else call
+
+
+def _wire_turn(turn: Turn, catalogue: Catalogue) -> Turn:
+    """A turn as it is sent, kept with the one of the file."""
+    if not isinstance(turn, ModelTurn):
+        return turn
+    calls = tuple(_wire_outcome(outcome, catalogue) for outcome in turn.calls)
+    if calls == turn.calls:
+        return turn
+    changed: Turn = turn.derived.setdefault(("wire", calls), replace(turn, calls=calls))
+    return changed
+
+
+def _wire_outcome(outcome: CallOutcome, catalogue: Catalogue) -> CallOutcome:
+    tool = catalogue.get(outcome.call.name)
+    names = wire_parameters(tool) if tool else {}
+    if not names:
+        return outcome
+    return replace(outcome, call=replace(outcome.call, arguments=renamed(outcome.call.arguments, names)))

@@ -1,0 +1,131 @@
+"""Parameters of tools under the names that they have on the wire, and calls under those of their servers.
+
+Pure. Only the parameters of a tool itself are renamed: of names inside their values no provider complains.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from parley.tools.catalogue import Tool
+from parley.tools.convert import object_schema
+from parley.tools.names import parameter_names
+from parley.tools.schema import decode_arguments
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', re.DOTALL)
+_TO_PARAMETER = "#/properties/"
+
+
+@lru_cache(maxsize=4096)
+def wire_parameters(tool: Tool) -> Mapping[str, str]:
+    """The names on the wire of those parameters of a tool that have another one there."""
+    return parameter_names(object_schema(tool.input_schema)["properties"])
+
+
+@lru_cache(maxsize=4096)
+def wire_tool(tool: Tool) -> Tool:
+    """The tool with its parameters as they are called on the wire; their titles have their own names."""
+    names = wire_parameters(tool)
+    if not names:
+        return tool
+    schema = _of_same_object(_with_references(tool.input_schema, names), names)
+    return replace(tool, input_schema=schema)
+
+
+def renamed(arguments: str, names: Mapping[str, str]) -> str:
+    """The JSON text of arguments with other names for its keys, and every other character as it is.
+
+    What is no object of arguments stays what it is, and so does one that would have a key twice.
+    """
+    if not names:
+        return arguments
+    try:
+        keys = [names.get(key, key) for key in decode_arguments(arguments)]
+    except ValueError:
+        return arguments
+    if len(set(keys)) < len(keys):
+        return arguments
+    pieces, end = list[str](), 0
+    for (start, stop), key in zip(_keys(arguments), keys, strict=True):
+        pieces += [arguments[end:start], _quoted(key, arguments[start:stop])]
+        end = stop
+    return "".join([*pieces, arguments[end:]])
+
+
+def _keys(arguments: str) -> Iterator[tuple[int, int]]:
+    """The places of the keys in the JSON text of an object, without those of objects in it."""
+    depth, before = 0, ""
+    for token in _TOKEN.finditer(arguments):
+        sign = token[0][0]
+        if sign == '"' and depth == 1 and before in ("{", ","):
+            yield token.span()
+        depth += (sign in "{[") - (sign in "]}")
+        before = sign
+
+
+def _quoted(key: str, text: str) -> str:
+    """The JSON text of a key, as it is written already where that is so."""
+    return text if json.loads(text) == key else json.dumps(key, ensure_ascii=False)
+
+
+def _of_same_object(schema: Any, names: Mapping[str, str]) -> Any:
+    """A schema of the object whose keys have other names; of several such schemas, each."""
+    match schema:
+        case list():
+            return [_of_same_object(item, names) for item in schema]
+        case Mapping():
+            return {key: _keyword(key, value, names) for key, value in schema.items()}
+        case _:
+            return schema
+
+
+def _keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
+    """The value of a keyword of such a schema."""
+    match key, value:
+        case "properties", Mapping():
+            return {names.get(name, name): _titled(name, inner, names) for name, inner in value.items()}
+        case "required", list():
+            return _others(value, names)
+        case "dependentRequired" | "dependentSchemas" | "dependencies", Mapping():
+            return {names.get(name, name): _dependent(inner, names) for name, inner in value.items()}
+        case "allOf" | "anyOf" | "oneOf" | "if" | "then" | "else" | "not", _:
+            return _of_same_object(value, names)
+        case _:
+            return value
+
+
+def _dependent(value: Any, names: Mapping[str, str]) -> Any:
+    """A list of names, or a schema."""
+    return _others(value, names) if isinstance(value, list) else _of_same_object(value, names)
+
+
+def _others(names_of: list[Any], names: Mapping[str, str]) -> list[Any]:
+    return [names.get(name, name) if isinstance(name, str) else name for name in names_of]
+
+
+def _titled(name: str, schema: Any, names: Mapping[str, str]) -> Any:
+    """The schema of a parameter, with the server's name of it where that is not sent."""
+    return {"title": name, **schema} if name in names and isinstance(schema, Mapping) else schema
+
+
+def _with_references(value: Any, names: Mapping[str, str]) -> Any:
+    """A schema whose references to its parameters are to their other names."""
+    match value:
+        case {"$ref": str(reference)} if reference.startswith(_TO_PARAMETER):
+            name, slash, rest = reference.removeprefix(_TO_PARAMETER).partition("/")
+            own = unquote(name).replace("~1", "/").replace("~0", "~")
+            reference = f"{_TO_PARAMETER}{names.get(own, name)}{slash}{rest}"
+            others = {key: inner for key, inner in value.items() if key != "$ref"}
+            return {"$ref": reference, **_with_references(others, names)}
+        case Mapping():
+            return {key: _with_references(inner, names) for key, inner in value.items()}
+        case list():
+            return [_with_references(inner, names) for inner in value]
+        case _:
+            return value
