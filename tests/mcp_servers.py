@@ -1,12 +1,14 @@
 """Real MCP servers, for tests: how they are made, asked and waited for."""
 
 import asyncio
+import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -19,6 +21,7 @@ from parley.tools.servers import ServerSettings, ServerStatus
 from tests.defaults import new_servers
 
 FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
+TABLE = str(Path(__file__).parent / "mcp" / "table_server.py")
 MOCK = ServerSettings(name="mock", builtin=True)
 EXTRA = ServerSettings(name="mock", builtin=True, args=("--extra",))
 
@@ -26,6 +29,11 @@ EXTRA = ServerSettings(name="mock", builtin=True, args=("--extra",))
 def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
     server = ServerSettings(name=name, command=sys.executable, args=(FAKE, *args))
     return replace(server, **settings)  # type: ignore[arg-type]
+
+
+def table(answers: dict[str, Any], name: str = "table", **settings: Any) -> ServerSettings:
+    """A server that answers methods from a table, see `table_server.py`."""
+    return ServerSettings(name, sys.executable, (TABLE, json.dumps(answers)), **settings)
 
 
 @asynccontextmanager

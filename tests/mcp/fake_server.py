@@ -3,7 +3,7 @@
 `python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
 `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
 or are out of proportion, `--many` three hundred, `--odd` one of a long name, one of a schema that is none,
-and one with parameters of odd names, `--broken` no definition.
+and one with parameters of odd names.
 """
 
 import json
@@ -131,8 +131,6 @@ def page(cursor: str | None) -> dict[str, Any]:
     names = [*TOOLS, *extra]
     names += MORE if "--more" in sys.argv else []
     names += [f"tool_{index}" for index in range(300)] if "--many" in sys.argv else []
-    if "--broken" in sys.argv:
-        return {"tools": [{**tool("none"), "inputSchema": "none"}, {"name": 7}, 5]}
     if "--odd" in sys.argv:
         schema = {"type": "object", "properties": {"a": {"type": "no such type", "pattern": "("}}}
         odd = [tool("x.y." * 32), {**tool("strange"), "inputSchema": schema}]

@@ -16,7 +16,18 @@ from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
-from tests.mcp_servers import EXTRA, MOCK, fake, only, served, servers_of, tool_of, until, until_stderr
+from tests.mcp_servers import (
+    EXTRA,
+    MOCK,
+    fake,
+    only,
+    served,
+    servers_of,
+    table,
+    tool_of,
+    until,
+    until_stderr,
+)
 
 GOOGLE = json.dumps({"matches": ["google stock GOOGL price is $911 as of today"]})
 
@@ -314,12 +325,11 @@ async def test_a_schema_that_is_none_keeps_nobody_from_calling() -> None:
 
 
 async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:
-    async with servers_of(fake("--broken"), MOCK) as servers:
+    async with servers_of(table({"tools/list": {"tools": "none"}}), MOCK) as servers:
         assert (await servers.catalogue()).names() == ("web_search",)
         failed = servers.status()[0]
         assert failed.state == "failed"
-        assert failed.error.startswith("MCP server 'fake': ")
-        assert "tools.0.inputSchema" in failed.error
+        assert failed.error.startswith("MCP server 'table': ")
         assert "\n" not in failed.error
 
 

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.mcp_servers import table
 from tests.nvim.harness import Child, child
 from tests.nvim.test_servers import server, setup, tools
 from tests.nvim.test_turn import ask, complete
 
 BOUND_S = 50.0
 LONG = "x.y." * 32
+
+
+def answering(answers: dict[str, Any]) -> dict[str, Any]:
+    """A server that answers from a table."""
+    settings = table(answers)
+    return {"command": settings.command, "args": list(settings.args)}
+
+
 SERVERS = {
     "gone": {"command": "no-such-program"},
     "unset": {"command": "echo", "args": ["${NO_SUCH_VARIABLE}"]},
     "dies": server("--die"),
     "mute": server("--mute", start_timeout_s=2),
-    "broken": server("--broken"),
+    "broken": answering({"tools/list": {"tools": "none"}}),
+    "part": answering({"tools/list": {"tools": [{"name": "sound"}, {"name": "odd", "inputSchema": 5}]}}),
     "nobody": {"url": "http://127.0.0.1:9/mcp"},
     "fake": server("--more"),
     "late": server(timeout_s=1),
@@ -52,7 +63,8 @@ def desk(neovim: Child) -> Child:
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
         "its last words: no licence found\n\nstderr, 1 line: no licence found",
         "Error: MCP server 'mute' was not ready within 2 s",
-        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': ",
+        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': its answer is none: tools: ",
+        "## [x] part: ready, protocol 2025-11-25, 1 tool\n\nError: left out: tools whose definition",
         "## [x] nobody: failed, 0 tools\n\nError: MCP server 'nobody': ",
         "## [x] many: ready, protocol 2025-06-18, 307 tools",
         f"- [x] {LONG}  To {LONG}.",

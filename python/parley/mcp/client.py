@@ -29,6 +29,7 @@ MOST_PARTS = 1_000
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
 """Characters of definitions: with each request they go to the model."""
+_NAMED = 5
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
 """Error codes of a server that is well: wrong parameters, no such method, no such resource."""
 
@@ -36,21 +37,39 @@ _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
 class SdkSession:
     """A connected server as the values of this project."""
 
-    def __init__(self, client: "Client", settings: ServerSettings, signals: Signals, max_bytes: int) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        settings: ServerSettings,
+        signals: Signals,
+        max_bytes: int,
+        broken: list[str],
+    ) -> None:
+        """`broken` gets the names of definitions that are none, while tools are listed."""
         self.protocol = str(client.protocol_version)
         self.left_out = ""
         self._client = client
         self._settings = settings
         self._signals = signals
         self._max_bytes = max_bytes
+        self._broken = broken
+        self._first: tuple[Tool, ...] | None = None
+
+    async def try_out(self) -> None:
+        """List the tools ahead of those who ask; raises whatever is wrong with the connection."""
+        self._first = await self.tools()
 
     async def tools(self) -> tuple[Tool, ...]:
         """The tools of all pages that the settings take; a definition that is none is left out.
 
         So are those beyond all bounds: `left_out` says so.
         """
+        first, self._first = self._first, None
+        if first is not None:
+            return first
         tools, room, too_large = dict[str, Tool](), MOST_OF_TOOLS, 0
         self.left_out = ""
+        self._broken.clear()
         async for definition in self._listed("tools"):
             with suppress(ValueError, TypeError, RecursionError):
                 tool = self._tool(definition)
@@ -62,6 +81,9 @@ class SdkSession:
                 else:
                     room -= size
                     tools[tool.name] = tool
+        if self._broken:
+            names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
+            self._leave_out(f"tools whose definition is broken: {len(self._broken)} ({names})")
         if too_large:
             self._leave_out(
                 f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "

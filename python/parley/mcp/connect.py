@@ -6,20 +6,20 @@ Knows the SDK's transports and its client; what is said over them is another mod
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from parley.addresses import flaw
-from parley.errors import ServerError
+from parley.errors import ParleyError, ServerError
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import SdkSession
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import Signals
+from parley.mcp.session import LostError, Signals
 from parley.mcp.stderr import StderrTail
-from parley.mcp.transport import reporting_end
+from parley.mcp.transport import Wire
 from parley.programs import program, search_path, working_folder
 from parley.secrets import SecretError, command_secret
 from parley.text import size_text
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 _LISTEN_AGAIN_S = 5.0
+_NEWEST = "2026-07-28"
+
+Way: TypeAlias = Literal["newest", "older"]
+"""A way to begin with a server: to ask what it speaks, or the handshake of the revisions before."""
 
 _log = logging.getLogger(__name__)
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
@@ -53,12 +57,57 @@ class Connector:
         self._reaper = reaper
         self._requests = requests
         self._max_bytes = max_bytes
+        self._ways = dict[tuple[str, str], Way]()
+        """The way that did last time, for as long as this process runs."""
 
     @asynccontextmanager
     async def connect(
         self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator[SdkSession]:
         """The server, started if it is a local one; it ends with this context."""
+        filled = settings.expanded(self._environ)
+        async with AsyncExitStack() as stack:
+            client, session = await self._begun(stack, filled, stderr, signals)
+            listener = asyncio.get_running_loop().create_task(_listen(client, signals))
+            stack.push_async_callback(_ended, listener)
+            yield session
+
+    async def _begun(
+        self, stack: AsyncExitStack, settings: ServerSettings, stderr: StderrTail, signals: Signals
+    ) -> tuple["Client", SdkSession]:
+        """The server as it can be spoken to: in the way that did last time, else in another.
+
+        Some servers exit when they are asked in the newest way, and some answer it wrongly.
+        """
+        key = (settings.name, settings.identity)
+        ways = _ways(settings, self._ways.get(key))
+        while True:
+            way = ways.pop(0)
+            try:
+                async with AsyncExitStack() as attempt:
+                    begun = await self._attempt(attempt, way, settings, stderr, signals)
+                    await stack.enter_async_context(attempt.pop_all())
+            except asyncio.CancelledError:  # it took too long, and may not in the other way
+                if ways:
+                    self._ways[key] = ways[0]
+                raise
+            except Exception as error:
+                if not ways or signals.stopping or not _is_worth_another(error):
+                    self._ways.pop(key, None)
+                    raise
+                signals.begin_again()
+            else:
+                self._ways[key] = way
+                return begun
+
+    async def _attempt(
+        self,
+        stack: AsyncExitStack,
+        way: Way,
+        settings: ServerSettings,
+        stderr: StderrTail,
+        signals: Signals,
+    ) -> tuple["Client", SdkSession]:
         from mcp import Client
         from mcp_types import Implementation, ToolListChangedNotification
 
@@ -71,24 +120,31 @@ class Connector:
                 )
                 signals.connection_lost()
 
-        filled = settings.expanded(self._environ)
-        async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(self._server(filled, stderr, signals))
-            me = Implementation(name="parley", version=_version())
-            requests = self._requests.callbacks(filled, signals.clock)
-            try:
-                client = await stack.enter_async_context(
-                    Client(server, message_handler=hear, client_info=me, **requests)
+        def note_end() -> None:
+            if settings.url is None:
+                signals.connection_lost()
+
+        offer = settings.protocol if settings.protocol not in ("auto", _NEWEST) else ""
+        wire = Wire(_accepts, note_end, offer)
+        server = await stack.enter_async_context(self._server(settings, stderr, wire))
+        me = Implementation(name="parley", version=_version())
+        requests = self._requests.callbacks(settings, signals.clock)
+        try:
+            client = await stack.enter_async_context(
+                Client(
+                    server, message_handler=hear, client_info=me, **_mode(way, settings.protocol), **requests
                 )
-            finally:
-                stderr.detach()
-            listener = asyncio.get_running_loop().create_task(_listen(client, signals))
-            stack.push_async_callback(_ended, listener)
-            yield SdkSession(client, settings, signals, self._max_bytes)
+            )
+        finally:
+            stderr.detach()
+        session = SdkSession(client, settings, signals, self._max_bytes, wire.left_out)
+        if way == "newest":
+            await session.try_out()
+        return client, session
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, stderr: StderrTail, signals: Signals
+        self, settings: ServerSettings, stderr: StderrTail, wire: Wire
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
@@ -96,10 +152,10 @@ class Connector:
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
             async with _http(settings, stderr, self._environ) as transport:
-                yield transport
+                yield wire.tapped(transport)
         else:
             try:
-                yield reporting_end(self._stdio(settings, stderr), signals.connection_lost)
+                yield wire.tapped(self._stdio(settings, stderr))
             finally:
                 self._reaper.prune()
 
@@ -128,6 +184,57 @@ class Connector:
         return place
 
 
+def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
+    """The ways to try with a server, one after the other."""
+    if settings.builtin or settings.protocol == _NEWEST:
+        return ["newest"]
+    ways: list[Way] = ["older"] if settings.protocol != "auto" else ["newest", "older"]
+    return sorted(ways, key=lambda way: way != last)
+
+
+def _mode(way: Way, protocol: str) -> dict[str, Any]:
+    """Options of the SDK's client to begin in this way."""
+    from mcp_types import DiscoverResult, ServerCapabilities, ToolsCapability
+
+    if way == "older":
+        return {"mode": "legacy"}
+    if protocol != _NEWEST:
+        return {"mode": "auto"}
+    capabilities = ServerCapabilities(tools=ToolsCapability(list_changed=True))
+    result = DiscoverResult(
+        supported_versions=[_NEWEST],
+        capabilities=capabilities,
+        result_type="complete",
+        ttl_ms=0,
+        cache_scope="private",
+    )
+    return {"mode": _NEWEST, "prior_discover": result}
+
+
+def _is_worth_another(error: BaseException) -> bool:
+    """Whether a server may be reached in another way: not where it was not reached at all."""
+    import httpx2
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, LostError):
+        return True
+    return not isinstance(error, ParleyError | OSError | httpx2.TransportError)
+
+
+def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
+    """Whether the SDK takes this result."""
+    from mcp_types.methods import parse_server_result
+
+    try:
+        parse_server_result(method, version, result)
+    except KeyError:
+        return True  # it does not look
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
     """The command's path, if it can be run; the shell that starts it would tell only stderr."""
     where, command = f"mcp.servers.{settings.name}", settings.command
@@ -142,7 +249,7 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
 @asynccontextmanager
 async def _http(
     settings: ServerSettings, stderr: StderrTail, environ: Mapping[str, str]
-) -> AsyncIterator["Transport"]:
+) -> AsyncIterator[AbstractAsyncContextManager[tuple[Any, Any]]]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

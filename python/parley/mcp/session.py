@@ -71,6 +71,10 @@ class Signals:
         self.lost = True
         self.event.set()
 
+    def begin_again(self) -> None:
+        """The connection that ended was an attempt: another one is made."""
+        self.lost = False
+
     def stop(self) -> None:
         """The server is wanted no more."""
         self.stopping = True

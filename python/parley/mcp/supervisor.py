@@ -280,7 +280,7 @@ class Supervisor:
                 raise  # whoever waited has gone
             raise ServerError(self._ended()) from error
         except Exception as failure:
-            raise ServerError(f"{what} failed: {_cause(failure)}") from failure
+            raise ServerError(f"{what} failed: {_words(_cause(failure))}") from failure
 
     def _changed(self, tool: Tool) -> str:
         digest = next((other.digest for other in self.tools if other.name == tool.name), None)
@@ -299,7 +299,7 @@ class Supervisor:
             return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
         if isinstance(cause, ParleyError):
             return str(cause)
-        reason = " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__
+        reason = _words(cause)
         return f"MCP server '{self.settings.name}': {reason}{self._last_words()}"
 
     def _last_words(self) -> str:
@@ -311,3 +311,11 @@ def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _words(cause: BaseException) -> str:
+    """An error on one line; of an answer that does not fit the protocol its first flaw."""
+    if type(cause).__name__ == "ValidationError" and (flaws := getattr(cause, "errors", None)):
+        flaw = flaws(include_url=False, include_input=False)[0]
+        return f"its answer is none: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
+    return " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__

@@ -1,44 +1,90 @@
-"""A transport that tells its end: the death of an idle server is known before its next call, not by it.
+"""What passes between the SDK's transports and its client: the end of it is told, results are mended.
 
-Knows nothing of what is sent; the streams are those of the SDK's transports.
+So the death of an idle server is known before its next call, not by it. Knows how messages look in the SDK,
+whose streams these are; not how they are sent.
 """
 
-from collections.abc import AsyncIterator, Callable
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
+
+from parley.mcp.repairs import mended, mends
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_FIRST = "2025-11-25"
+"""The revision by which the SDK judges results before there is another."""
+
+Accepts: TypeAlias = Callable[[str, str, Mapping[str, Any]], bool]
+"""Whether the SDK takes a result of a method, in a revision."""
 
 
-@asynccontextmanager
-async def reporting_end(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], on_end: Callable[[], None]
-) -> AsyncIterator[tuple[Any, Any]]:
-    """The same transport; `ended` is called when nothing more can be read from it."""
-    async with transport as (read, write):
-        yield _ReadStream(read, on_end), write
+class Wire:
+    """The messages of one connection, as they pass by.
 
+    `left_out` are the names of parts of results that were broken, since it was last emptied.
+    """
 
-class _ReadStream:
-    """A read stream in front of the transport's own."""
-
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream = stream
+    def __init__(self, accepts: Accepts, on_end: Callable[[], None], offer: str = "") -> None:
+        """`offer` is the older revision to ask for, the latest of them if there is none."""
+        self.left_out = list[str]()
+        self._accepts = accepts
         self._on_end = on_end
+        self._offer = offer
+        self._methods = dict[str, str]()
+        self._version = _FIRST
 
-    async def receive(self) -> Any:
-        return await self._stream.receive()
+    @asynccontextmanager
+    async def tapped(
+        self, transport: AbstractAsyncContextManager[tuple[Any, Any]]
+    ) -> AsyncIterator[tuple[Any, Any]]:
+        """The same transport, whose messages pass here."""
+        async with transport as (read, write):
+            yield _ReadStream(read, self), _WriteStream(write, self)
+
+    def note_sent(self, message: Any) -> None:
+        """A message of ours, on its way."""
+        method, number = getattr(message, "method", None), getattr(message, "id", None)
+        if method is None or number is None:
+            return
+        self._methods[str(number)] = method
+        params = message.params or {}
+        if method == "initialize" and self._offer:
+            params["protocolVersion"] = self._offer
+        self._version = (params.get("_meta") or {}).get(_VERSION_KEY, self._version)
+
+    def note_received(self, message: Any) -> None:
+        """A message of the server's, before anybody reads it."""
+        if hasattr(message, "method"):
+            return  # the server asks
+        result = getattr(message, "result", None)
+        method = self._methods.pop(str(getattr(message, "id", None)), "")
+        if result is None:
+            return
+        if method == "initialize":
+            self._version = str(result.get("protocolVersion", self._version))
+        if mends(method):
+            version = self._version
+            message.result, lost = mended(
+                method, result, lambda fields: self._accepts(method, version, fields)
+            )
+            self.left_out += lost
+
+    def note_end(self) -> None:
+        """Nothing more comes from the server."""
+        self._on_end()
+
+
+class _Stream:
+    """A stream in front of the transport's own."""
+
+    def __init__(self, stream: Any, wire: Wire) -> None:
+        self._stream = stream
+        self._wire = wire
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self._stream.__anext__()
-        except StopAsyncIteration:
-            self._on_end()
-            raise
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -47,3 +93,33 @@ class _ReadStream:
     async def __aexit__(self, *failure: object) -> bool | None:
         suppresses: bool | None = await self._stream.__aexit__(*failure)
         return suppresses
+
+
+class _ReadStream(_Stream):
+    @property
+    def last_context(self) -> Any:
+        """The context in which the transport sent, which the SDK looks for here."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        return self._passed(await self._stream.receive())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return self._passed(await self._stream.__anext__())
+        except StopAsyncIteration:
+            self._wire.note_end()
+            raise
+
+    def _passed(self, item: Any) -> Any:
+        self._wire.note_received(getattr(item, "message", None))
+        return item
+
+
+class _WriteStream(_Stream):
+    async def send(self, item: Any) -> None:
+        self._wire.note_sent(item.message)
+        await self._stream.send(item)

@@ -15,6 +15,8 @@ from parley.tools.catalogue import Tool, canonical
 
 State = Literal["stopped", "starting", "ready", "failed"]
 
+Protocol = Literal["auto", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+
 RESERVED = "mock"
 """The name of the built-in server, which no other can have."""
 
@@ -27,7 +29,8 @@ class ServerSettings:
 
     `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
     know the working directory; None leaves that to whether its arguments name a folder of their own.
-    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url.
+    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url. `protocol` is
+    the revision to speak; "auto" tries the newest, then the older ones.
     """
 
     name: str
@@ -46,6 +49,7 @@ class ServerSettings:
     roots: bool | None = None
     sampling: bool = False
     token_command: tuple[str, ...] = ()
+    protocol: Protocol = "auto"
     builtin: bool = False
 
     @property

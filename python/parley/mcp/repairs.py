@@ -1,0 +1,140 @@
+"""Results of servers, mended so that one broken part costs nothing but itself.
+
+The SDK refuses a whole result for any flaw in it. Works on results as they are in JSON; what is sound, the
+caller says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from parley.text import one_line
+from parley.tools.results import result_text
+
+_PARTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "tools/call": "content",
+    "prompts/get": "messages",
+    "resources/read": "contents",
+}
+_NEEDS = {
+    "tools/list": ("name", "inputSchema"),
+    "prompts/list": ("name",),
+    "resources/read": ("uri", "text", "blob"),
+}
+"""What a part is nothing without; the rest of it may be left out."""
+_HINTED = ("server/discover", "tools/list", "prompts/list", "resources/read")
+"""The results that revision 2026-07-28 wants hints in of how long they hold; rmcp 3 leaves them out."""
+_MOST_OF_A_NAME = 40
+
+Sound: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""Whether the SDK takes a result."""
+
+
+def mends(method: str) -> bool:
+    """Whether results of this method are mended at all."""
+    return method in _HINTED or method in _PARTS
+
+
+def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The result as the SDK takes it, and the names of the parts that are left out of it.
+
+    A broken block of a call's result is there in words.
+    """
+    fields = {"resultType": "complete", **result}
+    if method in _HINTED:
+        fields |= _hints(result)
+    key = _PARTS.get(method)
+    if key is None or is_sound(fields):
+        return fields, ()
+    frame: dict[str, Any] = {
+        name: fields[name] for name in ("ttlMs", "cacheScope", "resultType") if name in fields
+    }
+    parts, lost = list[Any](), list[str]()
+    listed = fields.pop(key, None)
+    if method == "tools/call" and not isinstance(listed, list):
+        listed = [] if listed is None else [listed]
+    if not isinstance(listed, list):
+        return dict(result), ()
+    for part in listed:
+        mend = _mended_part(method, part, lambda other: is_sound({**frame, key: [other]}))
+        if mend is None:
+            lost.append(_name(part))
+        else:
+            parts.append(mend)
+    whole: dict[str, Any] = {**frame, key: parts}
+    for name, value in fields.items():
+        if is_sound({**whole, name: value}):
+            whole[name] = value
+        elif name == "structuredContent" and not any("text" in part for part in parts):
+            parts.append({"type": "text", "text": json.dumps(value, ensure_ascii=False)})
+    return whole, tuple(lost)
+
+
+def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands for hints that are missing or none: the result holds for this once, and for us."""
+    hints: dict[str, Any] = {}
+    if not isinstance(result.get("ttlMs"), int | float):
+        hints["ttlMs"] = 0
+    if result.get("cacheScope") not in ("public", "private"):
+        hints["cacheScope"] = "private"
+    return hints
+
+
+def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
+    """The part as it is, else what can be used of it; None where that is nothing."""
+    if is_sound(part):
+        return part
+    if method == "tools/call":
+        return _bare(part, is_sound) or _in_words(part)
+    if not isinstance(part, Mapping):
+        return None
+    if method == "prompts/get":
+        mend = {"role": part.get("role"), "content": _in_words(part.get("content"))}
+        return mend if is_sound(mend) else None
+    mend = {name: part[name] for name in _NEEDS[method] if name in part}
+    if method == "tools/list":
+        mend["inputSchema"] = _schema(mend.get("inputSchema"))
+    if not is_sound(mend):
+        return None
+    for name, value in part.items():
+        if name not in mend and is_sound({**mend, name: value}):
+            mend[name] = value
+    return mend
+
+
+def _schema(schema: object) -> object:
+    """The schema of arguments, which are always an object, said or not."""
+    if schema is None:
+        return {"type": "object"}
+    return {"type": "object", **schema} if isinstance(schema, Mapping) else schema
+
+
+def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
+    """A block without remarks on it; None where it is not sound all the same."""
+    if not isinstance(block, Mapping):
+        return None
+    bare = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}
+    return bare if is_sound(bare) else None
+
+
+def _in_words(block: object) -> dict[str, str]:
+    """A block of text in place of one that nobody knows, or that is broken."""
+    match block:
+        case str(text) | {"text": str(text)}:
+            return {"type": "text", "text": text}
+        case {"type": "text"} | None:
+            return {"type": "text", "text": "[text that cannot be read]"}
+        case {"type": str()}:
+            return {"type": "text", "text": result_text([block], max_bytes=1_000)}
+        case _:
+            return {"type": "text", "text": "[unknown content]"}
+
+
+def _name(part: object) -> str:
+    """A broken part, for a person to recognise."""
+    name = part.get("name") if isinstance(part, Mapping) else part
+    return one_line(name if isinstance(name, str) else json.dumps(name, ensure_ascii=False))[:_MOST_OF_A_NAME]

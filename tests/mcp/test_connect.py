@@ -1,0 +1,74 @@
+"""Servers that speak some revisions of the protocol only, and those that speak one of them wrongly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from parley.tools.results import Outcome
+from parley.tools.servers import Protocol
+from tests.mcp_servers import only, servers_of, table, tool_of
+
+ECHO = {"name": "echo", "inputSchema": {"type": "object"}}
+HINTS = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+NEWEST = {"server/discover": {**DISCOVERED, **HINTS}}
+ANSWERS = {
+    "tools/list": {"tools": [ECHO]},
+    "tools/call": {"content": [{"type": "text", "text": "done"}]},
+}
+DONE = Outcome("ok", "done")
+
+WRONG: dict[str, Any] = {
+    "ends": {"server/discover": "exit"},
+    "refuses": {"server/discover": "error"},
+    "answers nonsense": {"server/discover": {"neither": 1}},
+    "answers, and then ends": {**NEWEST, "2026-07-28 tools/list": "exit"},
+    "answers, and then nonsense": {**NEWEST, "2026-07-28 tools/list": {"neither": 1}},
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+async def test_a_server_that_cannot_be_asked_in_the_newest_way_is_asked_in_the_older(kind: str) -> None:
+    async with servers_of(table({**ANSWERS, **WRONG[kind]})) as servers:
+        assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
+        assert (only(servers).state, only(servers).protocol) == ("ready", "2025-11-25")
+
+
+async def test_the_way_that_did_is_taken_again() -> None:
+    async with servers_of(table({**ANSWERS, "server/discover": "exit"})) as servers:
+        await servers.catalogue()
+        servers.restart("table")
+        await tool_of(servers, "echo")
+        assert only(servers).stderr[0] == "2025-11-25 initialize"
+
+
+async def test_a_server_that_falls_silent_is_asked_in_the_older_way_when_it_starts_again() -> None:
+    silent = table({**ANSWERS, "server/discover": "silence"}, start_timeout_s=0.5)
+    async with servers_of(silent) as servers:
+        assert (await servers.catalogue()).names() == ()
+        assert "was not ready within 0.5 s" in only(servers).error
+        servers.restart("table")
+        assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
+
+
+async def test_a_server_that_leaves_out_the_hints_of_the_newest_revision_speaks_it() -> None:
+    async with servers_of(table({**ANSWERS, "server/discover": DISCOVERED})) as servers:
+        assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
+        assert only(servers).protocol == "2026-07-28"
+
+
+@pytest.mark.parametrize("protocol", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_an_older_revision_that_is_set_is_the_one_that_is_asked_for(protocol: Protocol) -> None:
+    async with servers_of(table({**NEWEST, **ANSWERS}, protocol=protocol)) as servers:
+        assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
+        assert only(servers).protocol == protocol
+        assert only(servers).stderr[0] == f"{protocol} initialize"
+
+
+async def test_the_newest_revision_that_is_set_is_spoken_without_a_question() -> None:
+    async with servers_of(table(ANSWERS, protocol="2026-07-28")) as servers:
+        assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
+        assert only(servers).protocol == "2026-07-28"
+        assert only(servers).stderr[0] == "2026-07-28 tools/list"
