@@ -79,7 +79,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "mcp_types": ("mcp/callbacks.py", "mcp/connect.py", "mock_server.py"),
     "pynvim": ("nvim/",),
     "greenlet": ("nvim/",),
-    "sqlite3": ("storage/ledger.py", "storage/ledger.py"),
+    "sqlite3": ("storage/ledger.py",),
     "starlette": ("demo/server.py",),
     "uvicorn": ("demo/server.py",),
     **dict.fromkeys(IO, (*WAITING, "demo/server.py", "session.py", "cli/", "mock_server.py")),

@@ -1,7 +1,7 @@
 --- Which buffers are chats, and what that means for them.
 local M = {}
 
-local no_chat = "this is no chat: :ParleyChatNew opens one"
+local no_chat = "this is not a chat: :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The folder of chats.
@@ -173,8 +173,8 @@ end
 ---@param force boolean
 function M.export(path, force)
   -- The command has expanded it already; once more, and a name with backticks would be run.
-  local given = path ~= "" and path or vim.fn.expand("%:p:r") .. ".html"
-  M.ask("export", { path = vim.fn.fnamemodify(given, ":p"), force = force })
+  local target = path ~= "" and path or vim.fn.expand("%:p:r") .. ".html"
+  M.ask("export", { path = vim.fn.fnamemodify(target, ":p"), force = force })
 end
 
 --- Open a new chat, ready to type in. Its file is made once it is known where chats are: at once, unless the

@@ -103,12 +103,12 @@ end
 --- Not a long chat: Neovim goes through all of a text that is highlighted so for each piece of an answer.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
-  local wanted = type(set) ~= "table" or set.treesitter ~= false
-  if wanted and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
+  local is_on = type(set) ~= "table" or set.treesitter ~= false
+  if is_on and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
     local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
     local is_short = api.nvim_buf_line_count(buf) <= longest
     H.treesitter[buf] = is_free and is_short and pcall(vim.treesitter.start, buf, "markdown")
-  elseif not wanted and H.treesitter[buf] then
+  elseif not is_on and H.treesitter[buf] then
     H.treesitter[buf] = false
     vim.treesitter.stop(buf)
     vim.bo[buf].syntax = "markdown"

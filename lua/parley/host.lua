@@ -3,7 +3,7 @@ local M = {}
 
 local H = {
   channel = nil,
-  told = nil,
+  settings = nil,
   waiting = {},
   queue = {},
   agents = {},
@@ -16,7 +16,7 @@ M.root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h:h")
 
 --- The settings have changed.
 function M.setup()
-  H.told = nil
+  H.settings = nil
   M.mention("setup", H.greeting())
   if package.loaded["parley.chat"] then
     require("parley.chat").settings_changed()
@@ -106,21 +106,21 @@ function M.prompts()
   if M.start({ quiet = true }) then
     H.tell("prompts", {})
     vim.wait(H.prompts and 100 or 3000, function()
-      return H.prompts_told
+      return H.has_prompts
     end, 20)
-    H.prompts_told = false
+    H.has_prompts = false
   end
   return H.prompts or {}
 end
 
 --- Told by the host when it has asked the servers.
 function M.has_prompts(prompts)
-  H.prompts, H.prompts_told = prompts, true
+  H.prompts, H.has_prompts = prompts, true
 end
 
 --- Told by the host once it runs: the agents there are, and the settings that Lua heeds itself.
 function M.is_ready(agents, settings)
-  H.agents, H.told, H.ready = agents, settings, vim.uv.hrtime()
+  H.agents, H.settings, H.ready = agents, settings, vim.uv.hrtime()
   if package.loaded["parley.chat"] then
     require("parley.chat").settings_changed()
   end
@@ -130,12 +130,12 @@ end
 --- One of the settings that Lua heeds. Those of `setup` are known at once, those of the file of settings
 --- when the host has read it.
 function M.setting(name)
-  return (H.told or M.settings())[name]
+  return (H.settings or M.settings())[name]
 end
 
 --- Act when the settings are known: at once, unless there is a file of them that the host has yet to read.
 function M.when_ready(act)
-  local known = H.told or not vim.uv.fs_stat(require("parley.known").config())
+  local known = H.settings or not vim.uv.fs_stat(require("parley.known").config())
   if known or not M.start() then
     act()
   else
@@ -187,8 +187,8 @@ function H.spawn(python)
     on_exit = H.on_exit,
   })
   if not ok or channel <= 0 then
-    local said = ok and "it cannot be run" or tostring(channel):gsub("^.*E%d+: ", "")
-    return ("cannot start %s: %s. :ParleyInstall makes an environment"):format(python, said)
+    local reason = ok and "it cannot be run" or tostring(channel):gsub("^.*E%d+: ", "")
+    return ("cannot start %s: %s. :ParleyInstall makes an environment"):format(python, reason)
   end
   H.begin(channel)
 end
@@ -263,8 +263,8 @@ function H.on_exit(channel, code)
   H.act() -- without the settings of the file, then
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
-    local said = last and (": " .. last) or ""
-    M.message(("the Python host ended with code %d%s. See :checkhealth parley"):format(code, said), "error")
+    local reason = last and (": " .. last) or ""
+    M.message(("the Python host ended with code %d%s. See :checkhealth parley"):format(code, reason), "error")
   end
 end
 

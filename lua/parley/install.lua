@@ -224,18 +224,18 @@ end
 
 --- Why a command failed, and what to type.
 function H.failed(command, ran)
-  local said = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
-  H.log(command, said)
-  local last = H.reason(said)
+  local output = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
+  H.log(command, output)
+  local last = H.reason(output)
   local advice = "All that it said is in " .. known.log() .. "; then try :ParleyInstall again"
-  if said:find("ensurepip", 1, true) then
+  if output:find("ensurepip", 1, true) then
     advice = "Install the venv module (Debian: apt install python3-venv), then :ParleyInstall"
-  elseif said:find("resol", 1, true) or said:find("onnect", 1, true) then
+  elseif output:find("resol", 1, true) or output:find("onnect", 1, true) then
     advice = "Check the network and the proxy, then try :ParleyInstall again"
   end
-  local shown = table.concat(vim.list_slice(command, 1, 5), " ")
+  local line = table.concat(vim.list_slice(command, 1, 5), " ")
   return ("making the Python environment failed: `%s ...` ended with %d: %s. %s"):format(
-    shown,
+    line,
     ran.code,
     last,
     advice
@@ -243,21 +243,21 @@ function H.failed(command, ran)
 end
 
 --- The line of a command's output that says most: the last one that is no hint.
-function H.reason(said)
-  local lines = vim.split(said, "\n", { trimempty = true })
+function H.reason(output)
+  local lines = vim.split(output, "\n", { trimempty = true })
   local last = vim.iter(lines):rev():find(function(line)
     return not line:lower():match("^%s*hint") and line:match("%S")
   end)
   return vim.trim(last or "it said nothing")
 end
 
-function H.log(command, said)
+function H.log(command, output)
   local path = known.log()
   vim.fn.mkdir(vim.fs.dirname(path), "p")
   local file = io.open(path, "a")
   if file then
     vim.uv.fs_chmod(path, tonumber("600", 8))
-    file:write(("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), said))
+    file:write(("%s %s\n%s\n"):format(os.date("%Y-%m-%d %H:%M:%S"), table.concat(command, " "), output))
     file:close()
   end
 end

@@ -44,26 +44,26 @@ function H.echo(messages)
   local whole = vim.tbl_map(function(message)
     return { H.cut(message[1], most), message[2] }
   end, messages)
-  local shown = H.fitting(whole, most)
+  local lines = H.fitting(whole, most)
   for _, message in ipairs(whole) do
     H.say({ message }, true)
   end
-  if #shown > 1 or not vim.deep_equal(shown, whole) then
-    H.say(shown, false)
+  if #lines > 1 or not vim.deep_equal(lines, whole) then
+    H.say(lines, false)
   end
 end
 
 --- Messages that fit into so many rows together. The longest are cut; of too many, the last are counted.
 function H.fitting(messages, most)
-  local shown = vim.list_slice(messages, 1, #messages > most and most - 1 or #messages)
-  local left = #messages - #shown
+  local latest = vim.list_slice(messages, 1, #messages > most and most - 1 or #messages)
+  local left = #messages - #latest
   if left > 0 then
-    table.insert(shown, { ("%d more: see :messages"):format(left), vim.log.levels.WARN })
+    table.insert(latest, { ("%d more: see :messages"):format(left), vim.log.levels.WARN })
   end
   for each = H.most, 1, -1 do
     local cut = vim.tbl_map(function(message)
       return { H.cut(message[1], each), message[2] }
-    end, shown)
+    end, latest)
     if each == 1 or H.rows(cut) <= most then
       return cut
     end

@@ -46,9 +46,9 @@ end
 --- A turn has ended: tell those who listen, and the user; `unseen` is said if no window shows the chat.
 ---@param facts { event: string, agent: string, why: string, seen: string, unseen: string, level: string }
 function M.ended(buf, facts)
-  local said = H.is_seen(buf) and facts.seen or facts.unseen
-  if said ~= "" then
-    require("parley.host").message(said, facts.level)
+  local text = H.is_seen(buf) and facts.seen or facts.unseen
+  if text ~= "" then
+    require("parley.host").message(text, facts.level)
   end
   if facts.event ~= "" and api.nvim_buf_is_valid(buf) then
     M.emit(facts.event, { buf = buf, agent = facts.agent, why = facts.why })

@@ -288,20 +288,20 @@ end
 
 --- A long argument in so many rows: its first and its last lines, and how many are between.
 function H.lines(one, rows)
-  local given = vim.list_extend(vim.list_slice(one.head), one.tail)
+  local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
   local function gap(shown)
     return { ("+%d lines, K"):format(one.count - shown), "ParleyHint" }
   end
-  if rows > one.count and #given == one.count then
-    return vim.list_extend({ one.title }, given)
+  if rows > one.count and #ends == one.count then
+    return vim.list_extend({ one.title }, ends)
   elseif rows < 4 then
     return { vim.list_extend(vim.list_slice(one.title), { { " " }, gap(0) }) }
   end
   local first = math.min(math.ceil((rows - 2) / 2), #one.head)
-  local last = math.min(rows - 2 - first, #given - first)
-  local lines = vim.list_extend({ one.title }, vim.list_slice(given, 1, first))
+  local last = math.min(rows - 2 - first, #ends - first)
+  local lines = vim.list_extend({ one.title }, vim.list_slice(ends, 1, first))
   table.insert(lines, { { "  ⋮ ", "ParleyHint" }, gap(first + last) })
-  return vim.list_extend(lines, vim.list_slice(given, #given - last + 1))
+  return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1))
 end
 
 --- The block that a call is in: the row below it, its lines, and those of the calls right above it.

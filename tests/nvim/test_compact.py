@@ -80,7 +80,7 @@ def test_a_number_says_how_many_are_left_and_what_has_a_line_keeps_it(nvim: Chil
     nvim.until(lambda: "all complete answers but the last 57 have a 📝: line" in nvim.messages(), "that")
     nvim.until_idle()
     nvim.command("ParleyCompact some")
-    nvim.until(lambda: "some is no number of exchanges" in nvim.messages(), "the refusal")
+    nvim.until(lambda: "expected a number of exchanges" in nvim.messages(), "the refusal")
     nvim.until_idle()
 
 

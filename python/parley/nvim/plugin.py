@@ -167,7 +167,7 @@ class Plugin:
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
         if keep and not keep.isdecimal():
             self.editor.tell("close", handle)
-            raise ParleyError(f"{keep} is no number of exchanges to leave as they are")
+            raise ParleyError(f"expected a number of exchanges to leave as they are, got {keep}")
         self._in(cwd)
         self._chat(buf, name).compact(handle, row, int(keep or KEEP))
 
