@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 TOOLS = ["echo", "die", "hang", "junk", "flood", "grow", "break"]
-MORE = ["ask", "roots", "sample", "huge", "spill"]
+MORE = ["ask", "mail", "roots", "sample", "huge", "spill"]
 REQUESTS = {
     "ask": (
         "elicitation/create",
@@ -24,6 +24,17 @@ REQUESTS = {
                 "type": "object",
                 "properties": {"colour": {"type": "string"}},
                 "required": ["colour"],
+            },
+        },
+    ),
+    "mail": (
+        "elicitation/create",
+        {
+            "message": "Where to?",
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"to": {"type": "string", "format": "email"}},
+                "required": ["to"],
             },
         },
     ),
@@ -167,7 +178,7 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             sys.stdout.buffer.write(b"junk\n" * 2_000 + b"\xff" * 1_000_000 + b"\n")
         case "huge":
             arguments = {"text": "x" * arguments["bytes"]}
-        case "ask" | "roots" | "sample":
+        case "ask" | "mail" | "roots" | "sample":
             asked = f"q{number}"
             calls[asked] = number
             method, params = REQUESTS[name]

@@ -224,6 +224,19 @@ def test_a_server_s_question_is_answered_in_the_editor(desk: Child) -> None:
     complete(desk)
 
 
+def test_an_answer_in_the_wrong_form_is_asked_for_again_with_what_is_expected(desk: Child) -> None:
+    approved(desk, "call mail {}")
+    prompted(desk, "2: Answer")
+    desk.keys("2<CR>")
+    prompted(desk, "to:")
+    desk.keys("Ada<CR>")
+    seen = prompted(desk, "to - expected an e-mail address, such as ada@example.org")
+    assert 'got "Ada"' in seen.replace("\n", "")
+    desk.keys("@example.org<CR>")
+    desk.until_text('"content": {"to": "Ada@example.org"}', LONG_S)
+    complete(desk)
+
+
 @pytest.mark.parametrize(("keys", "action"), [("1<CR>", "decline"), ("<Esc>", "cancel")])
 def test_a_server_s_question_can_be_left(desk: Child, keys: str, action: str) -> None:
     approved(desk, "call ask {}")
@@ -296,7 +309,7 @@ def chat_of(nvim: Child, name: str, text: str = f"{MARKER} ask\n") -> Path:
 
 
 def test_the_page_shows_servers_and_tools_with_all_that_is_known_folded(desk: Child) -> None:
-    text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 12 tools")
+    text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 13 tools")
     assert "- [x] echo  To echo." in text
     assert '"type": "object"' in text
     assert '"type": "object"' not in desk.screen()

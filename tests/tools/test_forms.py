@@ -75,3 +75,47 @@ def test_a_typed_line_is_a_value_that_fits_or_is_complained_of(
     field = Field("n", schema)
     assert read(field, typed) == value
     assert (complaint(field, value) is None) == is_fit
+
+
+@pytest.mark.parametrize(
+    ("name", "fit", "unfit", "noun"),
+    [
+        (
+            "email",
+            ["a@b", "ada.l+x@example.org", "ü@ö.de"],
+            ["ada", "@b", "a@", "a b@c", "a@b@c"],
+            "an e-mail address",
+        ),
+        (
+            "uri",
+            ["https://a.b/c?d#e", "mailto:a@b"],
+            ["a.b/c", "//a", "https:", "http://a b", ":x"],
+            "an address",
+        ),
+        (
+            "date",
+            ["2026-11-23", "2024-02-29"],
+            ["23.11.2026", "2026-02-30", "20261123", "2026-11-23T09"],
+            "a date,",
+        ),
+        (
+            "date-time",
+            ["2026-11-23T09:30:00Z", "2026-11-23t09:30:00.5+01:00"],
+            ["2026-11-23", "2026-11-23T09:30:00", "2026-11-23 09:30:00Z", "2026-11-23T25:00:00Z"],
+            "a date and a time",
+        ),
+    ],
+)
+def test_a_text_is_in_the_form_that_its_field_names_or_is_told_which_that_is(
+    name: str, fit: list[str], unfit: list[str], noun: str
+) -> None:
+    field = Field("n", {"type": "string", "format": name})
+    assert [complaint(field, text) for text in fit] == [None] * len(fit)
+    for text in unfit:
+        assert (complaint(field, text) or "").startswith(f"expected {noun}")
+        assert (complaint(field, text) or "").endswith(f'got "{text}"')
+
+
+@pytest.mark.parametrize("schema", [{"format": "phone"}, {"format": 7}, {"format": ["email"]}, {}])
+def test_a_form_of_a_text_that_nobody_knows_is_left_to_the_server(schema: dict[str, Any]) -> None:
+    assert complaint(Field("n", schema), "anything") is None

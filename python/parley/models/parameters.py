@@ -16,7 +16,7 @@ from parley.tools.parameters import renamed, wire_parameters, wire_tool
 
 def wire_catalogue(catalogue: Catalogue) -> Catalogue:
     """The tools with their parameters as they are called on the wire."""
-    return Catalogue(tuple((name, wire_tool(tool)) for name, tool in catalogue.tools))
+    return replace(catalogue, tools=tuple((name, wire_tool(tool)) for name, tool in catalogue.tools))
 
 
 def wire_request(request: Request) -> Request:

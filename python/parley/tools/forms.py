@@ -7,10 +7,13 @@ What is shown of it is made visible; knows nothing of how it is shown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
+from parley.tables import expected
 from parley.text import one_line
 from parley.tools.schema import check_arguments
 
@@ -64,7 +67,39 @@ def read(field: Field, typed: str) -> Any:
 def complaint(field: Field, value: Any) -> str | None:
     """The flaw of a value for a field; None if it fits."""
     schema = {"type": "object", "properties": {field.name: field.schema}, "required": [field.name]}
-    return check_arguments(json.dumps({field.name: value}), schema)
+    return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(field, value)
+
+
+# All that a form may ask for: "email", "uri", "date", "date-time"
+# (modelcontextprotocol.io/specification/2026-07-28/client/elicitation, 2026-11-23).
+_FORMATS = {
+    "email": (r"[^@\s]+@[^@\s]+", "an e-mail address, such as ada@example.org"),
+    "uri": (r"[A-Za-z][A-Za-z0-9+.-]*:\S+", "an address with its scheme, such as https://example.org"),
+    "date": (r"\d{4}-\d\d-\d\d", "a date, such as 2026-11-23"),
+    "date-time": (
+        r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)",
+        "a date and a time with its zone, such as 2026-11-23T09:30:00Z",
+    ),
+}
+
+
+def _complaint_of_format(field: Field, value: Any) -> str | None:
+    """The flaw of a text that is not in the form that its field names; None where it names none."""
+    name = field.schema.get("format")
+    pattern, noun = _FORMATS.get(name, ("", "")) if isinstance(name, str) else ("", "")
+    if not pattern or not isinstance(value, str):
+        return None
+    is_fit = re.fullmatch(pattern, value, re.ASCII) is not None
+    return None if is_fit and _is_in_calendar(str(name), value) else expected(noun, value)
+
+
+def _is_in_calendar(kind: str, text: str) -> bool:
+    """Whether there is such a day or time; whatever is none of these is not asked about."""
+    read_time = {"date": date.fromisoformat, "date-time": datetime.fromisoformat}.get(kind)
+    try:
+        return read_time is None or read_time(text.upper()) is not None
+    except ValueError:
+        return False
 
 
 def _bounded(text: object) -> str:
