@@ -3,7 +3,7 @@
 `python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
 `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
 or are out of proportion, `--many` three hundred, `--odd` one of a long name, one of a schema that is none,
-and one with parameters of odd names.
+one with parameters of odd names and one that is a task.
 """
 
 import json
@@ -147,6 +147,9 @@ def page(cursor: str | None) -> dict[str, Any]:
         odd = [tool("x.y." * 32), {**tool("strange"), "inputSchema": schema}]
         named = {"type": "object", "properties": {"file name": {}, "n" * 70: {}}, "required": ["file name"]}
         odd += [{**tool("blank"), "inputSchema": named}]
+        odd += [
+            {**tool(f"task_{kind}"), "execution": {"taskSupport": kind}} for kind in ("required", "optional")
+        ]
         return {"tools": [*map(tool, names), *odd]}
     if "--pages" not in sys.argv:
         return {"tools": [tool(name) for name in names]}

@@ -324,6 +324,13 @@ async def test_a_schema_that_is_none_keeps_nobody_from_calling() -> None:
         assert await servers.call(strange, {"a": 1}) == Outcome("ok", '{"a": 1}')
 
 
+async def test_a_tool_that_runs_as_a_task_only_is_not_offered_and_named() -> None:
+    async with servers_of(fake("--odd")) as servers:
+        names = (await servers.catalogue()).names()
+        assert [name for name in names if name.startswith("task")] == ["task_optional"]
+        assert only(servers).error == "left out: tools that run as tasks only: 1 (task_required)"
+
+
 async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:
     async with servers_of(table({"tools/list": {"tools": "none"}}), MOCK) as servers:
         assert (await servers.catalogue()).names() == ("web_search",)

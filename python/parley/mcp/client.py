@@ -62,12 +62,12 @@ class SdkSession:
     async def tools(self) -> tuple[Tool, ...]:
         """The tools of all pages that the settings take; a definition that is none is left out.
 
-        So are those beyond all bounds: `left_out` says so.
+        So are those beyond all bounds, and those that run as tasks only: `left_out` says so.
         """
         first, self._first = self._first, None
         if first is not None:
             return first
-        tools, room, too_large = dict[str, Tool](), MOST_OF_TOOLS, 0
+        tools, room, too_large, tasks = dict[str, Tool](), MOST_OF_TOOLS, 0, list[str]()
         self.left_out = ""
         self._broken.clear()
         async for definition in self._listed("tools"):
@@ -76,7 +76,9 @@ class SdkSession:
                 size = len(tool.definition) + len(canonical(tool.output_schema))
                 if not self._settings.takes(tool.name):
                     continue
-                if size > min(MOST_OF_A_TOOL, room):
+                if _is_task(definition):
+                    tasks.append(tool.name)
+                elif size > min(MOST_OF_A_TOOL, room):
                     too_large += 1
                 else:
                     room -= size
@@ -84,6 +86,9 @@ class SdkSession:
         if self._broken:
             names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
             self._leave_out(f"tools whose definition is broken: {len(self._broken)} ({names})")
+        if tasks:
+            names = ", ".join(tasks[:_NAMED])
+            self._leave_out(f"tools that run as tasks only: {len(tasks)} ({names})")
         if too_large:
             self._leave_out(
                 f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "
@@ -183,6 +188,12 @@ class SdkSession:
             if error.code == _CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
             raise
+
+
+def _is_task(definition: Mapping[str, Any]) -> bool:
+    """Whether a tool cannot be called but as a task, which a client has to come back for."""
+    execution = definition.get("execution")
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
 
 
 def _plain(value: "BaseModel") -> dict[str, Any]:
