@@ -13,11 +13,12 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from parley.mcp.callbacks import Elicitor
+from parley.mcp.callbacks import Elicitor, Left
 from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.visits import Visit
 from tests.defaults import new_servers
 
 FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
@@ -34,6 +35,16 @@ def fake(*args: str, name: str = "fake", **settings: object) -> ServerSettings:
 def table(answers: dict[str, Any], name: str = "table", **settings: Any) -> ServerSettings:
     """A server that answers methods from a table, see `table_server.py`."""
     return ServerSettings(name, sys.executable, (TABLE, json.dumps(answers)), **settings)
+
+
+class NoVisitor:
+    """A user who opens no page."""
+
+    async def visit(self, server: str, page: Visit) -> Left:
+        return "decline"
+
+    async def finish(self, server: str, page: Visit) -> bool:
+        return False
 
 
 @asynccontextmanager

@@ -37,6 +37,14 @@ function M.line(prompt, default, done)
   end)
 end
 
+--- Open an address that the user has agreed to, as Neovim opens addresses.
+---@param url string
+---@return string? why it cannot
+function M.open_url(url)
+  local ok, _, failure = pcall(vim.ui.open, url)
+  return (not ok and "vim.ui.open failed") or failure
+end
+
 --- Nobody wants to know any more: what was asked goes from the screen.
 ---@param id? integer by default whatever is asked
 function M.withdraw(id)

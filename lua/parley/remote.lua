@@ -33,6 +33,7 @@ local routes = {
   ask_select = { "ask", "select" },
   ask_input = { "ask", "input" },
   withdraw = { "ask", "withdraw" },
+  open_url = { "ask", "open_url" },
   float = { "pages", "float" },
   pick_agent = { "pages", "pick_agent" },
   confirm_agent = { "pages", "confirm_agent" },

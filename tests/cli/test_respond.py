@@ -122,3 +122,14 @@ def test_a_chat_that_is_over_or_uses_no_tool_of_a_server_does_not_need_it(shell:
     assert shell.run("respond", "chat.md").returncode == 0
     shell.chat.write_text("💬: one\n\n🤖:[Demo]\n\ntwo\n", encoding="utf-8")
     assert shell.run("respond", "chat.md").returncode == 0
+
+
+def test_the_page_that_a_call_requires_is_printed(shell: Shell) -> None:
+    address = "https://sign.example/in?a=1"
+    program = toml(str(Path(FAKE).parent / "visiting_server.py"))
+    command = f"command = {toml(sys.executable)}\nargs = [{program}, {toml(address)}]\n"
+    shell.configure(f"status.llm = false\n[mcp.servers.far]\n{command}")
+    shell.ask("call locked {}")
+    done = shell.run("respond", "chat.md", "--choose", "ya")
+    assert done.returncode == 0
+    assert f"to be opened in a browser first: {address}" in done.stdout.decode()

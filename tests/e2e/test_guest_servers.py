@@ -22,7 +22,7 @@ from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
 from tests.e2e.machine import Machine, Process, proposals, read
-from tests.mcp_servers import tool_of, until, until_stderr
+from tests.mcp_servers import NoVisitor, tool_of, until, until_stderr
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"
@@ -166,7 +166,7 @@ async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
     await servers.close()
 
 
-class Red:
+class Red(NoVisitor):
     """A user who answers with a name, whatever is asked."""
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,6 @@ from pydantic import BaseModel
 
 from parley.chat.references import ReferenceText, Resource
 from parley.errors import ServerError
-from parley.mcp.callbacks import Left
 from parley.providers.sampling import conversation
 from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
@@ -22,25 +22,35 @@ from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit
 from tests.defaults import new_servers
 from tests.ledgers import open_ledger
 from tests.mcp_servers import MOCK, fake, only, served, servers_of, tool_of, until_stderr
 
 
 class Form:
-    """A user who gives one answer to every form, once `thought` is set."""
+    """A user who gives one answer to every form and page; once `thought` is set to forms, and is done."""
 
-    def __init__(self, answer: dict[str, Any] | Left) -> None:
+    def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.requests: list[tuple[str, str, list[str]]] = []
         self.thinks, self.thought = asyncio.Event(), asyncio.Event()
         self.thought.set()
 
-    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> Any:
         self.requests.append((server, message, list(schema["properties"])))
         self.thinks.set()
         await self.thought.wait()
         return self.answer
+
+    async def visit(self, server: str, page: Visit) -> Any:
+        self.requests.append((server, page.message, [page.url]))
+        return self.answer
+
+    async def finish(self, server: str, page: Visit) -> bool:
+        self.thinks.set()
+        await self.thought.wait()
+        return bool(self.answer == "accept")
 
 
 # --- Resources --------------------------------------------------------------------------------------------
@@ -137,6 +147,74 @@ async def test_a_form_of_an_older_server_is_filled_in_by_the_user() -> None:
         assert json.loads((await servers.call(ask, {})).text) == {"action": "decline"}
         form.answer = {"color": 7}
         assert json.loads((await servers.call(ask, {})).text) == {"action": "cancel"}
+
+
+# --- Pages to open ----------------------------------------------------------------------------------------
+
+ADDRESS = "https://sign.example/in?a=1"
+
+
+def visiting(*args: str, **more: Any) -> ServerSettings:
+    path = Path(__file__).parent / "visiting_server.py"
+    return ServerSettings("far", command=sys.executable, args=(str(path), *args), **more)
+
+
+@pytest.mark.parametrize("answer", ["accept", "decline", "cancel"])
+async def test_a_page_that_a_server_wants_opened_is_opened_by_the_user_alone(answer: Any) -> None:
+    user = Form(answer)
+    async with servers_of(visiting(ADDRESS), elicitor=user) as servers:
+        reply = await servers.call(await tool_of(servers, "visit"), {})
+        assert json.loads(reply.text) == {"action": answer}
+        assert user.requests == [("far", "Sign in, \\x1b[31mplease", [ADDRESS])]
+
+
+async def test_a_page_that_nobody_should_open_is_shown_to_nobody() -> None:
+    user = Form("accept")
+    async with servers_of(visiting("file:///etc/passwd"), elicitor=user) as servers:
+        reply = json.loads((await servers.call(await tool_of(servers, "visit"), {})).text)
+        assert "a page that nobody opens: file:///etc/passwd begins with neither" in reply["message"]
+        reply_text = (await servers.call(await tool_of(servers, "locked"), {})).text
+        assert "requires a page that nobody opens: file:///etc/passwd" in reply_text
+        assert user.requests == []
+
+
+async def test_a_call_that_requires_a_page_is_made_again_once_the_server_says_that_all_is_done(
+    tmp_path: Path,
+) -> None:
+    user = Form("accept")
+    user.thought.clear()
+    async with servers_of(visiting(ADDRESS, str(tmp_path / "done"), timeout_s=0.3), elicitor=user) as servers:
+        call = asyncio.create_task(servers.call(await tool_of(servers, "locked"), {}))
+        await user.thinks.wait()
+        (tmp_path / "done").touch()
+        assert await call == Outcome(
+            "ok", "[the user opened sign.example first, then the call was made again]\nunlocked"
+        )
+
+
+async def test_a_call_that_requires_a_page_is_made_again_once_the_user_says_that_all_is_done(
+    tmp_path: Path,
+) -> None:
+    user = Form("accept")
+    async with servers_of(visiting(ADDRESS, str(tmp_path / "done")), elicitor=user) as servers:
+        locked = await tool_of(servers, "locked")
+        told = await servers.call(locked, {})
+        assert told.text == f"This call requires one page after another: {', '.join(['sign.example'] * 4)}"
+        assert len(user.requests) == 4
+        user.answer = "decline"
+        told = await servers.call(locked, {})
+        what = "This call requires a page of sign.example to be opened first. The user did not open it."
+        assert told == Outcome("error", what)
+
+
+async def test_where_nobody_opens_pages_the_result_of_a_call_names_the_one_that_it_requires() -> None:
+    async with servers_of(visiting(ADDRESS)) as servers:
+        told = await servers.call(await tool_of(servers, "locked"), {})
+        assert told.status == "error"
+        assert told.text.startswith(
+            f"This call requires a page of sign.example to be opened in a browser first: {ADDRESS}\n"
+            "The server says: Sign in, \\x1b[31mplease\n"
+        )
 
 
 async def test_what_nobody_can_answer_is_not_offered_and_refused() -> None:

@@ -13,7 +13,7 @@ import pytest
 from parley.mcp import client
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
-from tests.mcp_servers import only, servers_of, tool_of, until
+from tests.mcp_servers import NoVisitor, only, servers_of, tool_of, until
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
 
@@ -71,7 +71,7 @@ async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> Non
         assert only(servers).error == ""
 
 
-class Crowd:
+class Crowd(NoVisitor):
     """A user who is asked by many forms, and leaves each."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -99,6 +99,7 @@ class Dismissed(Dialogs):
 
 @pytest.mark.parametrize("schema", [{}, {"properties": {"name": {"type": "string"}}}])
 async def test_for_a_form_of_a_server(schema: dict[str, Any]) -> None:
-    dialogs = Dismissed()
-    assert await Elicitation(dialogs, lambda _: nullcontext()).ask("server", "tell me", schema) == "cancel"
+    dialogs, no_editor = Dismissed(), cast("Any", None)
+    form = Elicitation(no_editor, dialogs, lambda _: nullcontext())
+    assert await form.ask("server", "tell me", schema) == "cancel"
     assert dialogs.items[0] == "Decline"

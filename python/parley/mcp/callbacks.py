@@ -1,4 +1,4 @@
-"""Requests of MCP servers to us while they work: a form, the user's working directory, a reply of the model.
+"""Requests of MCP servers to us while they work: a form, a page, the working directory, a reply of the model.
 
 What nobody here can answer is not offered to them, and refused if they ask all the same. That goes for
 sampling, too, for every server that its settings do not allow to have the model talk. The same answers serve
@@ -22,6 +22,7 @@ from parley.tools.results import result_text
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit, visit
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""The ways to leave a form that is not filled in: the user says no, or goes away from it."""
+"""The ways to leave a form, or a page that is not opened: the user says no, or goes away from it."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
@@ -44,7 +45,7 @@ Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
 
 
 class Elicitor(Protocol):
-    """The user, as somebody who fills in forms."""
+    """The user, as somebody who fills in forms and opens pages."""
 
     def ask(
         self, server: str, message: str, schema: Mapping[str, Any]
@@ -54,6 +55,14 @@ class Elicitor(Protocol):
         Cancelled when the server is gone, or the call for which it asked has ended. The schema's texts are
         the server's: show them as visible text.
         """
+        ...
+
+    def visit(self, server: str, page: Visit) -> Coroutine[Any, Any, Literal["accept"] | Left]:
+        """Whether the user has a page opened that the server wants opened; it opens by no other way."""
+        ...
+
+    def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:
+        """Whether the user says that all is done at a page; cancelled when the server says so."""
         ...
 
 
@@ -77,7 +86,7 @@ class ServerRequests:
         callbacks: dict[str, Any] = {}
         if self.elicitor is not None:
             callbacks["elicitation_callback"] = _through(
-                _Door(5, 20), _form(self.elicitor, settings.name, clock)
+                _Door(5, 20), _elicited(self.elicitor, settings.name, clock)
             )
         if settings.sampling and self.sample is not None:
             callbacks["sampling_callback"] = _through(
@@ -183,12 +192,18 @@ def _text(content: Any, max_bytes: int) -> str:
     )
 
 
-def _form(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:
+def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:
     async def elicit(_: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        from mcp_types import ElicitResult
+        from mcp_types import INVALID_PARAMS, ElicitResult, ErrorData
 
-        if params.mode != "form":  # a page to visit, named by the server: nobody is sent there
-            return ElicitResult(action="decline")
+        if params.mode != "form":
+            try:
+                page = visit(params.url, params.message, params.elicitation_id or "")
+            except ValueError as error:
+                return ErrorData(code=INVALID_PARAMS, message=f"a page that nobody opens: {error}")
+            with clock.standing_still():
+                action = await clock.while_wanted(elicitor.visit(server, page))
+            return ElicitResult(action=action or "cancel")
         schema = params.requested_schema
         with clock.standing_still():
             content = await clock.while_wanted(elicitor.ask(server, visible(params.message), schema))

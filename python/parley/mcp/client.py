@@ -3,11 +3,15 @@
 Knows the SDK's types, which stop here; not how the server is reached nor when it is started.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from parley.errors import ServerError
+from parley.mcp.callbacks import Elicitor
 from parley.mcp.session import LostError, Progress, Signals
 from parley.text import size_text
 from parley.tools.catalogue import Tool, canonical
@@ -15,10 +19,13 @@ from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.results import Outcome, outcome, result_text
 from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit, required_visits
 
 if TYPE_CHECKING:
     from mcp import Client
     from pydantic import BaseModel
+
+T = TypeVar("T")
 
 _CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
@@ -30,8 +37,15 @@ MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
 """Characters of definitions: with each request they go to the model."""
 _NAMED = 5
-_ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002)
-"""Error codes of a server that is well: wrong parameters, no such method, no such resource."""
+_VISITS_REQUIRED = -32042
+_ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
+"""Error codes of a server that is well: wrong parameters, no such method, no such resource, a page first."""
+_MOST_TRIES = 4
+"""A call is made so often where it requires pages each time."""
+
+
+class _NotVisitedError(Exception):
+    """A call does not run, since a page that it requires was not opened; the text is its result."""
 
 
 class SdkSession:
@@ -44,6 +58,7 @@ class SdkSession:
         signals: Signals,
         max_bytes: int,
         broken: list[str],
+        elicitor: Elicitor | None,
     ) -> None:
         """`broken` gets the names of definitions that are none, while tools are listed."""
         self.protocol = str(client.protocol_version)
@@ -53,6 +68,7 @@ class SdkSession:
         self._signals = signals
         self._max_bytes = max_bytes
         self._broken = broken
+        self._elicitor = elicitor
         self._first: tuple[Tool, ...] | None = None
 
     async def try_out(self) -> None:
@@ -136,13 +152,66 @@ class SdkSession:
             if tell is not None:
                 tell(progress, total, message)
 
-        with self._errors():
-            result = await self._client.call_tool(name, arguments, progress_callback=report)
+        once = partial(self._client.call_tool, name, arguments, progress_callback=report)
+        try:
+            result, hosts = await self._after_visits(once)
+        except _NotVisitedError as error:
+            return Outcome("error", str(error))
         parts = list(map(_plain, result.content[:MOST_PARTS]))
         if more := len(result.content) - len(parts):
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
         status: Literal["ok", "error"] = "error" if result.is_error else "ok"
-        return outcome(status, parts, result.structured_content, max_bytes=self._max_bytes)
+        returned = outcome(status, parts, result.structured_content, max_bytes=self._max_bytes)
+        return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
+
+    async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
+        """The result of a call, made again once the user has been at the pages that it wants opened first.
+
+        With it the hosts of these pages. A call that requires them has not begun, so it runs once.
+        """
+        from mcp.shared.exceptions import MCPError
+
+        hosts = list[str]()
+        for _ in range(_MOST_TRIES):
+            try:
+                with self._errors():
+                    return await once(), hosts
+            except MCPError as error:
+                if error.code != _VISITS_REQUIRED:
+                    raise
+                try:
+                    visits = required_visits(error.data)
+                except ValueError as flaw:
+                    raise _NotVisitedError(f"This call requires a page that nobody opens: {flaw}") from error
+            for page in visits:
+                await self._visit(page)
+                hosts.append(page.host)
+        raise _NotVisitedError(f"This call requires one page after another: {', '.join(hosts)}")
+
+    async def _visit(self, page: Visit) -> None:
+        """Returns when the user has opened a page, and they or the server say that all is done there."""
+        user, server = self._elicitor, self._settings.name
+        if user is None:
+            raise _NotVisitedError(
+                f"This call requires a page of {page.host} to be opened in a browser first: {page.url}\n"
+                f"The server says: {page.message}\nAsk again when all is done there."
+            )
+        with self._signals.clock.standing_still():
+            if await user.visit(server, page) != "accept":
+                raise _NotVisitedError(
+                    f"This call requires a page of {page.host} to be opened first. The user did not open it."
+                )
+            told = asyncio.ensure_future(self._signals.until_finished(page.id))
+            done = asyncio.ensure_future(user.finish(server, page))
+            try:
+                await asyncio.wait({told, done}, return_when=asyncio.FIRST_COMPLETED)
+                if not (told.done() or done.result()):
+                    raise _NotVisitedError(
+                        f"This call requires a page of {page.host}. The user opened it, and left it undone."
+                    )
+            finally:
+                told.cancel()
+                done.cancel()
 
     async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:
         """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""
@@ -194,6 +263,11 @@ def _is_task(definition: Mapping[str, Any]) -> bool:
     """Whether a tool cannot be called but as a task, which a client has to come back for."""
     execution = definition.get("execution")
     return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
+
+
+def _opened(hosts: Sequence[str]) -> str:
+    """What stands before the result of a call that was made again."""
+    return f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"
 
 
 def _plain(value: "BaseModel") -> dict[str, Any]:

@@ -109,11 +109,13 @@ class Connector:
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
         from mcp import Client
-        from mcp_types import Implementation, ToolListChangedNotification
+        from mcp_types import ElicitCompleteNotification, Implementation, ToolListChangedNotification
 
         async def hear(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
                 signals.tools_changed()
+            elif isinstance(message, ElicitCompleteNotification):
+                signals.visit_finished(message.params.elicitation_id)
             elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
                 stderr.lines.append(
                     f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)"
@@ -137,7 +139,9 @@ class Connector:
             )
         finally:
             stderr.detach()
-        session = SdkSession(client, settings, signals, self._max_bytes, wire.left_out)
+        session = SdkSession(
+            client, settings, signals, self._max_bytes, wire.left_out, self._requests.elicitor
+        )
         if way == "newest":
             await session.try_out()
         return client, session

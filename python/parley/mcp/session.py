@@ -4,6 +4,7 @@ A `Session` answers what the supervisor asks; through `Signals` it reports what 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 
 Progress = Callable[[float, float | None, str | None], None]
+_MOST_FINISHED = 100
 
 
 class LostError(ServerError):
@@ -58,6 +60,8 @@ class Signals:
         """Whether changes come so often that nobody waits for them."""
         self.lost = False
         self.stopping = False
+        self._finished = deque[str](maxlen=_MOST_FINISHED)
+        self._finish = asyncio.Event()
 
     def tools_changed(self) -> None:
         """The list of tools is out of date."""
@@ -65,6 +69,17 @@ class Signals:
         if not self.restless:
             self._settled.clear()
         self.event.set()
+
+    def visit_finished(self, visit_id: str) -> None:
+        """The server says that all is done at a page which it wanted opened."""
+        self._finished.append(visit_id)
+        self._finish.set()
+
+    async def until_finished(self, visit_id: str) -> None:
+        """Returns when the server has said so of this page; it need not."""
+        while not visit_id or visit_id not in self._finished:
+            self._finish.clear()
+            await self._finish.wait()
 
     def connection_lost(self) -> None:
         """The server is gone, or its session is."""

@@ -1,7 +1,7 @@
-"""The user as somebody who fills in forms of servers, field by field, in the editor's own prompts.
+"""The user as somebody who fills in forms of servers, field by field, and opens pages that they name.
 
 Each step can be left: a form is declined before its first field, and cancelled by dismissing one. Knows
-prompts; what a field takes, `tools.forms` knows.
+prompts; what a field takes, `tools.forms` knows, and what address may be opened, `tools.visits`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from parley.mcp.callbacks import Left
 from parley.nvim.dialogs import Dialogs
+from parley.nvim.editor import Editor
+from parley.nvim.pages import visit_page
+from parley.nvim.summary import legible_line
 from parley.text import one_line
 from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
+from parley.tools.visits import Visit
 
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 _LEAVE_OUT = "(leave this out)"
 _FINISH = "Done"
+_PAGE = "visit"
 
 
 class _DismissedError(Exception):
@@ -30,7 +35,8 @@ class _DismissedError(Exception):
 class Elicitation:
     """Implements the elicitor of the servers; `showing` shows a status as long as somebody is asked."""
 
-    def __init__(self, dialogs: Dialogs, showing: Showing) -> None:
+    def __init__(self, editor: Editor, dialogs: Dialogs, showing: Showing) -> None:
+        self._editor = editor
         self._dialogs = dialogs
         self._showing = showing
         self._one_at_a_time = asyncio.Lock()
@@ -41,6 +47,29 @@ class Elicitation:
             prompt = f"{server} asks: {one_line(message, MOST_SHOWN)}"
             with self._showing(prompt):
                 return await self._fill_in(prompt, tuple(replace(f, server=server) for f in fields(schema)))
+
+    async def visit(self, server: str, page: Visit) -> Literal["accept"] | Left:
+        """Show the whole address on a page, and open it if the user says so."""
+        async with self._one_at_a_time:
+            prompt = f"{server} asks you to open a page of {page.host}"
+            self._editor.tell("scratch", _PAGE, visit_page(server, page), "parley")
+            try:
+                with self._showing(prompt):
+                    answer = await self._dialogs.select(prompt, ["No", "Open it in the browser"])
+            finally:
+                self._editor.tell("close_page", _PAGE)
+        if answer != 1:
+            return "cancel" if answer is None else "decline"
+        if failure := await self._editor.ask("open_url", page.url):
+            self._editor.message(f"no browser opens {page.url}: {legible_line(failure)}", "warn")
+        return "accept"
+
+    async def finish(self, server: str, page: Visit) -> bool:
+        """Whether the user says that all is done at the page."""
+        async with self._one_at_a_time:
+            prompt = f"{server} waits for what you do at {page.host}"
+            with self._showing(prompt):
+                return await self._dialogs.select(prompt, ["Give up", "All is done there"]) == 1
 
     async def _fill_in(self, prompt: str, form: tuple[Field, ...]) -> dict[str, Any] | Left:
         first = await self._dialogs.select(prompt, ["Decline", "Answer" if form else "Accept"])

@@ -28,6 +28,7 @@ from parley.storage.trust import programs
 from parley.text import legible
 from parley.tools.mcp_files import ServersFile, project_of
 from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit
 
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
@@ -100,6 +101,23 @@ def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
         lines += ["", *(f"- {legible_line(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")
     return [*lines, "", "## The file", "", "```json", *(legible(line) for line in text), "```"]
+
+
+def visit_page(server: str, page: Visit) -> list[str]:
+    """A page that a server wants opened: whose it is, its whole address, and what the server says of it."""
+    plain = "! What is sent there can be read on the way: the address does not begin with https."
+    return [
+        f"# {legible_line(server)} asks you to open a page",
+        "",
+        f"Host: {legible_line(page.host)}",
+        "",
+        f"Address: {legible(page.url)}",
+        *(["", plain] if page.is_open else []),
+        "",
+        f"The server says: {legible_line(page.message)}",
+        "",
+        "What you do there goes to that host and not through Parley.",
+    ]
 
 
 def _reached(server: ServerSettings) -> list[str]:

@@ -117,7 +117,7 @@ class Plugin:
         log_to(Path(log), os.environ)
         self._in(cwd)
         read, problems = load_settings(os.environ, settings)
-        elicitor = Elicitation(self.dialogs, self._waiting)
+        elicitor = Elicitation(self.editor, self.dialogs, self._waiting)
         app = App(
             read,
             os.environ,

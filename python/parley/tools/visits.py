@@ -1,0 +1,91 @@
+"""Pages that servers want the user to open in a browser: which address is fit to be shown and opened.
+
+A server names any address, and the user decides by what is seen of it. So what is shown is what is opened,
+in characters that can be taken for nothing else, and its host is the one that a browser would go to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from parley.text import one_line, visible
+
+MOST_VISITS = 5
+"""The pages that one call may ask for at once."""
+_LONGEST = 8_000
+_LONGEST_HOST = 253
+_PORT = re.compile(r":[0-9]{1,5}")
+_HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
+_SAFE = "%/?:@!$&'()*+,;=~-._"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A page to be opened: `url` is printable ASCII, `id` what the server says when all is done there."""
+
+    url: str
+    message: str
+    id: str = ""
+
+    @property
+    def host(self) -> str:
+        """The host that the browser goes to, with its port where that is not the usual one."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is sent there can be read on the way."""
+        name = (urlsplit(self.url).hostname or "").removesuffix(".")
+        is_here = name == "localhost" or name == "::1" or name.startswith("127.")
+        return self.url.startswith("http:") and not is_here
+
+
+def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the name it has in the protocol
+    """The visit of an address. Raises ValueError, fit to be shown, for one that nobody should open."""
+    where = one_line(url, 60)
+    if len(url) > _LONGEST:
+        raise ValueError(f"{where} has more than {_LONGEST} characters")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError(f"{where} has a blank, a backslash or a character that does not show")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        name = host if ":" in host else host.encode("idna").decode("ascii")
+        port = f":{parts.port}" if parts.port is not None else ""
+    except (ValueError, UnicodeError) as error:
+        raise ValueError(f"{where} is no address: {one_line(str(error), 100)}") from error
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{where} begins with neither https:// nor http://")
+    if "@" in parts.netloc:
+        raise ValueError(f"{where} has a user's name before its host")
+    shown = f"[{name}]" if ":" in name else name
+    if not _HOST.fullmatch(shown) or len(shown) > _LONGEST_HOST or (port and not _PORT.fullmatch(port)):
+        raise ValueError(f"{where} names no host")
+    rest = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
+    return Visit(urlunsplit((parts.scheme, f"{shown}{port}", *rest)), visible(message), id)
+
+
+def required_visits(details: object) -> tuple[Visit, ...]:
+    """The visits that the error of a call asks for. Raises ValueError for one that nobody should open."""
+    match details:
+        case {"elicitations": [_, *_] as wishes}:
+            return tuple(_visit_of(wish) for wish in wishes[:MOST_VISITS])
+        case _:
+            raise ValueError("it names none")
+
+
+def _visit_of(wish: object) -> Visit:
+    match wish:
+        case {"url": str(url), "message": str(message), **rest}:
+            return visit(url, message, _id(rest))
+        case _:
+            raise ValueError("it names one without an address")
+
+
+def _id(rest: Mapping[Any, Any]) -> str:
+    value = rest.get("elicitationId")
+    return value if isinstance(value, str) else ""
