@@ -15,13 +15,14 @@ function M.change(buf, call)
   if not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local mark = require("parley.folds").find(buf, call.id)
+  local mark = H.unfinished(buf, call.id) or require("parley.folds").find(buf, call.id)
   if mark then
     local states = H.states[buf] or {}
     H.states[buf] = states
     local before = states[mark] or {}
     local since = call.state == before.state and before.since or vim.uv.now()
-    states[mark] = { state = call.state, since = since, text = call.text, seconds = call.seconds }
+    states[mark] =
+      { call = call.id, state = call.state, since = since, text = call.text, seconds = call.seconds }
     H.draw(buf, mark)
     H.count(buf)
   end
@@ -66,11 +67,24 @@ end
 --- Nothing runs any more.
 function M.stop(buf)
   for id, state in pairs(H.states[buf] or {}) do
-    if state.state == "running" or state.state == "waiting" then
+    if H.is_unfinished(state) then
       M.drop(buf, id)
     end
   end
   H.count(buf)
+end
+
+--- The mark of a call that has begun, or waits for that: its result may be there by now.
+function H.unfinished(buf, call)
+  for id, state in pairs(H.states[buf] or {}) do
+    if state.call == call and H.is_unfinished(state) then
+      return id
+    end
+  end
+end
+
+function H.is_unfinished(state)
+  return state.state == "running" or state.state == "waiting"
 end
 
 --- Draw the row again, and the state behind the line where it is not folded.

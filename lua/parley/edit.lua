@@ -48,6 +48,7 @@ function M.apply(id, tick, edits, answer, markers)
       guard.note(handle.buf, each[1], 0, each[1] + #each[3] - 1, markers)
     end
   end)
+  require("parley.folds").mend(handle.buf)
   if H.tip_below(handle, edits) and #followers > 0 then
     handles.follow(handle, followers)
     require("parley.status").moved(handle.buf)
@@ -109,6 +110,10 @@ end
 --- Replace lines; within a single line only what differs, so that marks and cursors beside it stay. Where
 --- lines come into one, who types behind its beginning goes along with what is behind them.
 function H.replace(buf, first, last, lines)
+  if first == last then
+    H.insert(buf, first, lines)
+    return
+  end
   local old = last - first == 1 and api.nvim_buf_get_lines(buf, first, last, true)[1]
   local from = old and #lines > 0 and H.common(old, lines[1], math.huge) or 0
   if not old or #lines == 0 or (#lines > 1 and from == 0) then
@@ -123,10 +128,22 @@ function H.replace(buf, first, last, lines)
   changed[1] = changed[1]:sub(from + 1)
   if #old - tail > from or #lines > 1 or changed[1] ~= "" then
     local typed = H.typed(buf)
-    api.nvim_buf_set_text(buf, first, from, first, #old - tail, changed)
+    require("parley.folds").within(buf, first, function()
+      api.nvim_buf_set_text(buf, first, from, first, #old - tail, changed)
+    end)
     if #lines > 1 and typed and typed[1] == first + 1 and typed[2] == #old - tail then
       api.nvim_win_set_cursor(0, { first + #lines, #final - tail })
     end
+  end
+end
+
+--- Put lines above a row: `nvim_buf_set_lines` would leave a fold behind that starts there.
+function H.insert(buf, row, lines)
+  local text = vim.tbl_map(function(line)
+    return (line:gsub("%z", "\n")) -- so Vim's functions know it
+  end, lines)
+  if vim.fn.appendbufline(buf, row, text) ~= 0 then
+    error(("no line can be put into buffer %d"):format(buf), 0)
   end
 end
 

@@ -7,7 +7,7 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.folds")
-local H = { texts = {}, folds = {}, levels = {}, left = {} }
+local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {} }
 
 local shows = "v:lua.require'parley.folds'.text()"
 
@@ -17,7 +17,6 @@ local shows = "v:lua.require'parley.folds'.text()"
 ---@field by string who said yes, where nobody typed it
 ---@field is_open boolean whether it starts out open
 ---@field both boolean whether a call has its result in a fold of both
----@field is_shaken? boolean whether lines came or went beside it since it was made
 
 --- Take the texts of folds, by number; each comes once.
 function M.learn(buf, texts)
@@ -28,32 +27,74 @@ end
 ---@param rows table[] first row, row after the last, number of its text, is_open, by, call
 ---@param later? boolean a result in which a cursor is, as one that follows, is folded another time
 function M.put(buf, rows, first, last, later)
+  M.mend(buf)
   local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
   for _, row in ipairs(rows) do
-    local id = marks[row[1]]
-    local before = id and folds[id] or {}
-    local known = before.is_shaken and {} or before
+    local mark = marks[row[1]] or {}
+    local id, before = mark[1], folds[mark[1]] or {}
     local is_call = row[6] ~= ""
     local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
     fold.both = is_call and row[2] > row[1] + 1 and not (later and H.has_cursor(buf, row[1] + 1, row[2]))
-    if before.number ~= fold.number or before.both ~= fold.both then
+    local is_longer = id and mark[4].end_row ~= row[2] - 1
+    if before.number ~= fold.number or before.both ~= fold.both or is_longer then
       local opts =
         { id = id, end_row = row[2] - 1, end_col = vim.v.maxcol, invalidate = true, strict = false }
       id = api.nvim_buf_set_extmark(buf, ns, row[1], 0, opts)
     end
-    H.add(anew, fold, row[1], row[2], known, before.is_shaken)
-    if before.both and not fold.both then
-      table.insert(anew, { row[1], is_gone = true, leaves = true })
-    end
+    H.add(anew, fold, row[1], row[2], before)
     folds[id], marks[row[1]] = fold, nil
+    if is_longer or before.both and not fold.both then
+      H.shake(buf, id)
+    end
   end
-  for row, id in pairs(marks) do -- what stood there is none any more
-    H.drop(buf, id)
+  for row, mark in pairs(marks) do -- what stood there is none any more
+    H.drop(buf, mark[1])
     table.insert(anew, { row, is_gone = true })
   end
   H.levels[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     H.make(win, anew)
+  end
+  M.mend(buf)
+end
+
+--- Change something in a line. Neovim deletes the fold of a line in which text is replaced: in each window
+--- the row of a call is afterwards as it was.
+function M.within(buf, row, change)
+  local before = {}
+  H.each_by_hand(buf, function(win)
+    before[win] = { level = vim.fn.foldlevel(row + 1), is_open = vim.fn.foldclosed(row + 1) == -1 }
+  end)
+  change()
+  H.each_by_hand(buf, function(win)
+    if vim.fn.foldlevel(row + 1) < before[win].level then
+      H.make(win, { { row, row + 1, is_call = true, is_open = before[win].is_open } })
+    end
+  end)
+end
+
+--- Make those folds anew that a change has done away with, or moved to where they do not belong.
+function M.mend(buf)
+  local shaken = H.shaken[buf]
+  H.shaken[buf] = nil
+  for id, was_closed in pairs(shaken or {}) do
+    local fold = H.folds[buf][id]
+    local mark = fold and api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true }) or {}
+    if mark[1] and mark[1] < api.nvim_buf_line_count(buf) then
+      local first, last = H.span(fold, mark)
+      fold.both = fold.both and last > first
+      H.each_by_hand(buf, function(win)
+        local base = H.base(buf, first, last)
+        if not H.is_intact(buf, fold, first, last, base) then
+          H.clear(first, last, base)
+          local anew = {}
+          H.add(anew, fold, first - 1, last, {})
+          H.make(win, anew)
+        elseif was_closed == win and vim.fn.foldclosed(first) == -1 then
+          vim.cmd(("%dfoldclose"):format(first)) -- an undo opens what the cursor comes to
+        end
+      end)
+    end
   end
 end
 
@@ -86,7 +127,10 @@ end
 
 function M.forget(buf)
   require("parley.calls").forget(buf)
-  H.texts[buf], H.folds[buf], H.levels[buf], H.left[buf] = nil, nil, nil, nil
+  pcall(api.nvim_del_augroup_by_name, "parley.folds." .. buf)
+  for _, facts in ipairs({ H.texts, H.folds, H.levels, H.left, H.shaken }) do
+    facts[buf] = nil
+  end
 end
 
 --- What a closed fold shows, in the window that is drawn.
@@ -128,12 +172,12 @@ function M.has_calls(buf)
   end)
 end
 
---- The mark of the call with an id that has no result yet: the last one, since ids come again.
+--- The mark of the call with an id: the last one, since ids come again.
 ---@return integer?
 function M.find(buf, call)
   local found, lowest
   for id, fold in pairs(H.folds[buf] or {}) do
-    local row = fold.call == call and not fold.both and M.row(buf, id)
+    local row = fold.call == call and M.row(buf, id)
     if row and (not lowest or row > lowest) then
       found, lowest = id, row
     end
@@ -195,16 +239,82 @@ function M.expr()
 end
 
 --- Add the folds to make for what was `before`, or for what was not there.
----@param may_be? boolean whether they may be there all the same
-function H.add(list, fold, first, last, before, may_be)
+function H.add(list, fold, first, last, before)
   local is_call = fold.call ~= ""
   if is_call and not before.number then
-    table.insert(list, { first, first + 1, level = may_be and 1, is_call = true })
+    table.insert(list, { first, first + 1, is_call = true })
   end
   if fold.both and not before.both or not is_call and not before.number then
-    local level = may_be and (is_call and 2 or 1)
-    table.insert(list, { first, last, level = level, is_call = is_call, is_open = fold.is_open })
+    table.insert(list, { first, last, is_call = is_call, is_open = fold.is_open })
   end
+end
+
+--- The first and the last line of a fold, by its mark.
+function H.span(fold, mark)
+  local first, last, col = mark[1] + 1, mark[3].end_row + 1, mark[3].end_col
+  if fold.call ~= "" and not fold.both then
+    return first, first
+  end
+  local is_gone = col == 0 and last > first -- the last line: its end is at the start of the one below
+  return first, is_gone and last - 1 or last
+end
+
+--- Do something in each window whose folds are made by hand.
+function H.each_by_hand(buf, act)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if vim.wo[win].foldmethod == "manual" then
+      api.nvim_win_call(win, function()
+        act(win)
+      end)
+    end
+  end
+end
+
+--- How many folds of the user's hold some lines of ours in the current window: those that hold what is beside
+--- these and all of ours next to them.
+function H.base(buf, first, last)
+  local fold, mark = H.of_line(buf, first - 1)
+  while fold do
+    first = mark[2] + 1
+    fold, mark = H.of_line(buf, first - 1)
+  end
+  fold, mark = H.of_line(buf, last + 1)
+  while fold do
+    last = math.max(mark[4].end_row, last) + 1
+    fold, mark = H.of_line(buf, last + 1)
+  end
+  local above = first > 1 and vim.fn.foldlevel(first - 1)
+  local below = last < api.nvim_buf_line_count(buf) and vim.fn.foldlevel(last + 1)
+  return math.min(above or below or 0, below or above or 0)
+end
+
+--- Whether a fold is where it belongs in the current window.
+function H.is_intact(buf, fold, first, last, base)
+  local function is_in(line)
+    return vim.fn.foldlevel(line) > base
+  end
+  local function is_grown(line)
+    return is_in(line) and not H.of_line(buf, line)
+  end
+  local depth = fold.call ~= "" and fold.both and 2 or 1
+  return vim.fn.foldlevel(first) == base + depth
+    and is_in(math.min(first + 1, last))
+    and is_in(last)
+    and not is_grown(first - 1)
+    and not is_grown(last + 1)
+end
+
+--- Take the folds of some lines away in the current window, but for those of the user's that hold them.
+function H.clear(first, last, base)
+  local view = vim.fn.winsaveview()
+  for line = first, math.min(last, api.nvim_buf_line_count(0)) do
+    for _ = base + 1, vim.fn.foldlevel(line) do
+      vim.cmd(("silent! %dfoldopen!"):format(line)) -- else all that is closed would go
+      api.nvim_win_set_cursor(0, { line, 0 })
+      vim.cmd("silent! normal! zd")
+    end
+  end
+  vim.fn.winrestview(view)
 end
 
 --- Whether a cursor is in some rows.
@@ -219,6 +329,13 @@ function H.of(buf)
   if not H.folds[buf] then
     H.folds[buf] = {}
     H.follow(buf, H.folds[buf])
+    api.nvim_create_autocmd("TextChanged", { -- comes before the change is drawn
+      group = api.nvim_create_augroup("parley.folds." .. buf, {}),
+      buffer = buf,
+      callback = function()
+        M.mend(buf)
+      end,
+    })
   end
   return H.folds[buf]
 end
@@ -226,11 +343,11 @@ end
 --- The marks of some lines by row; of several on one row one stays.
 function H.marks(buf, first, last)
   local marks = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, {})) do
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, { details = true })) do
     if marks[mark[2]] then
       H.drop(buf, mark[1])
     elseif mark[2] < last then
-      marks[mark[2]] = mark[1]
+      marks[mark[2]] = mark
     end
   end
   return marks
@@ -242,27 +359,42 @@ function H.drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
---- A line that is deleted takes its folds along, and Vim loses those beside lines that an undo brings back.
---- They are made again when the host has looked.
+--- A line that is deleted takes its folds along. Vim loses those of lines that an undo changes and those
+--- beside lines that it brings back, and has one grow by lines that are typed above it.
 function H.follow(buf, folds)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
       if H.folds[buf] ~= folds then
         return true
-      elseif now == last then
-        return
       end
-      local beside = { math.max(last, now) + 1, -1 }
-      local marks = api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, beside, { details = true })
+      local beside = { now == last and last - 1 or math.max(last, now) + 1, -1 }
+      local marks = api.nvim_buf_get_extmarks(
+        buf,
+        ns,
+        { math.max(first - 1, 0), 0 },
+        beside,
+        { details = true }
+      )
       for _, mark in ipairs(marks) do
         if mark[4].invalid then
           H.drop(buf, mark[1])
         elseif folds[mark[1]] then
-          folds[mark[1]].is_shaken = true
+          H.shake(buf, mark[1], mark[2] + 1)
         end
       end
     end,
   })
+end
+
+--- A fold may not be where it belongs any more.
+---@param line? integer if it is closed there in the current window, it is to be so afterwards
+function H.shake(buf, id, line)
+  local shaken = H.shaken[buf] or {}
+  H.shaken[buf] = shaken
+  if not shaken[id] then
+    local is_closed = line and api.nvim_get_current_buf() == buf and vim.fn.foldclosed(line) ~= -1
+    shaken[id] = is_closed and api.nvim_get_current_win() or 0
+  end
 end
 
 --- Make folds in a window, the inner ones first, and take away those of which nothing is left.
@@ -288,8 +420,8 @@ function H.fold(folds)
   for _, fold in ipairs(folds) do
     local first, last = fold[1] + 1, fold[2]
     if fold.is_gone then
-      table.insert(gone, { first, fold.leaves })
-    elseif not H.is_closed(first, last) and vim.fn.foldlevel(first) < (fold.level or math.huge) then
+      table.insert(gone, first)
+    elseif not H.is_closed(first, last) then
       table.insert(commands, ("%d,%dfold"):format(first, last))
       local is_at = first <= cursor and cursor <= last and not (fold.is_call and cursor == first)
       if fold.is_open or is_at then
@@ -299,8 +431,8 @@ function H.fold(folds)
   end
   table.insert(commands, "noautocmd setlocal foldenable")
   vim.cmd(table.concat(vim.list_extend(commands, open), "\n"))
-  for _, each in ipairs(gone) do
-    H.unfold(unpack(each))
+  for _, line in ipairs(gone) do
+    H.unfold(line)
   end
 end
 
@@ -309,19 +441,15 @@ function H.is_closed(first, last)
   return vim.fn.foldclosed(first) == first and vim.fn.foldclosedend(first) == last
 end
 
---- Take away what is left at a line of the folds of a call and its result, or of anything else; `leaves` is
---- whether the call is there still, which is a row again, though an undo opens folds.
-function H.unfold(line, leaves)
+--- Take away what is left at a line of the folds of a call and its result, or of anything else.
+function H.unfold(line)
   line = math.min(line, api.nvim_buf_line_count(0))
   local view = vim.fn.winsaveview()
   api.nvim_win_set_cursor(0, { line, 0 })
   for _ = 1, 2 do
-    if vim.fn.foldlevel(line) > 0 and (leaves or vim.fn.foldclosed(line) == line) then
+    if vim.fn.foldclosed(line) == line then
       vim.cmd("silent! normal! zd")
     end
-  end
-  if leaves then
-    vim.cmd(("%d,%dfold"):format(line, line))
   end
   vim.fn.winrestview(view)
 end
@@ -384,6 +512,17 @@ function H.at(buf, row)
     end
   end
   return found and folds[found[1]], found
+end
+
+--- The fold that a line is in, if that is no more than one of ours.
+function H.of_line(buf, line)
+  if line < 1 or line > api.nvim_buf_line_count(buf) then
+    return nil
+  end
+  local fold, mark = H.at(buf, line - 1)
+  if fold and line - 1 <= mark[4].end_row then
+    return fold, mark
+  end
 end
 
 --- What a window shows of a fold over these rows, with the prompt where that is drawn on it, and the group

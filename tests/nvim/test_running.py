@@ -15,6 +15,7 @@ from tests.nvim.harness import Child, child
 HERE = Path(__file__).parent
 LONG = "\n".join(f"Line {number} of a long answer." for number in range(60))
 BEFORE = f"💬: first\n\n🤖:[Demo-OpenAI]\n\n{LONG}\n\n"
+JSON = '{"index"'
 _number = count(1)
 
 
@@ -60,6 +61,20 @@ def ask(nvim: Child, home: Path, question: str, before: str = "", **more: object
         nvim.command(before)
     nvim.command("normal! G$")
     nvim.command("ParleyRespond")
+
+
+def ask_for_some(nvim: Child, home: Path, question: str) -> None:
+    """Ask for calls, which wait for a choice: of `look_up`, and of `fail`, which fails at once."""
+    patient = {
+        "command": sys.executable,
+        "args": [str(HERE / "patient_server.py")],
+        "env": {"GO": str(home / "go")},
+    }
+    search = {"command": sys.executable, "args": [str(HERE / "search_server.py")]}
+    ask(nvim, home, question, mcp={"servers": {"patient": patient, "search": search}}, approval={"auto": []})
+    nvim.until_waiting()
+    nvim.until_screen("Please choose")
+    assert JSON not in nvim.screen()
 
 
 def row(nvim: Child, start: str) -> str:
@@ -135,3 +150,98 @@ def test_after_a_stop_nothing_is_said_to_run(nvim: Child, tmp_path: Path) -> Non
     nvim.until(lambda: "failed" in row(nvim, "❓"), "how it ended")
     assert "cancelled" in nvim.text()
     assert "running" not in nvim.screen()
+
+
+def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcome(
+    nvim: Child, tmp_path: Path
+) -> None:
+    ask_for_some(
+        nvim, tmp_path, 'call look_up {"query":"google"} and call fail {} and call slow {"seconds":0.5}'
+    )
+    nvim.keys("ztya")
+    nvim.until(lambda: "🛠 slow" in nvim.screen() or "🛠️: [slow]" in nvim.screen(), "the last one's result")
+    nvim.until(lambda: re.search(r"^❓ ya look_up.* · running [1-9] s$", nvim.screen(), re.M), "a second")
+    nvim.until(lambda: re.search(r"^❓ ya fail\(\).* · failed", nvim.screen(), re.M), "how it ended")
+    assert re.search(r"^🛠 slow\(seconds: 0.5\).* → 12 B, ok · 0\.[5-9] s$", nvim.screen(), re.M)
+    assert JSON not in nvim.screen()
+    (tmp_path / "go").touch()
+    complete(nvim)
+    lines = nvim.until_screen("🛠 look_up").split("\n")
+    signs = [line.split("(")[0] for line in lines if re.match("❓|🛠 ", line)]
+    assert signs == ["🛠 look_up", "❓ ya fail", "🛠 slow"]
+    assert "`it did not work`" in lines
+    assert "+--" not in nvim.screen()
+    assert JSON not in nvim.screen()
+
+
+def test_undoing_a_choice_and_then_its_answer_leaves_rows_and_then_nothing(
+    nvim: Child, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
+    nvim.keys("ya")
+    complete(nvim)
+    nvim.keys("u")
+    nvim.until_screen("Please choose")
+    assert nvim.screen().count("❓ ") == 2
+    assert JSON not in nvim.screen()
+    nvim.keys("u")
+    nvim.until(lambda: "❓" not in nvim.text(), "the undo")
+    nvim.until_idle()
+    assert "Error" not in nvim.messages()
+    assert "+--" not in nvim.screen()
+
+
+def test_an_undo_of_a_choice_leaves_rows_and_so_does_its_redo(nvim: Child, tmp_path: Path) -> None:
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
+    nvim.keys("yo")
+    nvim.until_screen("❓ yo look_up(")
+    assert JSON not in nvim.screen()
+    for key, sign in {"u": "❓", "<C-r>": "❓ yo"}.items():
+        nvim.until_idle()
+        nvim.keys(key)
+        nvim.until_screen(f'{sign} look_up(query: "google")')
+        assert "❓ fail()" in nvim.screen()
+        assert JSON not in nvim.screen()
+
+
+def test_no_undo_of_a_choice_shows_the_text_of_its_call_even_before_the_host_has_looked(
+    nvim: Child, tmp_path: Path
+) -> None:
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
+    nvim.keys("yo")
+    nvim.until_screen("❓ yo look_up(")
+    nvim.until_idle()
+    nvim.lua("_G.draw = require('parley.view').draw require('parley.view').draw = function() end")
+    try:
+        nvim.keys("u")
+        nvim.until(lambda: "❓:[yo]" not in nvim.text(), "the undo")
+        assert JSON not in nvim.screen()
+    finally:
+        nvim.lua("require('parley.view').draw = _G.draw")
+
+
+def test_a_call_that_the_user_has_opened_stays_open_when_it_is_decided(nvim: Child, tmp_path: Path) -> None:
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
+    nvim.keys("zo")
+    nvim.until_screen(JSON)
+    nvim.keys("yo")
+    nvim.until(lambda: "❓:[yo]" in nvim.text(), "the choice")
+    nvim.until_idle()
+    assert "❓:[yo]" in nvim.screen()
+    assert "\n❓ fail()" in nvim.screen()
+
+
+def test_folds_of_the_users_stay_when_a_choice_in_them_is_undone(nvim: Child, tmp_path: Path) -> None:
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"google"} and call fail {}')
+    first = 1 + next(row for row, line in enumerate(nvim.lines()) if line.startswith("💬: call"))
+    last = len(nvim.lines())
+    nvim.command(f"setlocal nofoldenable | {first},{last}fold | setlocal foldenable | {first}foldopen")
+    nvim.keys("yo")
+    nvim.until_screen("❓ yo look_up(")
+    nvim.until_idle()
+    nvim.keys("u")
+    nvim.until_screen('❓ look_up(query: "google")')
+    levels = [nvim.nvim.funcs.foldlevel(line) for line in range(first, last + 1)]
+    marks = [line.startswith("❓") for line in nvim.lines()[first - 1 :]]
+    assert levels == [2 if is_call else 1 for is_call in marks]

@@ -19,10 +19,12 @@ class RunningCalls:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._calls = dict[str, tuple[float, Tool, str]]()
+        self._ended = set[str]()
+        """Those that are over; their results may not be in the text yet."""
 
     def __contains__(self, call_id: str) -> bool:
-        """Whether a call runs."""
-        return call_id in self._calls
+        """Whether a call has begun, or was refused."""
+        return call_id in self._calls or call_id in self._ended
 
     def facts(self, what: CallBegan | CallProgress | CallEnded | CallRefused) -> list[dict[str, Any]]:
         """The facts that Lua is to be told of a call: its id and state, and what goes with that."""
@@ -37,9 +39,11 @@ class RunningCalls:
                 if proposal.call.id not in self._calls:
                     return []
                 start, tool, _ = self._calls.pop(proposal.call.id)
+                self._ended.add(proposal.call.id)
                 state, seconds = "done" if result.status == "ok" else "failed", round(self._now() - start, 1)
                 return [{"id": proposal.call.id, "state": state, "seconds": seconds, **_names(tool)}]
             case CallRefused(proposal, _):
+                self._ended.add(proposal.call.id)
                 return [{"id": proposal.call.id, "state": "refused"}]
 
 
