@@ -324,6 +324,31 @@ def test_the_page_shows_servers_and_tools_with_all_that_is_known_folded(desk: Ch
     desk.until(lambda: "parley://tools" not in desk.screen(), "the end of the page")
 
 
+def process(nvim: Child, name: str) -> str:
+    """The process of the one server `name`, by what it says of itself on the page."""
+    text = tools(nvim, f"{name}: ready").partition(f"] {name}: ready")[2].partition("\n## ")[0]
+    nvim.keys("q")
+    return next(line for line in text.split("\n") if line.startswith("pid "))
+
+
+def test_setup_called_again_restarts_only_the_servers_that_are_set_otherwise(desk: Child) -> None:
+    first = {"fake": server("--more"), "other": server()}
+    desk.lua(setup(first))
+    fake, other = process(desk, "fake"), process(desk, "other")
+    desk.lua(setup({**first, "other": server(timeout_s=50), "third": server()}, fill_topic=False))
+    assert process(desk, "third")
+    assert process(desk, "other") != other
+    assert process(desk, "fake") == fake
+    approved(desk, "call ask {}")
+    prompted(desk, "2: Answer")
+    desk.keys("1<CR>")
+    complete(desk)
+    desk.lua(setup({"fake": server("--more")}))
+    assert process(desk, "fake") == fake
+    assert "other" not in tools(desk)
+    desk.keys("q")
+
+
 def test_a_tool_and_a_server_are_switched_for_this_chat_in_its_file(desk: Child) -> None:
     chat = chat_of(desk, "switch.md")
     tools(desk)

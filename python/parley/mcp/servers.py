@@ -21,6 +21,7 @@ from parley.mcp.supervisor import Supervisor
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
+from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.servers import ServerSettings, ServerStatus
 
 _CLOSE_S = 3.0
@@ -47,10 +48,12 @@ class Servers:
         self._connector = Connector(
             os.environ if environ is None else environ,
             self._reaper,
-            ServerRequests(elicitor, folder, sample, max_bytes),
+            ServerRequests(elicitor, folder, self._reply if sample else None, max_bytes),
             max_bytes,
             folder,
         )
+        self.max_bytes = max_bytes
+        self.sample = sample
         self._supervisors: dict[str, Supervisor] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._catalogue = Catalogue()
@@ -71,6 +74,10 @@ class Servers:
             if task := supervisor.stop():
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
+
+    async def _reply(self, request: SamplingRequest) -> SamplingReply:
+        assert self.sample, "servers are told that nobody replies"
+        return await self.sample(request)
 
     async def catalogue(self) -> Catalogue:
         """The tools of all enabled servers, once each has started or failed."""

@@ -53,6 +53,7 @@ class Plugin:
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting)
         self._app: App | None = None
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
@@ -117,16 +118,16 @@ class Plugin:
         log_to(Path(log), os.environ)
         self._in(cwd)
         read, problems = load_settings(os.environ, settings)
-        elicitor = Elicitation(self.editor, self.dialogs, self._waiting)
-        app = App(
+        before = self._app
+        self._app = App(
             read,
             os.environ,
             folder=lambda: self.folder,
-            elicitor=elicitor,
+            elicitor=self._elicitation,
             may_read=self._may_read,
             patience=PATIENCE,
+            before=before,
         )
-        before, self._app = self._app, app
         for chat in self.chats.values():
             chat.app = self._app
         if before is not None:

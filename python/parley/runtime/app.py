@@ -61,24 +61,29 @@ class App:
         elicitor: Elicitor | None = None,
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         patience: int | None = None,
+        before: App | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
         `may_read` asks about a file outside of the working directory that a question refers to.
-        `patience` is `TextToolCaller`'s: only where what is shown can be taken back.
+        `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
+        `before`, which is to be closed, go on here if they are set as they were.
         """
         self.settings = self._own = settings
         self.environ = environ
         self.client = ProviderClient(environ, self._demo_url)
         self._rate = RateWindow(settings.safety.rate_limit_per_minute)
-        self.servers = Servers(
+        sample = Sampler(self.client, self._rate, self._sampled).sample
+        self._closes_servers = True
+        self.servers = (before and before.hand_over(settings)) or Servers(
             {},
             environ=environ,
             max_bytes=settings.loop.result_max_bytes,
             elicitor=elicitor,
             folder=folder,
-            sample=Sampler(self.client, self._rate, self._sampled).sample,
+            sample=sample,
         )
+        self.servers.sample = sample
         self._ledger = ledger
         self._trust = trust
         self._has_given_hint = False
@@ -96,6 +101,16 @@ class App:
         self._text_tools = TextToolCaller(attempts, text_tools.records, patience)
         self._templates, _ = load_templates(text_tools.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
+
+    def hand_over(self, settings: Settings) -> Servers | None:
+        """The servers, for an app with these settings that takes them over; None where it needs others.
+
+        The elicitor and the folder stay what they were.
+        """
+        if settings.loop.result_max_bytes != self.servers.max_bytes:
+            return None
+        self._closes_servers = False
+        return self.servers
 
     def untrusted(self) -> list[Path]:
         """Files of servers in the working directory, as they are now, that the user has not trusted.
@@ -279,9 +294,10 @@ class App:
         return (await asyncio.shield(self._demo)).url  # who asked may be gone before it has started
 
     async def close(self) -> None:
-        """Stop servers and connections."""
+        """Stop connections, and servers that no other app has taken over."""
         demo, self._demo = self._demo, None
-        await asyncio.gather(self.servers.close(), self.client.close(), return_exceptions=True)
+        closings = [self.client.close(), *([self.servers.close()] if self._closes_servers else [])]
+        await asyncio.gather(*closings, return_exceptions=True)
         if demo:
             await (await demo).stop()
         for ledger in (self._ledger, self._trust):
