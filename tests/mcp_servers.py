@@ -85,7 +85,13 @@ async def served(
     seen: list[dict[str, str]], port: int = 0, mcp: MCPServer | None = None
 ) -> AsyncIterator[str]:
     """The URL of a server, by default the mock, over Streamable HTTP; `seen` gets each request's headers."""
-    app = (mcp or create_server(extra=True)).streamable_http_app()
+    async with hosted((mcp or create_server(extra=True)).streamable_http_app(), seen, port) as url:
+        yield f"{url}/mcp"
+
+
+@asynccontextmanager
+async def hosted(app: Any, seen: list[dict[str, str]], port: int = 0) -> AsyncIterator[str]:
+    """The URL of an ASGI application; `seen` gets each request's headers."""
 
     async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
         if scope["type"] == "http":
@@ -102,7 +108,7 @@ async def served(
         serving = asyncio.create_task(server.serve([listener]))
         await until(lambda: server.started)
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             await serving

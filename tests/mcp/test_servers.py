@@ -136,7 +136,7 @@ async def test_an_http_server_that_refuses_says_with_what_status() -> None:
     async with served([]) as url:
         servers = new_servers({"web": ServerSettings(name="web", url=url.replace("/mcp", "/nothing"))})
         assert (await servers.catalogue()).names() == ()
-        assert only(servers).error == "MCP server 'web': Not Found; its last words: POST: HTTP 404 Not Found"
+        assert only(servers).error == "MCP server 'web': HTTP 404 Not Found"
         await servers.close()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
-from parley.mcp.session import LostError, Progress, Signals
+from parley.mcp.session import LostError, NotBegunError, Progress, Refusal, Signals
 from parley.text import size_text
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
@@ -252,6 +252,9 @@ class SdkSession:
         try:
             yield
         except MCPError as error:
+            if isinstance(error.error.data, Refusal) and error.error.data.is_lost_session:
+                self._signals.connection_lost()
+                raise NotBegunError(str(error)) from error
             if error.code not in _ANSWERS and self._settings.url is not None:
                 self._signals.connection_lost()  # perhaps its session has expired: connect anew next time
             if error.code == _CONNECTION_CLOSED:

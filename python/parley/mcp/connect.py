@@ -1,4 +1,4 @@
-"""Connections to MCP servers: in this process, over stdin and stdout of a program, over HTTP.
+"""Connections to MCP servers: in this process, over stdin and stdout of a program, elsewhere.
 
 Knows the SDK's transports and its client; what is said over them is another module's matter.
 """
@@ -6,22 +6,20 @@ Knows the SDK's transports and its client; what is said over them is another mod
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from parley.addresses import flaw
 from parley.errors import ParleyError, ServerError
-from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import SdkSession
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import LostError, Signals
+from parley.mcp.remote import reached
+from parley.mcp.session import LostError, Refusal, Signals
 from parley.mcp.stderr import StderrTail
 from parley.mcp.transport import Wire
 from parley.programs import program, search_path, working_folder
-from parley.secrets import SecretError, command_secret
 from parley.text import size_text
 from parley.tools.servers import ServerSettings
 
@@ -32,9 +30,12 @@ if TYPE_CHECKING:
 
 _LISTEN_AGAIN_S = 5.0
 _NEWEST = "2026-07-28"
+_FINAL = (401, 403, 407, 429)
+"""Refusals that are the same in every way."""
 
-Way: TypeAlias = Literal["newest", "older"]
-"""A way to begin with a server: to ask what it speaks, or the handshake of the revisions before."""
+Way: TypeAlias = Literal["newest", "older", "events"]
+"""A way to begin with a server: to ask what it speaks, or the handshake of the revisions before, or that over
+the two addresses of the first revision."""
 
 _log = logging.getLogger(__name__)
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
@@ -80,7 +81,7 @@ class Connector:
         Some servers exit when they are asked in the newest way, and some answer it wrongly.
         """
         key = (settings.name, settings.identity)
-        ways = _ways(settings, self._ways.get(key))
+        ways, failure = _ways(settings, self._ways.get(key)), None
         while True:
             way = ways.pop(0)
             try:
@@ -91,10 +92,12 @@ class Connector:
                 if ways:
                     self._ways[key] = ways[0]
                 raise
-            except Exception as error:
-                if not ways or signals.stopping or not _is_worth_another(error):
+            except Exception as error:  # noqa: BLE001 - told, if no other way does
+                ways = _others(ways, error)
+                failure = failure if failure and way == "events" else error
+                if not ways or signals.stopping:
                     self._ways.pop(key, None)
-                    raise
+                    raise failure from None
                 signals.begin_again()
             else:
                 self._ways[key] = way
@@ -123,12 +126,12 @@ class Connector:
                 signals.connection_lost()
 
         def note_end() -> None:
-            if settings.url is None:
+            if settings.url is None or way == "events":
                 signals.connection_lost()
 
         offer = settings.protocol if settings.protocol not in ("auto", _NEWEST) else ""
         wire = Wire(_accepts, note_end, offer)
-        server = await stack.enter_async_context(self._server(settings, stderr, wire))
+        server = await stack.enter_async_context(self._server(settings, stderr, wire, way))
         me = Implementation(name="parley", version=_version())
         requests = self._requests.callbacks(settings, signals.clock)
         try:
@@ -148,14 +151,14 @@ class Connector:
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, stderr: StderrTail, wire: Wire
+        self, settings: ServerSettings, stderr: StderrTail, wire: Wire, way: Way
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
 
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
-            async with _http(settings, stderr, self._environ) as transport:
+            async with reached(settings, stderr, self._environ, wire, is_sse=way == "events") as transport:
                 yield wire.tapped(transport)
         else:
             try:
@@ -193,6 +196,8 @@ def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
     if settings.builtin or settings.protocol == _NEWEST:
         return ["newest"]
     ways: list[Way] = ["older"] if settings.protocol != "auto" else ["newest", "older"]
+    if settings.url is not None:
+        ways.append("events")
     return sorted(ways, key=lambda way: way != last)
 
 
@@ -200,7 +205,7 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
     """Options of the SDK's client to begin in this way."""
     from mcp_types import DiscoverResult, ServerCapabilities, ToolsCapability
 
-    if way == "older":
+    if way != "newest":
         return {"mode": "legacy"}
     if protocol != _NEWEST:
         return {"mode": "auto"}
@@ -215,15 +220,18 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
     return {"mode": _NEWEST, "prior_discover": result}
 
 
-def _is_worth_another(error: BaseException) -> bool:
-    """Whether a server may be reached in another way: not where it was not reached at all."""
+def _others(ways: list[Way], error: BaseException) -> list[Way]:
+    """The ways in which a server may be reached that was not in this one."""
     import httpx2
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, LostError):
-        return True
-    return not isinstance(error, ParleyError | OSError | httpx2.TransportError)
+    refusal = getattr(getattr(error, "error", None), "data", None)
+    if isinstance(refusal, Refusal):
+        return [] if refusal.status in _FINAL or refusal.status >= 500 else ways
+    if isinstance(error, ParleyError | OSError | httpx2.TransportError) and not isinstance(error, LostError):
+        return []
+    return [way for way in ways if way != "events"]
 
 
 def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
@@ -248,52 +256,6 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
         return path
     hint = "; set cwd, or write the whole path" if "/" in command and cwd is None else ""
     raise ServerError(f"{where}.command: not found or not executable: {command}{hint}")
-
-
-@asynccontextmanager
-async def _http(
-    settings: ServerSettings, stderr: StderrTail, environ: Mapping[str, str]
-) -> AsyncIterator[AbstractAsyncContextManager[tuple[Any, Any]]]:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
-    from parley.http import bodies  # which takes httpx2 with it
-
-    if why := flaw(settings.url or ""):
-        raise ServerError(f"mcp.servers.{settings.name}.url: {why}")
-
-    async def note(response: httpx2.Response) -> None:
-        if response.is_error:  # the SDK does not say which status it was
-            stderr.lines.append(
-                f"{response.request.method}: HTTP {response.status_code} {response.reason_phrase}"
-            )
-
-    try:
-        options = client_options(settings.url or "")
-    except ProxyError as error:
-        raise ServerError(f"mcp.servers.{settings.name}.url: {error}") from error
-    stderr.lines.clear()
-    client = httpx2.AsyncClient(
-        **options,
-        headers={**bodies.HEADERS, **settings.headers, **await _token(settings, environ)},
-        timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
-        event_hooks={"response": [note, bodies.bounded(lines.MOST_BYTES, streams=False)]},
-    )
-    async with client:
-        # Of redirects the SDK follows those only that stay on the endpoint's origin.
-        yield streamable_http_client(
-            settings.url or "", http_client=client, max_sse_event_size=lines.MOST_BYTES
-        )
-
-
-async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """The header with what the server's command for tokens prints; none without such a command."""
-    if not settings.token_command:
-        return {}
-    try:
-        return {"Authorization": f"Bearer {await command_secret(settings.token_command, environ)}"}
-    except SecretError as error:
-        raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
 
 
 async def _listen(client: "Client", signals: Signals) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from parley.clock import PausableClock
@@ -23,6 +24,19 @@ _MOST_FINISHED = 100
 
 class LostError(ServerError):
     """The connection ended under a call."""
+
+
+class NotBegunError(ServerError):
+    """The server does not know our session any more, so what was asked of it has not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refusal over HTTP: its status, what it says, and whether it is the session that is unknown."""
+
+    status: int
+    text: str
+    is_lost_session: bool = False
 
 
 class Session(Protocol):

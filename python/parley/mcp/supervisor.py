@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from parley.clock import PausableClock
 from parley.errors import ParleyError, ServerError
-from parley.mcp.session import Connect, LostError, Progress, Session, Signals
+from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
@@ -118,6 +118,17 @@ class Supervisor:
 
         Raises ServerError for whatever goes wrong.
         """
+        try:
+            return await self._ask_once(what, work)
+        except NotBegunError:
+            while self._calls:  # to whom the same happens
+                await asyncio.wait(self._calls.copy())
+        try:
+            return await self._ask_once(what, work)
+        except NotBegunError as error:
+            raise ServerError(f"{what} failed: {error}") from error
+
+    async def _ask_once(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
         self._start()
         await self._settled.wait()  # comes, at the latest when the start has taken too long
         session = self._session
@@ -272,7 +283,7 @@ class Supervisor:
         except TimeoutError as error:
             raise ServerError(f"{what} gave no answer within {seconds:g} s") from error
         except LostError as error:
-            raise ServerError(self._ended()) from error
+            raise ServerError(self._ended(str(error) if self.settings.url else "")) from error
         except ServerError:
             raise
         except asyncio.CancelledError as error:
@@ -288,9 +299,10 @@ class Supervisor:
             return ""
         return "has changed its definition since" if digest else "is no longer offered"
 
-    def _ended(self) -> str:
+    def _ended(self, why: str = "") -> str:
         self._stderr.drain()
-        return f"MCP server '{self.settings.name}' ended during the call{self._last_words()}"
+        why = f" ({why})" if why else ""
+        return f"MCP server '{self.settings.name}' ended during the call{why}{self._last_words()}"
 
     def _explain(self, failure: Exception) -> str:
         self._stderr.drain()

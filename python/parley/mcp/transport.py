@@ -11,10 +11,18 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 from parley.mcp.repairs import mended, mends
+from parley.mcp.session import Refusal
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _FIRST = "2025-11-25"
 """The revision by which the SDK judges results before there is another."""
+_CLOSED = -32000
+"""For the SDK the end of a connection, and for many servers any error."""
+_INTERNAL = -32603
+_UNSUPPORTED = -32022
+"""No such revision; which there are, the SDK reads in the data of the error."""
+_BROKEN_OFF = "SSE stream"
+"""The beginning of what the SDK says where a reply ends before it is complete."""
 
 Accepts: TypeAlias = Callable[[str, str, Mapping[str, Any]], bool]
 """Whether the SDK takes a result of a method, in a revision."""
@@ -33,6 +41,7 @@ class Wire:
         self._on_end = on_end
         self._offer = offer
         self._methods = dict[str, str]()
+        self._refusals = dict[str, Refusal]()
         self._version = _FIRST
 
     @asynccontextmanager
@@ -58,8 +67,11 @@ class Wire:
         """A message of the server's, before anybody reads it."""
         if hasattr(message, "method"):
             return  # the server asks
+        number = str(getattr(message, "id", None))
+        method, refusal = self._methods.pop(number, ""), self._refusals.pop(number, None)
+        if error := getattr(message, "error", None):
+            self._amend(error, refusal)
         result = getattr(message, "result", None)
-        method = self._methods.pop(str(getattr(message, "id", None)), "")
         if result is None:
             return
         if method == "initialize":
@@ -70,6 +82,20 @@ class Wire:
                 method, result, lambda fields: self._accepts(method, version, fields)
             )
             self.left_out += lost
+
+    def note_refusal(self, number: object, refusal: Refusal | None) -> None:
+        """How the request with this id was refused; None where it was not, or not for good."""
+        if refusal is None:
+            self._refusals.pop(str(number), None)
+        else:
+            self._refusals[str(number)] = refusal
+
+    def _amend(self, error: Any, refusal: Refusal | None) -> None:
+        """Say in an error why it is one: the SDK knows less of it."""
+        if refusal is not None and error.code != _UNSUPPORTED:
+            error.message, error.data = refusal.text, refusal
+        if error.code == _CLOSED and not error.message.startswith(_BROKEN_OFF):
+            error.code = _INTERNAL  # an error of the server's own, which goes on
 
     def note_end(self) -> None:
         """Nothing more comes from the server."""

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from parley.errors import ModelError, ParleyError
+from parley.http.pages import MOST_READ, without_tags
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings.values import Provider
@@ -18,7 +19,6 @@ LONGEST_MESSAGE = 300
 LONGEST_WAIT_S = 60.0
 """A provider that wants us to wait longer is not waited for."""
 
-_LOOKED_AT = 20_000
 # The statuses of both makers: anthropic 2.12, _exceptions.py, and openai 3.54, _exceptions.py, read
 # 2026-11-22; 413 is Anthropic's `request_too_large`, 529 its `overloaded_error`
 # (docs.anthropic.com/zh-CN/api/errors).
@@ -38,7 +38,6 @@ _PASSING = frozenset({408, 409, 429})
 """Refusals that say nothing against the request; so do all from 500."""
 
 _SECRETS = re.compile(r"(?i)(sk-|key-|bearer\s+|api[_-]?key[\"'=:\s]+)[\w*.\-]{6,}")
-_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>]*>")
 
 
 def no_key(provider: Provider, why: str = "") -> ModelError:
@@ -195,10 +194,10 @@ def _message(error: Any) -> str:
         if isinstance(inner, str):
             return inner
     text = body if isinstance(body, str) else str(getattr(error, "message", error))
-    return _TAGS.sub(" ", text[:_LOOKED_AT])
+    return without_tags(text)
 
 
 def bounded(text: str, secret: str = "") -> str:
     """One line of at most 300 characters, with the secret and anything like a key blotted out."""
-    text = text[:_LOOKED_AT].replace(secret, "…") if secret else text[:_LOOKED_AT]
+    text = text[:MOST_READ].replace(secret, "…") if secret else text[:MOST_READ]
     return one_line(_SECRETS.sub(r"\1…", text))[:LONGEST_MESSAGE].rstrip(" .")

@@ -1,0 +1,34 @@
+"""Pages that come in place of what was asked for, as words for a person."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from parley.text import one_line
+
+MOST_READ = 20_000
+_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>]*>")
+_KEYS = ("message", "error_description", "detail", "title", "error")
+
+
+def without_tags(text: str) -> str:
+    """The text of a page, as far as anybody reads it."""
+    return _TAGS.sub(" ", text[:MOST_READ])
+
+
+def words(body: str, most: int) -> str:
+    """What a page says, on one line of at most so many characters: of JSON its message, of HTML its text."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    return one_line(_message(value) or without_tags(body))[:most].rstrip(" .")
+
+
+def _message(value: Any) -> str:
+    if isinstance(value, dict):
+        texts = (_message(value[key]) for key in _KEYS if key in value)
+        return next((text for text in texts if text), "")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,239 @@
+"""Servers over HTTP: Streamable HTTP, and the two addresses of the first revision; tokens and refusals.
+
+Knows the SDK's transport and `httpx2`; what is said over it is another module's matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from parley.addresses import flaw
+from parley.errors import ServerError
+from parley.http.pages import words
+from parley.http.proxies import ProxyError, client_options
+from parley.mcp import line_codec as lines
+from parley.mcp.session import Refusal
+from parley.mcp.stderr import StderrTail
+from parley.mcp.transport import Wire
+from parley.secrets import SecretError, command_secret
+from parley.tools.servers import ServerSettings
+
+if TYPE_CHECKING:
+    import httpx2
+
+_PAGE_S = 5.0
+_MOST_SHOWN = 300
+_SESSION = "mcp-session-id"
+_KNOWN = (-32601, -32602)
+"""Errors of a server that has understood what was asked of it."""
+
+Transport: TypeAlias = AbstractAsyncContextManager[tuple[Any, Any]]
+
+
+@asynccontextmanager
+async def reached(
+    settings: ServerSettings, stderr: StderrTail, environ: Mapping[str, str], wire: Wire, *, is_sse: bool
+) -> AsyncIterator[Transport]:
+    """The transport to a server's address; with `is_sse` as in revision 2024-11-05."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from parley.http import bodies  # which takes httpx2 with it
+
+    url = settings.url or ""
+    if why := flaw(url):
+        raise ServerError(f"mcp.servers.{settings.name}.url: {why}")
+    try:
+        options = client_options(url)
+    except ProxyError as error:
+        raise ServerError(f"mcp.servers.{settings.name}.url: {error}") from error
+    token = await _token(settings, environ)
+
+    async def note(response: httpx2.Response) -> None:
+        method, number = _request_of(response.request)
+        if not response.is_error:
+            wire.note_refusal(number, None)
+        elif number is not None:
+            wire.note_refusal(number, await _refusal(response, settings))
+        elif response.status_code not in (404, 405):  # nobody needs streams of its own, nor to end sessions
+            stderr.lines.append(f"{method}: HTTP {response.status_code} {response.reason_phrase}")
+
+    stderr.lines.clear()
+    client = httpx2.AsyncClient(
+        **options,
+        headers={**bodies.HEADERS, **settings.headers},
+        auth=_bearer(token, settings, environ) if token else None,
+        timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
+        event_hooks={"response": [bodies.bounded(lines.MOST_BYTES, streams=False), note]},
+    )
+    async with client:
+        # Of redirects the SDK follows those only that stay on the endpoint's origin.
+        if is_sse:
+            yield _events(url, client)
+        else:
+            yield streamable_http_client(url, http_client=client, max_sse_event_size=lines.MOST_BYTES)
+
+
+def _request_of(request: httpx2.Request) -> tuple[str, Any]:
+    """The HTTP method of a request, and the id of what it asks, None where it asks nothing."""
+    try:
+        message = json.loads(request.content) if request.method == "POST" else {}
+    except ValueError:
+        message = {}
+    return request.method, message.get("id") if "method" in message else None
+
+
+async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refusal | None:
+    """What a refusal says, of its page what a person can read; None for an error of the protocol's own."""
+    body = ""
+    try:
+        async with asyncio.timeout(_PAGE_S):
+            body = (await response.aread()).decode("utf-8", "replace")
+    except Exception:  # noqa: BLE001 - a page that does not come says nothing
+        body = ""
+    error = _rpc_error(body)
+    status = response.status_code
+    text = words(body, _MOST_SHOWN)
+    for secret in _secrets(response.request, settings):
+        text = text.replace(secret, "…")
+    is_lost = (
+        _SESSION in response.request.headers
+        and error.get("code") not in _KNOWN
+        and (status == 404 or (status == 400 and "session" in text.lower()))
+    )
+    is_json = response.headers.get("content-type", "").lower().startswith("application/json")
+    if error and is_json and not is_lost and status not in (401, 403):
+        return None
+    phrase = response.reason_phrase
+    whole = f"HTTP {status} {phrase}{f': {text}' if text and text != phrase else ''}"
+    return Refusal(status, whole + _what_to_do(status, settings), is_lost)
+
+
+def _rpc_error(body: str) -> dict[str, Any]:
+    """The error of a reply that is one of the protocol's, empty for any other page."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    error = value.get("error") if isinstance(value, dict) and "jsonrpc" in value else None
+    return error if isinstance(error, dict) else {}
+
+
+def _secrets(request: httpx2.Request, settings: ServerSettings) -> list[str]:
+    """What of a request's headers a server may send back, and nobody should see."""
+    values = (request.headers.get("authorization", ""), *settings.headers.values())
+    return [text for value in values for text in (value, value.rpartition(" ")[2]) if len(text) > 5]
+
+
+def _what_to_do(status: int, settings: ServerSettings) -> str:
+    where = f"mcp.servers.{settings.name}"
+    if status == 401 and settings.token_command:
+        return f". What to do: {where}.token_command has to print a token that the server takes"
+    if status == 401:
+        return f". What to do: set {where}.headers.Authorization or {where}.token_command"
+    return ""
+
+
+async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> str:
+    """What the server's command for tokens prints, "" without such a command."""
+    if not settings.token_command:
+        return ""
+    try:
+        return await command_secret(settings.token_command, environ)
+    except SecretError as error:
+        raise ServerError(f"mcp.servers.{settings.name}.token_command: {error}") from error
+
+
+def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) -> httpx2.Auth:
+    """The token in each request; where it is refused, the command is asked for another, once."""
+    import httpx2
+
+    class Bearer(httpx2.Auth):
+        token = first
+
+        async def async_auth_flow(
+            self, request: httpx2.Request
+        ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+            token = self.token
+            request.headers["Authorization"] = f"Bearer {token}"
+            response = yield request
+            if response.status_code != 401:
+                return
+            if token == self.token:  # nobody has asked for another meanwhile
+                self.token = await _token(settings, environ)
+            if token != self.token:
+                request.headers["Authorization"] = f"Bearer {self.token}"
+                yield request
+
+    return Bearer()
+
+
+@asynccontextmanager
+async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[Any, Any]]:
+    """The transport of revision 2024-11-05: events come from one address, which names another to post to.
+
+    The SDK's own takes no event of more than 1 MB, and falls silent when a request is refused.
+    """
+    import anyio
+    import httpx2
+    from anyio.abc import TaskStatus
+    from mcp.shared.message import SessionMessage
+    from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest
+
+    inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def listen(*, task_status: TaskStatus[str]) -> None:
+        async with client.stream("GET", url, headers={"accept": "text/event-stream"}) as response:
+            response.raise_for_status()
+            place = ""
+            async for event in httpx2.EventSource(response, max_event_size=lines.MOST_BYTES):
+                if event.event == "endpoint" and not place:
+                    place = _endpoint(url, event.data)
+                    task_status.started(place)
+                elif event.event == "message" and event.data:
+                    await inbox.send(_message(event.data))
+            if not place:
+                raise ServerError("it names no address to post to")
+        inbox.close()  # so the end of the events is the end of the connection
+
+    async def post(place: str) -> None:
+        async for item in outbox:
+            message = item.message
+            content = message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            response = await client.post(place, json=content)
+            if response.is_error and isinstance(message, JSONRPCRequest):
+                error = ErrorData(code=-32603, message=f"HTTP {response.status_code}")
+                await inbox.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))
+
+    async with inbox, read, write, outbox, anyio.create_task_group() as tasks:
+        place = await tasks.start(listen)
+        tasks.start_soon(post, place)
+        yield read, write
+        tasks.cancel_scope.cancel()
+
+
+def _message(data: str) -> Any:
+    """The message that an event holds, or the error that it is none."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(data, by_name=False))
+    except ValueError as error:
+        return error
+
+
+def _endpoint(url: str, path: str) -> str:
+    """The address to post to, which is on the same host. Raises ServerError for any other."""
+    import httpx2
+
+    here = httpx2.URL(url)
+    place = here.join(path)
+    if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
+        raise ServerError(f"it wants requests sent to another host: {place.copy_with(query=None)}")
+    return str(place)

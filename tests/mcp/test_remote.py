@@ -1,0 +1,201 @@
+"""Servers over HTTP: large results, sessions and tokens that end, refusals, and the oldest transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server.mcpserver import Context, MCPServer
+from starlette.requests import Request
+from starlette.responses import Response
+
+from parley.mcp.servers import Servers
+from parley.tools.results import Outcome
+from parley.tools.servers import Protocol, ServerSettings
+from tests.defaults import new_servers
+from tests.mcp_servers import hosted, only, served, servers_of, tool_of
+
+LARGE = 3_000_000
+TOKEN = "the-first-token"
+
+
+def counting() -> MCPServer:
+    """A server that counts its calls, and returns and reports as much as it is told."""
+    server = MCPServer("counting", log_level="CRITICAL")
+    count = 0
+
+    async def add(ctx: Context, size: int = 0) -> str:
+        nonlocal count
+        count += 1
+        await ctx.report_progress(1, 1, "m" * size)
+        return f"{count}{'x' * size}"
+
+    server.add_tool(add, structured_output=False)
+    return server
+
+
+async def added(servers: Servers, size: int = 0) -> Outcome:
+    return await servers.call(await tool_of(servers, "add"), {"size": size})
+
+
+@pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
+async def test_a_result_of_megabytes_comes_whole(protocol: Protocol) -> None:
+    async with (
+        served([], mcp=counting()) as url,
+        servers_of(ServerSettings("web", url=url, protocol=protocol)) as servers,
+    ):
+        outcome = await added(servers, LARGE)
+        assert (outcome.status, len(outcome.whole)) == ("ok", LARGE + 1)
+        assert (await added(servers)).text == "2"  # in the same session
+        assert only(servers).protocol == protocol
+
+
+# --- The oldest transport ---------------------------------------------------------------------------------
+
+
+async def test_a_server_with_the_oldest_transport_is_found_and_found_again_when_it_has_ended() -> None:
+    async with hosted(counting().sse_app(), []) as url:
+        web = ServerSettings("web", url=f"{url}/sse")
+        async with servers_of(web) as servers:
+            assert await added(servers) == Outcome("ok", "1")
+            assert len((await added(servers, LARGE)).whole) == LARGE + 1
+            assert only(servers).stderr == ()
+            servers.restart("web")
+            assert await added(servers) == Outcome("ok", "3")
+
+
+async def test_a_server_with_the_oldest_transport_that_went_away_is_found_again() -> None:
+    async with hosted(counting().sse_app(), []) as url:
+        servers = new_servers({"web": ServerSettings("web", url=f"{url}/sse")})
+        assert await added(servers) == Outcome("ok", "1")
+        tool = await tool_of(servers, "add")
+    async with hosted(counting().sse_app(), [], int(url.rpartition(":")[2])):
+        assert await servers.call(tool, {}) == Outcome("ok", "1")
+        await servers.close()
+
+
+# --- Sessions that end ------------------------------------------------------------------------------------
+
+
+class Forgetful:
+    """A server that forgets all sessions when it is told to, and says so with this status and body."""
+
+    def __init__(self, status: int, body: str) -> None:
+        self._app = counting().streamable_http_app()
+        self._refusal = Response(body, status, media_type="application/json")
+        self._forgotten = set[str]()
+        self._known = set[str]()
+
+    def forget(self) -> None:
+        self._forgotten |= self._known
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        session = Request(scope).headers.get("mcp-session-id", "") if scope["type"] == "http" else ""
+        self._known.add(session)
+        app = self._refusal if session and session in self._forgotten else self._app
+        await app(scope, receive, send)
+
+
+def error_body(code: int, message: str) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+
+
+FORGOTTEN = {
+    "as the protocol has it": (404, ""),
+    "with an error beside it": (404, error_body(-32001, "Session not found")),
+    "as many servers do": (400, error_body(-32000, "Bad Request: No valid session ID provided")),
+}
+
+
+@pytest.mark.parametrize("kind", FORGOTTEN)
+async def test_calls_in_a_session_that_ended_run_in_a_new_one_once_each(kind: str) -> None:
+    app = Forgetful(*FORGOTTEN[kind])
+    async with (
+        hosted(app, []) as url,
+        servers_of(ServerSettings("web", url=f"{url}/mcp", protocol="2025-11-25")) as servers,
+    ):
+        assert await added(servers) == Outcome("ok", "1")
+        app.forget()
+        both = await asyncio.gather(added(servers), added(servers))
+        assert {outcome.text for outcome in both} == {"2", "3"}
+        assert await added(servers) == Outcome("ok", "4")
+
+
+# --- Tokens and refusals ----------------------------------------------------------------------------------
+
+
+class Guarded:
+    """A server that takes one token."""
+
+    def __init__(self, refusal: Callable[[str], Response]) -> None:
+        self._app = counting().streamable_http_app()
+        self._refusal = refusal
+        self.token = TOKEN
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        token = (
+            Request(scope).headers.get("authorization", "")
+            if scope["type"] == "http"
+            else f"Bearer {self.token}"
+        )
+        app = self._app if token == f"Bearer {self.token}" else self._refusal(token)
+        await app(scope, receive, send)
+
+
+def json_refusal(token: str) -> Response:
+    body = {"error": "invalid_token", "error_description": f"The token {token} has\x1b[31m expired"}
+    return Response(json.dumps(body), 401, media_type="application/json")
+
+
+def page_refusal(_: str) -> Response:
+    return Response(
+        "<html><style>p {}</style><h1>No</h1> <p>Ask Ada.</p>" + "x" * 90_000, 403, media_type="text/html"
+    )
+
+
+async def test_an_expired_token_is_printed_anew_and_the_call_runs_once(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    app = Guarded(json_refusal)
+    async with hosted(app, []) as url:
+        web = ServerSettings("web", url=f"{url}/mcp", token_command=("cat", str(token)))
+        async with servers_of(web) as servers:
+            assert await added(servers) == Outcome("ok", "1")
+            app.token = "the-second-token"
+            token.write_text(app.token)
+            both = await asyncio.gather(added(servers), added(servers))
+            assert {outcome.text for outcome in both} == {"2", "3"}
+            app.token = "another"
+            refused = await added(servers)
+    assert refused == Outcome(
+        "error",
+        "Tool 'add' of MCP server 'web' failed: HTTP 401 Unauthorized: The token … has\\x1b[31m expired. "
+        "What to do: mcp.servers.web.token_command has to print a token that the server takes",
+    )
+
+
+async def error_of(refusal: Callable[[str], Response]) -> str:
+    """Why a server that refuses everybody has no tools."""
+    async with (
+        hosted(Guarded(refusal), []) as url,
+        servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers,
+    ):
+        assert (await servers.catalogue()).names() == ()
+        return only(servers).error
+
+
+async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
+    assert await error_of(json_refusal) == (
+        "MCP server 'web': HTTP 401 Unauthorized: The token has\\x1b[31m expired. "
+        "What to do: set mcp.servers.web.headers.Authorization or mcp.servers.web.token_command"
+    )
+
+
+async def test_the_page_of_a_refusal_is_shown_as_far_as_a_person_reads_it() -> None:
+    error = await error_of(page_refusal)
+    assert error.startswith("MCP server 'web': HTTP 403 Forbidden: No Ask Ada. xxx")
+    assert len(error) < 400
