@@ -306,6 +306,7 @@ function M.host_ended()
     require("parley.status").show(buf, "")
     require("parley.status").waiting(buf, 0)
     require("parley.view").clear(buf)
+    require("parley.queue").remove(buf)
   end
   require("parley.ask").withdraw()
   require("parley.changes").host_ended()

@@ -27,14 +27,18 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field unloaded? boolean whether its text was taken out of the buffer
 
 --- Open a handle at a line of a buffer.
+---@param win? integer|false the window whose cursor goes along; else the current one, if it shows the buffer
 ---@return integer id
-function M.open(buf, row)
+function M.open(buf, row, win)
   H.tell_lost(buf)
   H.last = H.last + 1
   local handle = { id = H.last, buf = buf, anchor = H.mark(buf, row, 0) }
-  if api.nvim_get_current_buf() == buf then
-    handle.win = api.nvim_get_current_win()
-    handle.cursor = H.mark(buf, api.nvim_win_get_cursor(0)[1] - 1, 0)
+  if win == nil and api.nvim_get_current_buf() == buf then
+    win = api.nvim_get_current_win()
+  end
+  if win then
+    handle.win = win
+    handle.cursor = H.mark(buf, api.nvim_win_get_cursor(win)[1] - 1, 0)
   end
   H.handles[handle.id] = handle
   return handle.id

@@ -1,10 +1,13 @@
 """The demo model on a thread of its own, save that it never answers a request to the model `hanging`.
 
+One to the model `held` is answered once the test says so, and one to `refusing` is refused then.
+
 For words of a question it may read others, by which it answers: what is on the screen need not be its rules.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -27,6 +30,7 @@ class HangingModel:
     times: list[float] = field(default_factory=list)
     """Seconds on the clock that all processes share, for each."""
     given_up: int = 0
+    go: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -41,6 +45,13 @@ def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingMod
             text = first["body"].decode().replace(_inside(word), _inside(meaning))
             first = {**first, "body": text.encode()}
         body = json.loads(first["body"])
+        if body["model"] in ("held", "refusing"):
+            model.asked.append(body)
+            await asyncio.to_thread(model.go.wait)
+        if body["model"] == "refusing":
+            await send({"type": "http.response.start", "status": 403, "headers": []})
+            await send({"type": "http.response.body", "body": b"{}"})
+            return
         if body["model"] != "hanging":
             await app(scope, _once(first, receive), send)
             return
@@ -61,6 +72,7 @@ def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingMod
         model.url = f"http://127.0.0.1:{port}"
         yield model
     finally:
+        model.go.set()
         server.should_exit = True
         thread.join()
 

@@ -186,6 +186,16 @@ def stop(neovim: Child) -> None:
     complete(neovim)
 
 
+def queued(neovim: Child) -> None:
+    """Two questions wait for the answer above them."""
+    ask(neovim, "write 4000 words")
+    neovim.until_text("conversation and")
+    neovim.keys("Go<CR>💬: Is there one for TSV, too?<C-g><C-g>")
+    neovim.until_screen("queued 💬: Is")
+    neovim.keys("o<CR>💬: And for tables in a web page,<CR>which has several of them?<C-g><C-g>")
+    neovim.until_screen("queued 💬: And")
+
+
 def too_long(neovim: Child) -> None:
     """A chat that was too long for its model, and went on."""
     long = "".join(f"💬: question {n}\n\n🤖:[Claude]\n\n{CODE * 12}\n\n" for n in range(12))
@@ -314,6 +324,8 @@ SCENES: dict[str, Scene] = {
     "thoughts": Scene(thoughts),
     "error": Scene(error, settings=NOBODY),
     "stop": Scene(stop, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
+    "queued": Scene(queued, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
+    "light-queued": Scene(queued, init=LIGHT, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
     "too-long": Scene(too_long, init=README, settings=CLAUDE),
     "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
     "context": Scene(context, settings=CLAUDE),

@@ -30,6 +30,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
 from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.nvim.pages import write_page
+from parley.nvim.queue import Queue, not_asked
 from parley.nvim.sightings import SeenCalls
 from parley.nvim.summary import UNREADABLE
 from parley.nvim.tokens import Tokens
@@ -67,6 +68,7 @@ class Chat:
         self.usage = Tokens()
         self.mirror = Mirror(editor.loop.time)
         """The text as it was last told."""
+        self.queue = Queue(editor, self.mirror, buf)
         self._turn: Turn | None = None
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
@@ -101,8 +103,31 @@ class Chat:
     # --- What the user asks for ---
 
     def respond(self, handle: int, row: int, regenerate: bool) -> None:
-        """Move the exchange at a handle on, which is in this row."""
+        """Move the exchange at a handle on, which is in this row; below a turn that runs, queue its question.
 
+        One that is queued is taken out.
+        """
+        turn, work = self._turn, self._response(regenerate)
+        if not regenerate and (self.queue.is_used or (turn is not None and not turn.ending)):
+            self.editor.spawn(self._switch(handle, work))
+        else:
+            self._start(handle, row, work)
+
+    async def _switch(self, handle: int, work: Work) -> None:
+        """Queue a question or take it out; what is neither is answered at once, if nothing else runs."""
+        place = await self.queue.place(handle, self._turn.handle if self._turn else None)
+        turn = self._turn  # it may have ended meanwhile
+        if place and place.marks:
+            self.queue.remove(place.marks)
+            self.editor.tell("close", handle)
+            self.editor.message("queued no more: this question is only text again")
+        elif place and place.is_below and turn and (self._next or not turn.ending):
+            self.queue.put(handle, place.up)
+            self.editor.message("queued: it is asked when the answer above is complete")
+        else:
+            self._start(handle, None, work)
+
+    def _response(self, regenerate: bool) -> Work:
         async def work(turn: Turn) -> engine.End:
             turn.is_question = True
             if not has_question((await turn.document.read()).transcript):
@@ -114,7 +139,7 @@ class Chat:
                 await engine.regenerate(turn.ports, self.app.agent_name(shot.transcript, self.chosen))
             return await self._run(turn, self._resolve_for(shot))
 
-        self._start(handle, row, work)
+        return work
 
     def _refusal(self, shot: engine.Snapshot) -> str | None:
         """The reason that no turn begins, None where one does; "" where the user is asked about the agent."""
@@ -186,9 +211,11 @@ class Chat:
         self._start(handle, row, work)
 
     def stop(self) -> None:
-        """End the turn that runs."""
+        """End the turn that runs, and empty the queue."""
         if self._turn is None:
-            self.editor.message("nothing runs in this chat")
+            self.editor.spawn(self.empty_queue("nothing runs in this chat"))
+        elif self._turn.ending:
+            self._turn.kind = "stopped"  # nothing more comes of it, but of the queue
         else:
             self._turn.stop()
 
@@ -381,12 +408,13 @@ class Chat:
 
     async def _running(self, turn: Turn, work: Work) -> None:
         try:
-            await turn.run(work)
+            try:
+                await turn.run(work)
+            finally:
+                await self._follow(turn)
         finally:
             self._turn = None
-            following, self._next = self._next, None
-            if following is not None:
-                self._start(following[0], None, following[1])
+            self._begin_next()
         if not turn.is_drawn:
             await self.refresh()
         gc.collect()  # here nobody waits
@@ -395,6 +423,26 @@ class Chat:
             self.editor.tell("confirm_agent", self.buf, agent)
         if turn.tick is not None:
             await self._find_title(turn.tick)
+
+    def _begin_next(self) -> None:
+        following, self._next = self._next, None
+        if following is not None:
+            self._start(following[0], None, following[1])
+
+    async def _follow(self, turn: Turn) -> None:
+        """Heed the queue at the end of a turn; where calls wait, the answer goes on and the queue stays."""
+        handle = await self.queue.take() if turn.kind == "complete" and not self._next else None
+        if handle is not None and (self._next or turn.kind != "complete"):  # the user was quick
+            self.queue.put(handle)
+        elif handle is not None:
+            self._next = handle, self._response(regenerate=False)
+        if turn.kind in ("stopped", "interrupted") or not (turn.kind == "complete" or self._waiting):
+            await self.empty_queue()
+
+    async def empty_queue(self, otherwise: str = "") -> None:
+        """Say how many questions were queued in vain; where none was, `otherwise`."""
+        in_vain = not_asked(await self.queue.clear())
+        self.editor.message(in_vain or otherwise, "warn" if in_vain else "info")
 
     async def _run(self, turn: Turn, resolve: engine.Resolve) -> engine.End:
         """Run a turn. With the first answer an empty topic is filled in from its summary."""

@@ -149,7 +149,9 @@ class Plugin:
             await self.app.servers.begin()
 
     def _on_detach(self, buf: int) -> None:
-        self.chats.pop(buf, None)
+        chat = self.chats.pop(buf, None)
+        if chat is not None:
+            self.editor.spawn(chat.empty_queue())
 
     def _on_changed(self, buf: int, name: str) -> None:
         chat = self._chat(buf, name)

@@ -103,6 +103,8 @@ class Turn:
         """Whether it was asked for by somebody who has decided nothing."""
         self.has_begun = False
         """Whether anything was done in it."""
+        self.kind: engine.EndKind = "stopped"
+        """What it has come to."""
         self.is_drawn = False
         """Whether what is drawn is what the turn has left."""
         self.tick: int | None = None
@@ -169,7 +171,7 @@ class Turn:
 
     async def _show(self, end: engine.End) -> None:
         """Draw the end of the turn, and put the cursor where the user goes on."""
-        chat, self.ending = self.chat, True
+        chat, self.ending, self.kind = self.chat, True, end.kind
         shot = await self.document.read()
         view = await chat.draw()
         goes_on = self._doubted(shot, view) if self.doubts else _goes_on(end, shot, view)

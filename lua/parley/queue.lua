@@ -1,0 +1,109 @@
+--- Questions that are asked when the answer above them is complete: a mark on the first line of each, which
+--- is drawn, moves with the text and goes with its line. When they are asked is the host's to say.
+local M = {}
+
+local api = vim.api
+local ns = api.nvim_create_namespace("parley.queue")
+local handles = require("parley.handle")
+local H = {}
+
+--- What has changed since the text of `tick`, where the marks are, from the top, and two handles.
+---@param handle? integer at a question
+---@param turn? integer the one that runs
+---@return table
+function M.read(buf, tick, handle, turn)
+  local reply = require("parley.edit").look(buf, tick)
+  if not reply.gone then
+    reply.marks = H.marks(buf)
+    reply.row, reply.above = H.place(handle), H.place(turn)
+  end
+  return reply
+end
+
+--- Mark the line so many rows above a handle's, and close the handle.
+---@param id integer
+---@param up integer
+---@param words string drawn before the line
+function M.put(id, up, words)
+  local handle = handles.get(id)
+  local row = handle and H.place(id) - up
+  local line = row and api.nvim_buf_get_lines(handle.buf, row, row + 1, false)[1]
+  if line then
+    api.nvim_buf_set_extmark(handle.buf, ns, row, 0, {
+      end_row = row,
+      end_col = #line,
+      invalidate = true,
+      virt_text = { { words, "ParleyHint" } },
+      virt_text_pos = "inline", -- behind the line there may be no room for it
+    })
+  end
+  handles.close(id)
+end
+
+--- Take a mark away, and open a handle where it was. A cursor in the question goes along.
+---@param height integer how many lines the question has
+---@return integer? handle
+function M.take(buf, mark, height)
+  local row = api.nvim_buf_is_loaded(buf) and H.row(buf, mark)
+  if not row then
+    return nil
+  end
+  M.remove(buf, { mark })
+  local id = handles.open(buf, row, H.window(buf, row, height))
+  handles.watch(id)
+  return id
+end
+
+--- Take marks away; without `marks` all that there are.
+---@param marks? integer[]
+---@return integer count those that were on a question
+function M.remove(buf, marks)
+  if not api.nvim_buf_is_loaded(buf) then
+    return 0
+  end
+  local count = #H.marks(buf)
+  if not marks then
+    api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+  end
+  for _, mark in ipairs(marks or {}) do
+    api.nvim_buf_del_extmark(buf, ns, mark)
+  end
+  return count - #H.marks(buf)
+end
+
+--- The marks whose lines are there, and their rows, from the top.
+---@return { [1]: integer, [2]: integer }[]
+function H.marks(buf)
+  local marks = {}
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
+    if not mark[4].invalid then
+      table.insert(marks, { mark[1], mark[2] })
+    end
+  end
+  return marks
+end
+
+function H.row(buf, mark)
+  local found = vim.iter(H.marks(buf)):find(function(each)
+    return each[1] == mark
+  end)
+  return found and found[2]
+end
+
+--- The window whose cursor is in these lines, the current one first; false where it is in none.
+function H.window(buf, row, height)
+  local windows = vim.tbl_filter(function(win)
+    local at = api.nvim_win_get_cursor(win)[1] - 1
+    return row <= at and at < row + height
+  end, vim.fn.win_findbuf(buf))
+  local current = api.nvim_get_current_win()
+  return vim.list_contains(windows, current) and current or windows[1] or false
+end
+
+--- The row that a handle is at.
+function H.place(id)
+  local handle = id and handles.get(id)
+  return handle and (handles.row(handle, "answer") or handles.row(handle, "anchor")) or nil
+end
+
+return M
