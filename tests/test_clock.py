@@ -158,6 +158,74 @@ def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float
     assert run(work()) == ([outcome], min(4 + then, 10))
 
 
+class Reporter(Questioner):
+    """A session with a server that reports its progress every few seconds, and then answers or does not."""
+
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
+        assert tell
+        for step in range(arguments["reports"]):
+            await asyncio.sleep(arguments["every"])
+            tell(step, None, None)
+        await asyncio.sleep(arguments["then"])
+        return Outcome("ok", "built")
+
+
+@asynccontextmanager
+async def reporter(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIterator[Reporter]:
+    yield Reporter(signals)
+
+
+NO_ANSWER = "Tool 'asks' of MCP server 'fake' gave no answer within {} s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "turn_s"),
+    [
+        ({"reports": 30, "every": 8.0, "then": 9.0}, Outcome("ok", "built"), 8),
+        ({"reports": 30, "every": 8.0, "then": 11.0}, Outcome("error", NO_ANSWER.format(10)), 8),
+        ({"reports": 1, "every": 11.0, "then": 0.0}, Outcome("error", NO_ANSWER.format(10)), 10),
+        ({"reports": 1000, "every": 8.0, "then": 0.0}, Outcome("error", NO_ANSWER.format(600)), 8),
+        ({"reports": 0, "every": 0.0, "then": 11.0}, Outcome("error", NO_ANSWER.format(10)), 10),
+    ],
+)
+def test_a_call_goes_on_as_long_as_its_server_reports_progress_within_bounds(
+    arguments: dict[str, Any], outcome: Outcome, turn_s: float
+) -> None:
+    async def work() -> tuple[list[Outcome], float]:
+        turn = PausableClock()
+        supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, reporter)
+
+        async def call() -> Outcome:
+            return await supervisor.call(ASKS, arguments, None, turn)
+
+        found = [outcome async for outcome in together([call], 12, turn)]
+        elapsed = turn.now()
+        if ending := supervisor.stop():
+            await ending
+        return found, elapsed
+
+    assert run(work()) == ([outcome], turn_s)
+
+
+def test_a_limit_that_begins_anew_while_the_clock_stands_still_counts_from_then() -> None:
+    async def work() -> float:
+        clock, loop = PausableClock(), asyncio.get_running_loop()
+
+        async def waits() -> None:
+            async with clock.limit(10, 100) as renew:
+                await asyncio.sleep(7)
+                with clock.standing_still():
+                    await asyncio.sleep(DAY)
+                    renew()
+                await asyncio.Event().wait()
+
+        with pytest.raises(TimeoutError):
+            await waits()
+        return loop.time() - DAY
+
+    assert run(work()) == 17
+
+
 async def nothing() -> None:
     """There is nothing to prepare."""
 

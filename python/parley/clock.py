@@ -1,4 +1,4 @@
-"""Time that stands still while the user, or a rate limit, is waited for.
+"""Time that stands still while the user, or a rate limit, is waited for, or a server that reports progress.
 
 A turn has one, and so has each connection to a server: the turns whose calls a server works on stand still
 with it, since it is for one of them that it asks the user.
@@ -7,11 +7,15 @@ with it, since it is for one of them that it asks the user.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
+Renew: TypeAlias = Callable[[], None]
+
+_WORTH_IT = 0.01
+"""A limit that is renewed a thousand times a second is set anew once this part of it has passed."""
 
 
 class PausableClock:
@@ -30,13 +34,26 @@ class PausableClock:
         return (self._since if self._waits else _ticks()) - self._stood
 
     @asynccontextmanager
-    async def limit(self, seconds: float) -> AsyncIterator[None]:
-        """Raises TimeoutError when this takes too long."""
+    async def limit(self, seconds: float, most_s: float | None = None) -> AsyncIterator[Renew]:
+        """Raises TimeoutError when this takes too long; what it gives begins the seconds anew.
+
+        That ends after `most_s` in all.
+        """
+        start = self.now()
+
+        def renew() -> None:
+            end = self.now() + seconds
+            end = end if most_s is None else min(end, start + most_s)
+            if limit in self._limits and end - self._limits[limit] > seconds * _WORTH_IT:
+                self._limits[limit] = end
+                if not self._waits and not limit.expired():
+                    limit.reschedule(end + self._stood)
+
         async with asyncio.timeout(None if self._waits else seconds) as limit:
-            self._limits[limit] = self.now() + seconds
+            self._limits[limit] = start + seconds
             self._over.clear()
             try:
-                yield
+                yield renew
             finally:
                 del self._limits[limit]
                 if not self._limits:

@@ -1,7 +1,7 @@
 """An MCP server over stdio with one tool, `look_up`, which answers once the file named by GO is there.
 
 Of the standard library alone, so that it starts at once. A test shows it the file when it has seen enough.
-With PROGRESS it tells its progress, in these words; a query `fail` fails.
+With PROGRESS it tells its progress, in these words, with a query `beat` ten times a second; `fail` fails.
 """
 
 from __future__ import annotations
@@ -24,17 +24,24 @@ def answer(message: dict[str, Any]) -> dict[str, Any] | None:
         case "tools/list":
             return {"tools": [{"name": "look_up", "description": "Looks it up.", "inputSchema": SCHEMA}]}
         case "tools/call":
+            query, step = message["params"]["arguments"]["query"], 2
             if "PROGRESS" in os.environ:
-                token = message["params"]["_meta"]["progressToken"]
-                told = {"progressToken": token, "progress": 2, "total": 5, "message": os.environ["PROGRESS"]}
-                said = {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
-                print(json.dumps(said), flush=True)
-            query = message["params"]["arguments"]["query"]
+                report(message, step, 5)
             while not Path(os.environ["GO"]).exists():
-                time.sleep(0.01)
+                time.sleep(0.1 if query == "beat" else 0.01)
+                if query == "beat":
+                    report(message, step := step + 1, None)
             return {"content": [{"type": "text", "text": "found"}], "isError": query == "fail"}
         case _:
             return None
+
+
+def report(call: dict[str, Any], step: int, total: int | None) -> None:
+    token, words = call["params"]["_meta"]["progressToken"], os.environ["PROGRESS"]
+    progress = {"progressToken": token, "progress": step, "message": words} | (
+        {"total": total} if total else {}
+    )
+    print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}), flush=True)
 
 
 if __name__ == "__main__":

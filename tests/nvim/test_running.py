@@ -40,12 +40,15 @@ def nvim(neovim: Child) -> Child:
     return neovim
 
 
-def ask(nvim: Child, home: Path, question: str, before: str = "", **more: object) -> None:
+def ask(
+    nvim: Child, home: Path, question: str, before: str = "", timeout_s: int = 60, **more: object
+) -> None:
     """Ask in a long chat for calls of a server whose tool ends when `home/go` is there."""
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],
         "env": {"GO": str(home / "go"), "PROGRESS": "half of it"},
+        "timeout_s": timeout_s,
     }
     settings = {
         "agent": "Demo-OpenAI",
@@ -53,6 +56,7 @@ def ask(nvim: Child, home: Path, question: str, before: str = "", **more: object
         "mcp": {"servers": {"patient": server}},
         "approval": {"auto": ["patient/*"]},
         "safety": {"rate_limit_per_minute": 100000},
+        "loop": {"timeout_s": timeout_s},
     }
     nvim.lua("require('parley').setup(...)", settings | more)
     nvim.edit(f"chat-{next(_number)}.md", f"{BEFORE}💬: {question}\n")
@@ -101,6 +105,16 @@ def test_a_call_that_runs_counts_its_seconds_tells_its_progress_and_is_folded_wh
     assert re.fullmatch(r'🛠 look_up\(query: "google"\) → 5 B, ok · by rule · \d+\.\d s', done)
     assert "🛠️: [look_up]" in nvim.text()
     assert "`found`" not in nvim.screen()
+
+
+def test_a_call_may_take_longer_than_its_time_and_the_turns_while_its_server_reports_progress(
+    nvim: Child, tmp_path: Path
+) -> None:
+    ask(nvim, tmp_path, 'call look_up {"query":"beat"}', timeout_s=3)
+    nvim.until(lambda: re.search(r"running \d+ s \(half of it, [4-9]\d\)", row(nvim, "❓")), "four seconds")
+    (tmp_path / "go").touch()
+    complete(nvim)
+    nvim.until(lambda: ", ok · by rule · " in row(nvim, "🛠 "), "the fold")
 
 
 def test_a_call_that_failed_shows_its_result_and_says_so(nvim: Child, tmp_path: Path) -> None:

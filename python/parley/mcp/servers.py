@@ -153,13 +153,13 @@ class Servers:
     async def read_resource(self, server: str, uri: str) -> str:
         """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""
         what = f"Resource '{uri}' of MCP server '{server}'"
-        return await self._available(server).ask(what, lambda session: session.resource(uri))
+        return await self._available(server).ask(what, lambda session, _: session.resource(uri))
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
         await self.catalogue()
         requests = (
-            supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session: session.prompts())
+            supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session, _: session.prompts())
             for supervisor in self._ready()
         )
         lists = await asyncio.gather(*requests, return_exceptions=True)
@@ -168,7 +168,9 @@ class Servers:
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
         """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""
         what = f"Prompt '{name}' of MCP server '{server}'"
-        return await self._available(server).ask(what, lambda session: session.prompt(name, arguments or {}))
+        return await self._available(server).ask(
+            what, lambda session, _: session.prompt(name, arguments or {})
+        )
 
     async def settling(self) -> AsyncIterator[None]:
         """Starts what is not started; comes up each time that a server is ready or has failed."""

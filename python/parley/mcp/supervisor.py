@@ -6,10 +6,10 @@ when to start, restart and give up; nothing of the SDK: a `Session` does the tal
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
-from typing import Any, TypeVar
+from contextlib import AsyncExitStack, ExitStack, suppress
+from typing import Any, TypeAlias, TypeVar
 
-from parley.clock import PausableClock
+from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, ServerError
 from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals
 from parley.mcp.stderr import StderrTail
@@ -18,6 +18,11 @@ from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[Session, Renew], Awaitable[T]]
+"""Work with a server, which may begin its time anew."""
+
+MOST_RENEWALS = 60
+"""A call that reports progress may take so many times its time in all."""
 
 _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
@@ -98,14 +103,26 @@ class Supervisor:
     ) -> Outcome:
         """The result of `tool`, which must still be what it was when the call was approved.
 
-        The clock, the caller's, stands still while the server has the user asked.
+        The clock, the caller's, stands still while the server has the user asked, and from its first report
+        of progress on. Each report gives the call its time anew.
         """
 
-        async def call(session: Session) -> Outcome:
+        async def call(session: Session, renew: Renew) -> Outcome:
             if reason := self._changed(tool):
                 raise ServerError(f"{name} {reason}")
-            with self._signals.clock.followed_by(clock):
-                return await session.call(tool.name, arguments, progress)
+            has_reported = False
+            with self._signals.clock.followed_by(clock), ExitStack() as still:
+
+                def report(steps: float, total: float | None, message: str | None) -> None:
+                    nonlocal has_reported
+                    renew()
+                    if not has_reported:
+                        has_reported = True
+                        still.enter_context(clock.standing_still())
+                    if progress is not None:
+                        progress(steps, total, message)
+
+                return await session.call(tool.name, arguments, report)
 
         name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
         try:
@@ -113,7 +130,7 @@ class Supervisor:
         except ServerError as error:
             return Outcome("error", str(error))
 
-    async def ask(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def ask(self, what: str, work: Work[T]) -> T:
         """The result of `work` with the server, which is started if need be; `what` names it in messages.
 
         Raises ServerError for whatever goes wrong.
@@ -128,7 +145,7 @@ class Supervisor:
         except NotBegunError as error:
             raise ServerError(f"{what} failed: {error}") from error
 
-    async def _ask_once(self, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def _ask_once(self, what: str, work: Work[T]) -> T:
         self._start()
         await self._settled.wait()  # comes, at the latest when the start has taken too long
         session = self._session
@@ -275,13 +292,15 @@ class Supervisor:
         if calls:
             await asyncio.wait(calls)
 
-    async def _within_time(self, session: Session, what: str, work: Callable[[Session], Awaitable[T]]) -> T:
-        seconds = self.settings.timeout_s
+    async def _within_time(self, session: Session, what: str, work: Work[T]) -> T:
+        seconds, clock = self.settings.timeout_s, self._signals.clock
+        most, start = seconds * MOST_RENEWALS, clock.now()
         try:
-            async with self._signals.clock.limit(seconds):
-                return await work(session)
+            async with clock.limit(seconds, most) as renew:
+                return await work(session, renew)
         except TimeoutError as error:
-            raise ServerError(f"{what} gave no answer within {seconds:g} s") from error
+            limit = most if clock.now() - start >= most else seconds
+            raise ServerError(f"{what} gave no answer within {limit:g} s") from error
         except LostError as error:
             raise ServerError(self._ended(str(error) if self.settings.url else "")) from error
         except ServerError:
