@@ -101,7 +101,7 @@ class Questioner:
     """A session with a server that has the user asked in the midst of a call."""
 
     protocol = "fake"
-    left_out = ""
+    instructions = left_out = ""
 
     def __init__(self, signals: Signals) -> None:
         self._signals = signals

@@ -213,6 +213,11 @@ def mixed_scripts(name: str) -> str:
     return ""
 
 
+def fence(text: str) -> str:
+    """The backticks for the lines around a text which nothing in it can close."""
+    return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
+
+
 def size_text(size: int) -> str:
     """A number of bytes as people read it: `512 B`, `12 kB`, `3.4 MB`."""
     if size < 1000:

@@ -3,7 +3,8 @@
 `python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
 `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
 or are out of proportion, `--many` three hundred, `--odd` one of a long name, one of a schema that is none,
-one with parameters of odd names and one that is a task.
+one with parameters of odd names and one that is a task. `--logs` sends messages for a log with each list; the
+variable FAKE_SAYS holds its instructions.
 """
 
 import json
@@ -74,15 +75,9 @@ def answer(message: dict[str, Any]) -> None:
             text = json.dumps(reply.get("result") or reply.get("error"), sort_keys=True)
             send(calls.pop(asked), result={"content": [{"type": "text", "text": text}]})
         case {"method": "initialize", "id": number}:
-            log("offered " + json.dumps(message["params"]["capabilities"], sort_keys=True))
-            send(number, result={
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
-                "serverInfo": {"name": "fake", "version": "1"},
-            })  # fmt: skip
+            begin(number, message["params"]["capabilities"])
         case {"method": "tools/list", "id": number}:
-            log("listed")
-            send(number, result=page(message.get("params", {}).get("cursor")))
+            list_tools(number, message.get("params", {}).get("cursor"))
         case {"method": "tools/call", "id": number, "params": {"name": name, "arguments": dict(given)}}:
             call(number, name, given)
         case {"method": "resources/read", "id": number, "params": {"uri": uri}}:
@@ -95,6 +90,24 @@ def answer(message: dict[str, Any]) -> None:
             log(f"cancelled {number}")
         case {"id": number}:
             send(number, error={"code": -32601, "message": "Method not found"})
+
+
+def begin(number: int, offered: object) -> None:
+    log("offered " + json.dumps(offered, sort_keys=True))
+    send(number, result={
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
+        "serverInfo": {"name": "fake", "version": "1"},
+        **({"instructions": os.environ["FAKE_SAYS"]} if "FAKE_SAYS" in os.environ else {}),
+    })  # fmt: skip
+
+
+def list_tools(number: int, cursor: str | None) -> None:
+    log("listed")
+    if "--logs" in sys.argv:
+        for data in ("one\x1b[2J", {"number": 2}, "x" * 9_000):
+            note("message", level="warning", logger="fake.list", data=data)
+    send(number, result=page(cursor))
 
 
 PROMPTS: list[dict[str, Any]] = [
@@ -189,14 +202,18 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             return
         case "grow":
             extra.append("grown")
-            note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            print(json.dumps(note), flush=True)
+            note("tools/list_changed")
     text = arguments["text"] if name == "huge" else json.dumps(arguments, sort_keys=True)
     send(number, result={"content": [{"type": "text", "text": text}]})
 
 
 def send(number: object, **body: object) -> None:
     print(json.dumps({"jsonrpc": "2.0", "id": number} | body), flush=True)
+
+
+def note(method: str, **params: object) -> None:
+    message = {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+    print(json.dumps(message), flush=True)
 
 
 def log(text: str) -> None:

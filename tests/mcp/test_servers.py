@@ -12,6 +12,7 @@ import pytest
 from mcp.server.mcpserver import Context, MCPServer
 
 from parley.mock_server import PIXEL, web_search
+from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.schema import check_arguments
 from parley.tools.servers import ServerSettings
@@ -329,6 +330,37 @@ async def test_a_tool_that_runs_as_a_task_only_is_not_offered_and_named() -> Non
         names = (await servers.catalogue()).names()
         assert [name for name in names if name.startswith("task")] == ["task_optional"]
         assert only(servers).error == "left out: tools that run as tasks only: 1 (task_required)"
+
+
+async def test_what_a_server_says_of_its_tools_is_bounded_visible_and_part_of_each_of_them() -> None:
+    texts = ["Ask \x1b[31mfirst.\n", "é" * 9_000, "  "]
+    tools = list[Tool]()
+    for text in texts:
+        async with servers_of(fake(env={"FAKE_SAYS": text})) as servers:
+            tools.append(await tool_of(servers, "echo"))
+            assert only(servers).instructions == tools[-1].instructions
+    first, second, third = tools
+    assert first.instructions == "Ask \\x1b[31mfirst."
+    assert second.instructions.startswith("éé")
+    assert second.instructions.endswith("… [truncated: 14000 bytes omitted]")
+    async with servers_of(fake()) as servers:
+        assert await tool_of(servers, "echo") == third
+    assert len({tool.digest for tool in tools}) == 3
+
+
+async def test_the_last_messages_for_a_log_are_kept_a_bounded_line_each() -> None:
+    async with servers_of(fake("--logs", "--more")) as servers:
+        await servers.catalogue()
+        await until(lambda: len(only(servers).log) == 3)
+        first, second, third = only(servers).log
+        assert first == "warning fake.list: one\\x1b[2J"
+        assert second == 'warning fake.list: {"number": 2}'
+        assert third.startswith("warning fake.list: xxx")
+        assert len(third) <= 300
+        for _ in range(20):
+            await servers.call(await tool_of(servers, "grow"), {})
+            await servers.catalogue()
+        assert len(only(servers).log) == 20
 
 
 async def test_a_server_whose_list_is_none_says_so_in_a_line_and_harms_no_other() -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.session import LostError, NotBegunError, Progress, Refusal, Signals
-from parley.text import size_text
+from parley.text import size_text, visible
 from parley.tools.catalogue import Tool, canonical
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
-from parley.tools.results import Outcome, outcome, result_text
+from parley.tools.results import Outcome, cut, outcome, result_text
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit, required_visits
 
@@ -36,6 +36,8 @@ MOST_PARTS = 1_000
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
 """Characters of definitions: with each request they go to the model."""
+MOST_OF_INSTRUCTIONS = 4_000
+"""Bytes of what a server says of its tools: with each request they go to the model, too."""
 _NAMED = 5
 _VISITS_REQUIRED = -32042
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
@@ -62,6 +64,7 @@ class SdkSession:
     ) -> None:
         """`broken` gets the names of definitions that are none, while tools are listed."""
         self.protocol = str(client.protocol_version)
+        self.instructions = cut(visible((client.instructions or "").strip()), MOST_OF_INSTRUCTIONS)
         self.left_out = ""
         self._client = client
         self._settings = settings
@@ -118,6 +121,7 @@ class SdkSession:
             server=self._settings.name,
             identity=self._settings.identity,
             trusted=self._settings.trusted,
+            instructions=self.instructions,
         )
 
     def _leave_out(self, what: str) -> None:

@@ -112,11 +112,18 @@ class Connector:
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
         from mcp import Client
-        from mcp_types import ElicitCompleteNotification, Implementation, ToolListChangedNotification
+        from mcp_types import (
+            ElicitCompleteNotification,
+            Implementation,
+            LoggingMessageNotification,
+            ToolListChangedNotification,
+        )
 
         async def hear(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
                 signals.tools_changed()
+            elif isinstance(message, LoggingMessageNotification):
+                signals.logged(message.params.level, message.params.logger, message.params.data)
             elif isinstance(message, ElicitCompleteNotification):
                 signals.visit_finished(message.params.elicitation_id)
             elif isinstance(message, Exception) and lines.TOO_LONG in str(message):

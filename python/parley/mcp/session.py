@@ -4,6 +4,7 @@ A `Session` answers what the supervisor asks; through `Signals` it reports what 
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -13,10 +14,14 @@ from typing import Any, Protocol
 from parley.clock import PausableClock
 from parley.errors import ServerError
 from parley.mcp.stderr import StderrTail
+from parley.text import one_line
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+
+_LOGGED = 20
+_LOG_LENGTH = 300
 
 Progress = Callable[[float, float | None, str | None], None]
 _MOST_FINISHED = 100
@@ -43,6 +48,8 @@ class Session(Protocol):
     """A connected server."""
 
     protocol: str
+    instructions: str
+    """What it says of all its tools, made visible and bounded."""
     left_out: str
     """The tools of it that cannot be used, for a person to read; "" for nothing."""
 
@@ -67,6 +74,8 @@ class Signals:
 
     def __init__(self, settled: asyncio.Event) -> None:
         self.event = asyncio.Event()
+        self.log: deque[str] = deque(maxlen=_LOGGED)
+        """The last messages for a log, a line each."""
         self.clock = PausableClock()
         self._settled = settled
         self.changed = False
@@ -94,6 +103,11 @@ class Signals:
         while not visit_id or visit_id not in self._finished:
             self._finish.clear()
             await self._finish.wait()
+
+    def logged(self, level: str, logger: str | None, data: object) -> None:
+        """The server sends something for a log."""
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+        self.log.append(one_line(f"{level}{f' {logger}' if logger else ''}: {text}", _LOG_LENGTH))
 
     def connection_lost(self) -> None:
         """The server is gone, or its session is."""

@@ -66,6 +66,8 @@ class Supervisor:
             tools=self.tools,
             error=self._error or (self._session.left_out if self._session else ""),
             stderr=tuple(self._stderr.lines),
+            log=tuple(self._signals.log),
+            instructions=self._session.instructions if self._session else "",
         )
 
     @property

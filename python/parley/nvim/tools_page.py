@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.nvim.summary import count, legible_line
+from parley.text import fence
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus
 
@@ -92,17 +93,26 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {count(len(server.tools), 'tool')}")
     if server.error:
         page.add("", f"Error: {legible_line(server.error)}")
-    if server.stderr:
-        page.add("")
-        page.fold(
-            f"stderr, {count(len(server.stderr), 'line')}: {legible_line(server.stderr[-1])}",
-            ["```", *map(legible_line, server.stderr), "```"],
-        )
+    said = server.instructions.split("\n") if server.instructions else []
+    _lines(page, "instructions", said, said[:1])
+    _lines(page, "log", server.log, server.log[-1:])
+    _lines(page, "stderr", server.stderr, server.stderr[-1:])
     if server.tools:
         page.add("")
     for tool in server.tools:
         page.mark(server.name, tool.name)
         _tool(page, offer, tool)
+
+
+def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> None:
+    """Lines of a server, folded behind one of them."""
+    if lines:
+        ticks = fence("\n".join(lines))
+        page.add("")
+        page.fold(
+            f"{name}, {count(len(lines), 'line')}: {''.join(map(legible_line, some))}",
+            [ticks, *map(legible_line, lines), ticks],
+        )
 
 
 def _tool(page: Page, offer: Offer, tool: Tool) -> None:

@@ -36,6 +36,8 @@ class Tool:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     identity: str = ""
     trusted: bool = False
+    instructions: str = ""
+    """What its server says of all its tools: part of what is approved, and of each request with the tool."""
     definition: str = field(init=False, repr=False, compare=False)
     """All that a person approves when approving a call of this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)
@@ -51,6 +53,7 @@ class Tool:
                 "annotations": self.annotations,
                 "identity": self.identity,
             }
+            | ({"instructions": self.instructions} if self.instructions else {})
         )
         object.__setattr__(self, "definition", definition)
         object.__setattr__(self, "digest", hashlib.sha256(definition.encode()).hexdigest())

@@ -55,7 +55,12 @@ def to_mcp(tool: Tool) -> dict[str, Any]:
 
 
 def from_mcp(
-    definition: Mapping[str, Any], *, server: str = "", identity: str = "", trusted: bool = False
+    definition: Mapping[str, Any],
+    *,
+    server: str = "",
+    identity: str = "",
+    trusted: bool = False,
+    instructions: str = "",
 ) -> Tool:
     """The value of an MCP definition; raises ValueError if it has no name. Broken parts count as absent."""
     name = definition.get("name")
@@ -72,6 +77,7 @@ def from_mcp(
         annotations=_mapping(definition.get("annotations")),
         identity=identity,
         trusted=trusted,
+        instructions=instructions,
     )
 
 

@@ -95,7 +95,8 @@ class ServerStatus:
     """The state of a server, as `:ParleyTools` and the health report show it.
 
     `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
-    used; `stderr` are its last lines.
+    used; `stderr` are its last lines, `log` the last messages that it sent for a log; `instructions` what it
+    says of all its tools.
     """
 
     name: str
@@ -105,6 +106,8 @@ class ServerStatus:
     tools: tuple[Tool, ...]
     error: str
     stderr: tuple[str, ...]
+    log: tuple[str, ...] = ()
+    instructions: str = ""
 
 
 def placeholders(text: str) -> list[str]:

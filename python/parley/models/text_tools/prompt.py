@@ -6,7 +6,6 @@ All of it is text of a request, made anew from the catalogue and the history eac
 from __future__ import annotations
 
 import json
-import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from parley.models.encode import arguments_text, result_text, wire_name
 from parley.models.request import TextTools
 from parley.models.text_tools.template import Template
 from parley.models.text_tools.xml_values import xml_call
+from parley.text import fence
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.convert import object_schema
 
@@ -78,10 +78,9 @@ def corrections(text_tools: TextTools) -> str:
 
 def _result(number: int, outcome: CallOutcome) -> str:
     content = result_text(outcome)
-    longest = max(map(len, re.findall("`+", content)), default=0)
-    fence = "`" * max(3, longest + 1)
+    ticks = fence(content)
     suffix = "" if outcome.status == "ok" else " failed"
-    return f"{number}. {wire_name(outcome.call.name)}{suffix}\n{fence}\n{content}\n{fence}"
+    return f"{number}. {wire_name(outcome.call.name)}{suffix}\n{ticks}\n{content}\n{ticks}"
 
 
 def _definition(name: str, tool: Tool, template: Template) -> str:
