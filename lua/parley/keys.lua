@@ -87,8 +87,12 @@ function M.waits(buf)
   return H.waiting[buf] ~= nil
 end
 
---- A chat is closed, and its keys with it.
+--- A chat is closed, and its keys with it: those of a buffer that is read again would be there still.
 function M.forget(buf)
+  M.calls(buf, false)
+  if H.waiting[buf] then
+    H.remove(buf)
+  end
   H.mapped[buf], H.waiting[buf], H.details[buf] = nil, nil, nil
   H.listen()
 end

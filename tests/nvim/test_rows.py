@@ -255,6 +255,17 @@ def test_a_chat_that_is_read_again_has_its_rows_again(plain: Child) -> None:
     assert '❓ web_search(query: "google") · mock' in shown(plain)
 
 
+def test_in_a_chat_that_is_read_again_the_keys_of_choices_are_vims_own_elsewhere(plain: Child) -> None:
+    opened(plain, chat(call(1, query="google")))
+    plain.command("edit!")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    draw(plain)
+    plain.command("normal! gg")
+    plain.keys("yo<Esc>")
+    plain.until_open()
+    assert "E223" not in plain.messages()
+
+
 def test_a_window_that_shows_the_chat_later_has_the_rows_too(plain: Child) -> None:
     opened(plain, chat(call(1, query="google"), words=""))
     plain.command("new | buffer rows.md")
