@@ -110,8 +110,11 @@ function H.act(choice, plug)
     require("parley.host").message("no tool call waits for a choice here", "warn")
     return
   end
-  local typed = H.typed or ""
-  if typed == "" or not (plug or H.is_spelling(typed, H.settings().choices[choice])) then
+  local typed, lhs = H.typed or "", H.settings().choices[choice]
+  if type(lhs) == "string" and H.is_spelling(typed, lhs:rep(2)) then
+    typed = vim.keycode(lhs)
+  end
+  if typed == "" or not (plug or H.is_spelling(typed, lhs)) then
     return
   end
   local last = H.last
@@ -160,16 +163,14 @@ end
 function H.choice(buf, choice, lhs, meaning)
   local raw = vim.keycode(lhs)
   local must_wait = H.must_wait(buf, raw)
-  H.map(buf, lhs, function()
-    return H.choose(buf, choice, raw)
-  end, {
-    expr = true,
-    remap = true,
-    replace_keycodes = false,
-    nowait = not must_wait,
-    desc = "Parley: " .. meaning,
-  })
+  local function map(keys, what)
+    H.map(buf, keys, function()
+      return H.choose(buf, choice, vim.keycode(keys))
+    end, { expr = true, remap = true, replace_keycodes = false, nowait = not must_wait, desc = what })
+  end
+  map(lhs, "Parley: " .. meaning)
   if must_wait then
+    map(lhs:rep(2), ("Parley: %s, once"):format(meaning)) -- else the last key would be a command
     -- A longer map has Vim itself wait `timeoutlen` for a key that would make it a text object.
     H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", { desc = "which_key_ignore" })
   end

@@ -213,6 +213,18 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Ch
     assert plain.lua("return _G.asked") == []
 
 
+@pytest.mark.parametrize("pause", [0, 0.06])
+def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(plain: Child, pause: float) -> None:
+    waiting(plain, 8)
+    before = plain.lines()
+    for key in "yaya":
+        plain.keys(key)
+        time.sleep(pause)  # the pause is what is tested: it is shorter than 'timeoutlen'
+    plain.until(lambda: plain.lua("return _G.asked") == [["choose", "ya"]], "the choice")
+    plain.until_open()
+    assert (plain.lines(), plain.lua(STATE)["mode"]) == (before, "n")
+
+
 def test_with_two_windows_on_the_chat_a_key_counts_where_its_cursor_is(plain: Child) -> None:
     prepare(plain, 5)
     plain.lua(WAIT.replace("{ 0, vim.api.nvim_buf_line_count(buf) }", "{ 6, 9 }"))
