@@ -40,7 +40,7 @@ function M.words(buf, id, has_outcome)
   end
   local words = has_outcome and {} or { state.state }
   local running = state.state == "running" and math.floor((vim.uv.now() - state.since) / 1000) or 0
-  if state.seconds then
+  if (state.seconds or 0) > 0 then
     table.insert(words, ("%.1f s"):format(state.seconds))
   elseif running > 0 then
     table.insert(words, ("%d s"):format(running))

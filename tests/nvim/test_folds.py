@@ -8,7 +8,7 @@ from tests.nvim.harness import Child
 from tests.nvim.test_rows import LONG, call, draw, opened, row, shown
 from tests.nvim.test_rows import chat as waiting_chat
 
-HEAD = "---\ntopic: stock prices\nagent: Demo\n---\n\n"
+HEAD = "---\ntopic: what `zo` does…\nagent: Demo\n---\n\n"
 
 
 def ran(number: int, body: str, status: str = "", query: str = "x") -> str:
@@ -85,7 +85,7 @@ def test_front_matter_and_thinking_and_files_say_what_they_are(plain: Child) -> 
     opened(plain, f"{HEAD}{question}🤖:[Demo]\n\n{thinking}Said.\n\n💬: \n", before="normal! G")
     draw(plain)
     lines = shown(plain)
-    assert lines[0] == "--- stock prices · 2 lines"
+    assert lines[0] == "--- what `zo` does… · 2 lines"
     assert "@@ a.py · 3 lines" in lines
     assert "🧠 thinking, 2 lines" in lines
 

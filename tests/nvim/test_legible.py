@@ -157,7 +157,7 @@ def test_all_arguments_are_shown_in_the_float_with_their_numbers_as_they_were_wr
     ],
 )
 def test_a_name_that_mixes_scripts_is_pointed_out(name: str, server: str, odd: str) -> None:
-    row = call_row(asked(arguments="{}"), (name, server))
+    row = call_row(asked(name=name, arguments="{}"), (name, server))
     assert "".join(chunk[0] for chunk in row) == f"❓ {name}() · {server}{odd}"
 
 
@@ -180,7 +180,7 @@ hostile = st.text(
 def test_a_drawn_call_fits_its_window_hides_nothing_and_marks_each_cut(
     plain: Child, name: str, server: str, arguments: dict[str, Any], width: int
 ) -> None:
-    chunks = call_row(asked(arguments=json.dumps(arguments)), (name, server))
+    chunks = call_row(asked(name=name or "t", arguments=json.dumps(arguments)), (name, server))
     whole = "".join(chunk[0] for chunk in chunks)
     assert not any(map(is_hidden, whole))
     assert "\n" not in whole

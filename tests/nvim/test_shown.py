@@ -24,9 +24,15 @@ def text(chunks: Chunks) -> str:
 
 
 def test_a_name_cannot_pass_for_server_and_arguments() -> None:
-    proposal = asked(arguments='{"query": "secrets"}')
+    proposal = asked(name=FORGED, arguments='{"query": "secrets"}')
     drawn = text(call_row(proposal, (FORGED, "evil")))
     assert drawn == '❓ read_file‹path README.md› - files(query: "secrets") · evil'
+
+
+def test_the_name_of_a_tool_is_the_one_that_the_file_has() -> None:
+    same = [tool("look_up", server) for server in ("one", "two")]
+    drawn = summary(asked(name="one__look_up", arguments="{}"), Catalogue.of(same))
+    assert text(drawn) == "❓ one__look_up() · one"
 
 
 def test_a_title_is_not_taken_for_the_name_of_its_tool() -> None:

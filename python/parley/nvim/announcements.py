@@ -10,7 +10,7 @@ from pathlib import PurePath
 from parley.chat.front_matter import topic
 from parley.chat.transcript import Choice, Transcript
 from parley.engine import End
-from parley.nvim.summary import legible_line
+from parley.nvim.summary import legible_line, shown_line
 from parley.policy.choice import REACH
 from parley.settings.values import Keys
 
@@ -39,7 +39,11 @@ def _key(choice: Choice, keys: Keys) -> str:
 
 def title(transcript: Transcript, path: str) -> str:
     """What a chat is called among others: its topic or first question, else its file."""
-    name = legible_line(topic(transcript)) or legible_line(PurePath(path).name) or "a chat without a name"
+    name = (
+        shown_line(topic(transcript)[: _NAME + 1], None)
+        or legible_line(PurePath(path).name)
+        or "a chat without a name"
+    )
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
 from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
-from parley.nvim.summary import SIGNS, call_row, count, legible_line, outcome
+from parley.nvim.summary import SIGNS, call_row, count, legible_line, outcome, shown_line
 from parley.nvim.view import ChatView
 
 _REFERENCE = re.compile(
@@ -64,7 +64,7 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
 
 def _front_matter(transcript: Transcript, raw: str) -> str:
     keys = count(raw.strip("\n").count("\n") + 1, "line")
-    return f"--- {legible_line(topic(transcript)[:80])} · {keys}"
+    return f"--- {shown_line(topic(transcript)[:80], None)} · {keys}"
 
 
 def _references(question: Question) -> Iterator[Fold]:
@@ -114,7 +114,7 @@ def _text(content: Content) -> dict[str, Any]:
     if isinstance(content, str):
         return {"row": [(content, "ParleyHint", "")]}
     call, names = content
-    row = call_row(call, names or (call.call.name,))
+    row = call_row(call, names)
     if call.result is None:
         return {"row": row}
     return {"row": row, "sign": (f"{SIGNS['result']} ", "ParleyResult"), "outcome": outcome(call.result, row)}

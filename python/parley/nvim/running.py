@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from parley.engine import CallBegan, CallEnded, CallProgress, CallRefused
-from parley.nvim.summary import legible_line
+from parley.nvim.summary import legible_line, shown_line
 from parley.tools.catalogue import Tool
 
 
@@ -34,7 +34,7 @@ class RunningCalls:
                 return [{"id": proposal.call.id, "state": "running", **_names(tool)}]
             case CallProgress(tool, arguments, text):
                 same = [name for name, call in self._calls.items() if call[1:] == (tool, arguments)]
-                return [{"id": name, "state": "running", "text": legible_line(text)} for name in same]
+                return [{"id": name, "state": "running", "text": shown_line(text, None)} for name in same]
             case CallEnded(proposal, result):
                 if proposal.call.id not in self._calls:
                     return []

@@ -57,18 +57,18 @@ def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
     if isinstance(call, Broken):
         return [("  ", "ParleyNote"), (UNREADABLE, "ParleyNote")]
     tool = catalogue.get(call.call.name) if catalogue else None
-    return call_row(call, (tool.name, tool.server) if tool else (call.call.name,))
+    return call_row(call, (tool.name, tool.server) if tool else ())
 
 
 def call_row(call: Proposal, names: Sequence[str]) -> Chunks:
-    """The row of a call: choice, tool and arguments. `names` are the tool's and, if known, its server's."""
+    """The row of a call: choice, tool as the file has it, arguments. `names`: its own, then its server's."""
     sign = f"{SIGNS['proposal']} {call.choice} " if call.choice else f"{SIGNS['proposal']} "
     server = [_named(_title(name), "ParleyServer") for name in names[1:]]
     is_apart = all(_PLAIN.fullmatch(chunk[0]) for chunk in server)
-    chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(names[0]), "ParleyTool")]
+    chunks: list[Chunk] = [(sign, "ParleyProposal"), _named(_title(call.call.name), "ParleyTool")]
     chunks += [("(", "ParleyTool"), *arguments(call.call.arguments, is_apart=is_apart), (")", "ParleyTool")]
     chunks += [(" · ", "ParleyServer"), *server] if server else []
-    if mixed := " ".join(dict.fromkeys(map(mixed_scripts, names))).strip():
+    if mixed := " ".join(dict.fromkeys(map(mixed_scripts, [call.call.name, *names]))).strip():
         chunks.append((f" [{mixed}]", "ParleyNote"))
     return chunks
 
