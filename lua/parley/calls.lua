@@ -51,6 +51,23 @@ function M.words(buf, id, has_outcome)
   return #words > 0 and table.concat(words, " ") or nil, groups[state.state] or "ParleyStatus"
 end
 
+--- Whether a call tells its progress at a row that is on the screen.
+function M.tells(buf)
+  local lines = {}
+  for id, state in pairs(H.states[buf] or {}) do
+    if state.state == "running" and state.text then
+      table.insert(lines, (require("parley.folds").row(buf, id) or -1) + 1)
+    end
+  end
+  return #lines > 0
+    and vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
+      local info = vim.fn.getwininfo(win)[1]
+      return vim.iter(lines):any(function(line)
+        return info.tabnr == vim.fn.tabpagenr() and info.topline <= line and line <= info.botline
+      end)
+    end)
+end
+
 --- A call is no more.
 function M.drop(buf, id)
   if H.states[buf] and H.states[buf][id] then

@@ -136,10 +136,11 @@ function H.begin(buf)
   return run
 end
 
---- Draw the line. Returns the row that it stands below; nil where there is no place for it.
+--- Draw the line. Returns the row that it stands below; nil where there is no place for it, and where what it
+--- says is said at the row of a call.
 function H.draw(buf, run)
   local row = H.row(buf, run)
-  if not row then
+  if not row or require("parley.calls").tells(buf) then
     H.erase(buf)
     return nil
   end

@@ -98,6 +98,7 @@ def test_a_call_that_runs_counts_its_seconds_tells_its_progress_and_is_folded_wh
     nvim.until(lambda: "running" in row(nvim, "❓"), "the state")
     nvim.until(lambda: row(nvim, "❓").endswith("(half of it, 2 of 5)"), "the progress")
     nvim.until(lambda: re.search(r"running [1-9] s \(", row(nvim, "❓")), "a second")
+    assert nvim.screen().count("half of it") == 1
     assert row(nvim, "❓").startswith('❓ ya look_up(query: "google") · patient · by rule · running')
     (tmp_path / "go").touch()
     complete(nvim)
@@ -115,6 +116,22 @@ def test_a_call_may_take_longer_than_its_time_and_the_turns_while_its_server_rep
     (tmp_path / "go").touch()
     complete(nvim)
     nvim.until(lambda: ", ok · by rule · " in row(nvim, "🛠 "), "the fold")
+
+
+def test_progress_is_told_at_the_tip_where_the_row_of_the_call_is_not_on_the_screen(
+    nvim: Child, tmp_path: Path
+) -> None:
+    search = {"command": sys.executable, "args": [str(HERE / "search_server.py")]}
+    slow = 'call slow {"seconds":600}'
+    approval = {"auto": ["search/*"]}
+    ask(nvim, tmp_path, f"{slow} and call fail {{}}", mcp={"servers": {"search": search}}, approval=approval)
+    nvim.until_screen("`it did not work`")
+    nvim.until_screen("(step ")
+    nvim.until(lambda: nvim.screen().count("step ") == 1, "it once")
+    nvim.keys("Gzt")
+    nvim.until(lambda: re.search(r"^\S step \d+ \(", nvim.screen(), re.M), "it at the tip instead")
+    nvim.command("ParleyStop")
+    nvim.until_idle()
 
 
 def test_a_call_that_failed_shows_its_result_and_says_so(nvim: Child, tmp_path: Path) -> None:
