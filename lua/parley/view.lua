@@ -157,6 +157,7 @@ function M.forget(buf)
   H.listen(buf, false)
   folds.forget(buf)
   require("parley.seen").forget(buf)
+  require("parley.pictures").forget(buf)
 end
 
 --- The changedtick of the text that was drawn from.

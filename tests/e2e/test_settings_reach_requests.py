@@ -176,7 +176,7 @@ ROWS: Mapping[str, Row] = {
 IN_NO_REQUEST = {
     *("providers.name", "agents.price", "file: topic", "file: tags", "file: forked_from"),
     *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "highlight", "mcp"),
-    *("picker", "start_insert", "fill_topic"),
+    *("picker", "pictures", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # of which each field has its row
 }
 """What is of another kind: where files are, how a loop runs and what it may, keys, looks, servers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.folds import FoldTexts, exchange_folds, folds
 from parley.nvim.mirror import UNKNOWN, Mirror
 from parley.nvim.pages import write_page
+from parley.nvim.pictures import picture_rows, pictures_of
 from parley.nvim.queue import Queue, not_asked
 from parley.nvim.sightings import SeenCalls
 from parley.nvim.summary import UNREADABLE
@@ -78,6 +79,7 @@ class Chat:
         self._doing = ("", 0)
         self._waiting = 0
         self._question = ""
+        self._has_pictures = False
         self._has_title = False
         """Whether a model was asked for a title."""
 
@@ -327,7 +329,7 @@ class Chat:
 
     async def draw(self) -> ChatView:
         """Draw what is found in the text that was last told."""
-        tick, transcript = self.mirror.tick, self.mirror.text.transcript
+        tick, transcript, lines = self.mirror.tick, self.mirror.text.transcript, self.mirror.text.lines
         self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
         known = known and engine.with_own_tools(known, transcript)
@@ -341,7 +343,22 @@ class Chat:
         drawn |= {"folds": rows, "texts": texts}
         if await self.editor.ask("draw", self.buf, tick, drawn):  # else the text is another one by now
             self.waits(len(drawn["proposals"]))
+            self._draw_pictures(tick, picture_rows(transcript, lines))
         return view
+
+    def _draw_pictures(self, tick: int, rows: list[tuple[int, str]]) -> None:
+        """Have pictures drawn below rows of the text of a changedtick, and those that are gone taken away."""
+        if rows or self._has_pictures:
+            self._has_pictures = bool(rows)
+            self.editor.tell("pictures", self.buf, tick, rows)
+
+    async def prove_pictures(self, paths: Sequence[str]) -> None:
+        """Look at the files of pictures that are to be drawn, and tell where those are that hold them."""
+        pictures = pictures_of(self.mirror.text.transcript, paths)
+        contents = await self.app.attachments(self.path).read(pictures)
+        folder = own_path(self.path).parent
+        files = {path: str(folder / path) if isinstance(contents.get(path), bytes) else "" for path in paths}
+        self.editor.tell("picture_files", self.buf, files)
 
     def draw_calls(self, row: int) -> list[ToolCall]:
         """Draw the calls of the exchange that a row is in; those that are approved and have no result."""

@@ -135,7 +135,7 @@ class Plugin:
         for problem in problems:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
-        own = {"chat_dir": read.chat_dir, "start_insert": read.start_insert, "picker": read.picker}
+        own = {name: getattr(read, name) for name in ("chat_dir", "start_insert", "picker", "pictures")}
         heeded_there = {**own, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
 
@@ -287,6 +287,9 @@ class Plugin:
 
         chat, place = self._chat(buf, name), path and str(Path(cwd, path))
         self.editor.spawn(insert())
+
+    def _on_pictures(self, buf: int, name: str, paths: list[str]) -> None:
+        self.editor.spawn(self._chat(buf, name).prove_pictures(paths))
 
     def _on_bring(
         self,

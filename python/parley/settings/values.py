@@ -231,6 +231,7 @@ class Settings:
 
     chat_dir: str | None = None
     picker: Literal["auto", "select", "snacks", "telescope", "fzf-lua"] = "auto"
+    pictures: Literal["auto", "snacks", "image.nvim", "off"] = "auto"
     start_insert: bool = True
     agent: str | None = None
     system_prompt: str = SYSTEM_PROMPT

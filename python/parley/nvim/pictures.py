@@ -1,0 +1,47 @@
+"""The pictures of a chat that may be drawn in its buffer, and below which lines. Pure.
+
+Knows attachments and rows; how a picture is drawn, other plugins know, and Lua which of them is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from parley.chat.transcript import Attachment, Orphan, Proposal, Transcript, is_blank
+from parley.media import PDF
+
+_PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
+"""Paths in which no program that draws pictures finds anything but a path."""
+
+
+def picture_rows(transcript: Transcript, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The rows below which pictures are drawn, in order, with the paths of these beside the chat.
+
+    A picture of a question is drawn below its line; that of a result below the blank line after it, since its
+    own lines are in a fold.
+    """
+    return [(row, picture.path) for row, picture in _pictures(transcript, lines) if _is_drawn(picture)]
+
+
+def pictures_of(transcript: Transcript, paths: Iterable[str]) -> list[Attachment]:
+    """The pictures of a chat that have these paths."""
+    pictures = {picture.path: picture for _, picture in _pictures(transcript, ()) if _is_drawn(picture)}
+    return [pictures[path] for path in dict.fromkeys(paths) if path in pictures]
+
+
+def _is_drawn(attachment: Attachment) -> bool:
+    is_picture = not attachment.is_text and attachment.media_type != PDF
+    return is_picture and bool(_PLAIN.fullmatch(attachment.path))
+
+
+def _pictures(transcript: Transcript, lines: Sequence[str]) -> Iterator[tuple[int, Attachment]]:
+    for exchange in transcript.exchanges:
+        for part in exchange.question.parts if exchange.question else ():
+            if isinstance(part, Attachment):
+                yield part.span.start, part
+        for segment in (segment for answer in exchange.answers for segment in answer.segments):
+            if isinstance(segment, Proposal | Orphan) and (result := segment.result):
+                end = result.span.end
+                row = end if end < len(lines) and is_blank(lines[end]) else end - 1
+                yield from ((row, attachment) for attachment in result.attachments)
