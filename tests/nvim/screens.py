@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from parley.chat.attachments import link
+from parley.mock_server import PIXEL
 from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import Child, child
 from tests.nvim.picture import drawn
+from tests.pictures import beside
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 WRITE = "Please write the reader of CSV files, and its tests."
@@ -290,8 +293,48 @@ def context(neovim: Child) -> None:
     neovim.command("normal! 5Gzt")
 
 
+def attachment(neovim: Child) -> None:
+    """A question about a picture, and its answer."""
+    picture = beside(neovim.home / "chat.md", PIXEL)
+    ask(neovim, f"What is in this picture?\n\n{link(picture)}")
+    complete(neovim)
+
+
+def picture_row(neovim: Child) -> None:
+    """The row of a call that returned a picture."""
+    ask(neovim, "call picture {}")
+    complete(neovim)
+
+
+def long_result(neovim: Child) -> None:
+    """The row of a call that returned 5 MB of text."""
+    ask(neovim, 'call long {"bytes": 5000000}')
+    neovim.until_text("🔒: [Interrupted: the reply was cut at max_tokens]")
+    neovim.until_idle()
+    neovim.lua("vim.fn.search('^❓', 'bW') vim.cmd('normal! zt')")
+
+
+def usage(neovim: Child) -> None:
+    """What a chat has used, in the status line."""
+    finished(neovim)
+    neovim.until(lambda: neovim.variable("parley_usage"), "the usage")
+
+
+def fork(neovim: Child) -> None:
+    """A chat is copied down to its first answer, and goes on from there beside it."""
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.command("topleft vertical ParleyFork")
+    neovim.until(lambda: neovim.name.endswith("chat-fork.md"), "the fork")
+
+
 AUTO = {"approval": {"auto": ["*/*"]}}
 TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
+EXTRA = {
+    "mcp": {
+        "servers": {"extra": {"command": sys.executable, "args": ["-m", "parley.mock_server", "--extra"]}}
+    }
+}
 WRONG = {
     "agnet": "Claude",
     "agent": 3,
@@ -329,6 +372,11 @@ SCENES: dict[str, Scene] = {
     "too-long": Scene(too_long, init=README, settings=CLAUDE),
     "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
     "context": Scene(context, settings=CLAUDE),
+    "attachment": Scene(attachment),
+    "picture-row": Scene(picture_row, settings=AUTO | EXTRA),
+    "long-result": Scene(long_result, settings=AUTO | EXTRA | CLAUDE),
+    "usage": Scene(usage, init=README, settings=AUTO | TRUSTED),
+    "fork": Scene(fork, width=120),
     "settings": Scene(settings, settings=WRONG),
     "tools": Scene(tools, settings=AUTO | TRUSTED),
     "log": Scene(log, settings=AUTO | TRUSTED),

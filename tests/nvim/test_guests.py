@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from parley.media import kind_of
 from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
@@ -89,6 +91,41 @@ def test_a_server_over_stdio_is_called(desk: Child, guest: SdkSession) -> None:
 
 def test_a_server_over_http_is_called(desk: Child) -> None:
     assert "Echo: over the net" in result_of(desk, 'call net__echo {"message": "over the net"}')
+
+
+def next_request(nvim: Child, agent: str) -> str:
+    """The request of another question, as the page shows it."""
+    nvim.command(f"ParleyAgent {agent}")
+    nvim.until(lambda: nvim.variable("parley_agent") == agent, "the agent")
+    nvim.command("ParleyRequest")
+    nvim.until(lambda: "request" in nvim.name and '"messages"' in nvim.text(), "the page")
+    page = nvim.text()
+    nvim.command("bwipeout!")
+    return page
+
+
+def test_the_next_request_has_a_picture_for_a_model_that_sees_and_words_for_another(desk: Child) -> None:
+    text = result_of(desk, "call everything__get-tiny-image {}")
+    assert "It shows me image/png." in text
+    (picture,) = (desk.home / "everything__get-tiny-image.assets").iterdir()
+    assert f"(everything__get-tiny-image.assets/{picture.name})" in text
+    assert kind_of(picture.read_bytes()) == "png"
+    desk.until_screen("image/png")
+    desk.keys("GAand now?<Esc>")
+    start = f'"url": "data:image/png;base64,{b64encode(picture.read_bytes()).decode()[:30]}'
+    assert start in next_request(desk, "Demo-OpenAI")
+    desk.command("ParleyAgent Demo-Text")
+    desk.command("normal! G$")
+    desk.command("ParleyRespond")
+    desk.until(
+        lambda: "demo-text sees no pictures: it is sent words for them" in desk.messages(), "the reason"
+    )
+    complete(desk)
+    desk.keys("GAand now?<Esc>")
+    in_words = next_request(desk, "Demo-Text")
+    assert "[image image/png, " in in_words
+    assert "data:image" not in in_words
+    desk.command("ParleyAgent Demo-OpenAI")
 
 
 def test_a_resource_is_brought_into_the_question_once(desk: Child) -> None:
