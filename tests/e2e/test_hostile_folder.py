@@ -254,7 +254,7 @@ def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User,
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, *way, "respond", str(chat)],
+        [sys.executable, *way, "respond", "--without-missing", str(chat)],
         cwd=there.folder,
         env={**os.environ, **user.environ},
         capture_output=True,

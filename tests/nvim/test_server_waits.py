@@ -124,7 +124,7 @@ def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(desk: Child, 
     desk.until_waiting(LONG_S)
     desk.until_idle(LONG_S)
     go.unlink()
-    serve(desk, slow=slow(go))
+    serve(desk, slow=slow(go, start_timeout_s=600))  # other settings, so it starts anew
     desk.keys("ya")
     desk.until_screen("Waiting for MCP server slow 1s", LONG_S)
     desk.keys("<C-g>x")
