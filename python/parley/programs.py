@@ -13,6 +13,28 @@ from pathlib import Path
 
 from parley.paths import private_folder, state_folder
 
+_PASSED_ON = frozenset(
+    (
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
+        *("NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "PIP_CERT", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
+        *("DENO_CERT", "DENO_TLS_CA_STORE", "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE"),
+        *("LANG", "LANGUAGE", "TZ", "TMPDIR"),
+        *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),
+    )
+)
+_PASSED_ON_BEGIN = ("LC_", "XDG_")
+"""What says where a program is, and how it reaches the world; nothing that anybody calls a key."""
+
+
+def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a stranger's program gets of these, beside `PATH`, `HOME` and the like."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _PASSED_ON or name.startswith(_PASSED_ON_BEGIN)
+    }
+
 
 def search_path(path: str | None = None) -> str:
     """The absolute folders of a PATH, by default this process's."""

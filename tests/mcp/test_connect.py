@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.tools.results import Outcome
-from parley.tools.servers import Protocol
+from parley.tools.servers import Protocol, ServerSettings
 from tests.mcp_servers import only, servers_of, table, tool_of
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object"}}
@@ -72,3 +73,43 @@ async def test_the_newest_revision_that_is_set_is_spoken_without_a_question() ->
         assert await servers.call(await tool_of(servers, "echo"), {}) == DONE
         assert only(servers).protocol == "2026-07-28"
         assert only(servers).stderr[0] == "2026-07-28 tools/list"
+
+
+# --- The environment of a local server --------------------------------------------------------------------
+
+PASSED_ON = {
+    "https_proxy": "http://proxy.example:3128",
+    "NO_PROXY": "localhost",
+    "SSL_CERT_FILE": "/etc/company.pem",
+    "NODE_EXTRA_CA_CERTS": "/etc/company.pem",
+    "LC_TIME": "de_DE.UTF-8",
+    "WAYLAND_DISPLAY": "wayland-0",
+    "XDG_CACHE_HOME": "/home/me/.cache",
+}
+PRIVATE = {
+    "ANTHROPIC_API_KEY": "a-key",
+    "PROXY_PASSWORD": "a-password",
+    "LD_PRELOAD": "/lib/other.so",
+    "NODE_OPTIONS": "--require=/other.js",
+    "PYTHONPATH": "/other",
+}
+
+
+async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**PASSED_ON, **PRIVATE}.items():
+        monkeypatch.setenv(name, value)
+    place = tmp_path / "environment"
+    script = f"env >{place}; exit 1"
+    server = ServerSettings("s", "/bin/sh", ("-c", script), {"TOKEN": "${ANTHROPIC_API_KEY}"})
+    async with servers_of(server) as servers:
+        await servers.catalogue()
+        assert only(servers).error == (
+            "MCP server 's' ended while starting. "
+            "What it needs of your environment goes into mcp.servers.s.env"
+        )
+    environment = dict(line.split("=", 1) for line in place.read_text().splitlines() if "=" in line)
+    assert PASSED_ON.items() <= environment.items()
+    assert environment["TOKEN"] == "a-key"
+    assert not PRIVATE.keys() & environment.keys()

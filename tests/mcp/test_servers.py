@@ -179,7 +179,10 @@ async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
             ServerSettings(name="s", command="${NO_SUCH_VARIABLE}"),
             "mcp.servers.s.command: the environment variable NO_SUCH_VARIABLE",
         ),
-        (fake("--die", name="s"), "MCP server 's': Connection closed; its last words: no licence found"),
+        (
+            fake("--die", name="s"),
+            "MCP server 's' ended while starting; its last words: no licence found. What it needs of ",
+        ),
         (
             fake("--mute", name="s", start_timeout_s=0.5),
             "MCP server 's' was not ready within 0.5 s; its last",

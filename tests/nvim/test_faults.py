@@ -61,7 +61,7 @@ def desk(neovim: Child) -> Child:
     [
         "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not executable: no-such-p",
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
-        "its last words: no licence found\n\nstderr, 1 line: no licence found",
+        "its last words: no licence found. What it needs of your environment goes into mcp.servers.dies.",
         "Error: MCP server 'mute' was not ready within 2 s",
         "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': its answer is none: tools: ",
         "## [x] part: ready, protocol 2025-11-25, 1 tool\n\nError: left out: tools whose definition",

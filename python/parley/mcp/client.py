@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CONNECTION_CLOSED = -32000
+CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
 """The number of a server's tools or prompts, and of the pages that it lists them on."""
@@ -233,7 +233,7 @@ class SdkSession:
             try:
                 page = await fetch(cursor=cursor, cache_mode="refresh")
             except MCPError as error:
-                if error.code == _CONNECTION_CLOSED:
+                if error.code == CONNECTION_CLOSED:
                     raise LostError(str(error)) from error
                 if error.code == _METHOD_NOT_FOUND:
                     return
@@ -261,7 +261,7 @@ class SdkSession:
                 raise NotBegunError(str(error)) from error
             if error.code not in _ANSWERS and self._settings.url is not None:
                 self._signals.connection_lost()  # perhaps its session has expired: connect anew next time
-            if error.code == _CONNECTION_CLOSED:
+            if error.code == CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
             raise
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from parley.errors import ParleyError, ServerError
 from parley.mcp import line_codec as lines
 from parley.mcp.callbacks import ServerRequests
-from parley.mcp.client import SdkSession
+from parley.mcp.client import CONNECTION_CLOSED, SdkSession
 from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
-from parley.mcp.session import LostError, Refusal, Signals
+from parley.mcp.session import LostError, Refusal, Signals, cause
 from parley.mcp.stderr import StderrTail
 from parley.mcp.transport import Wire
-from parley.programs import program, search_path, working_folder
+from parley.programs import program, search_path, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.servers import ServerSettings
 
@@ -94,7 +94,7 @@ class Connector:
                 raise
             except Exception as error:  # noqa: BLE001 - told, if no other way does
                 ways = _others(ways, error)
-                failure = failure if failure and way == "events" else error
+                failure = failure if failure and way == "events" else _as_end(error)
                 if not ways or signals.stopping:
                     self._ways.pop(key, None)
                     raise failure from None
@@ -181,7 +181,7 @@ class Connector:
         parameters = StdioServerParameters(
             command=command,
             args=args,
-            env={"PATH": search_path(), **settings.env},
+            env={**surroundings(self._environ), "PATH": search_path(), **settings.env},
             cwd=cwd or working_folder(self._environ),
             encoding=lines.NAME,
             encoding_error_handler="replace",
@@ -227,12 +227,20 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
     return {"mode": _NEWEST, "prior_discover": result}
 
 
+def _as_end(error: Exception) -> Exception:
+    """The error as the supervisor knows it, where the server has ended."""
+    from mcp.shared.exceptions import MCPError
+
+    inner = cause(error)
+    is_end = isinstance(inner, MCPError) and inner.code == CONNECTION_CLOSED
+    return LostError(str(inner)) if is_end else error
+
+
 def _others(ways: list[Way], error: BaseException) -> list[Way]:
     """The ways in which a server may be reached that was not in this one."""
     import httpx2
 
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = cause(error)
     refusal = getattr(getattr(error, "error", None), "data", None)
     if isinstance(refusal, Refusal):
         return [] if refusal.status in _FINAL or refusal.status >= 500 else ways

@@ -35,6 +35,13 @@ class NotBegunError(ServerError):
     """The server does not know our session any more, so what was asked of it has not begun."""
 
 
+def cause(error: BaseException) -> BaseException:
+    """The first exception that is not a group of others; the SDK's task groups wrap theirs."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A refusal over HTTP: its status, what it says, and whether it is the session that is unknown."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, ServerError
-from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals
+from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals, cause
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
@@ -263,7 +263,8 @@ class Supervisor:
         seconds = self.settings.start_timeout_s
         self._stderr.drain()
         self._fail(
-            f"MCP server '{self.settings.name}' was not ready within {seconds:g} s{self._last_words()}"
+            f"MCP server '{self.settings.name}' was not ready within {seconds:g} s"
+            f"{self._last_words()}{self._hint()}"
         )
         signals.stop()
         if task is not None:
@@ -312,7 +313,7 @@ class Supervisor:
                 raise  # whoever waited has gone
             raise ServerError(self._ended()) from error
         except Exception as failure:
-            raise ServerError(f"{what} failed: {_words(_cause(failure))}") from failure
+            raise ServerError(f"{what} failed: {_words(cause(failure))}") from failure
 
     def _changed(self, tool: Tool) -> str:
         digest = next((other.digest for other in self.tools if other.name == tool.name), None)
@@ -327,28 +328,29 @@ class Supervisor:
 
     def _explain(self, failure: Exception) -> str:
         self._stderr.drain()
-        cause = _cause(failure)
-        if isinstance(cause, LostError):
-            return f"MCP server '{self.settings.name}' ended while starting{self._last_words()}"
-        if isinstance(cause, ParleyError):
-            return str(cause)
-        reason = _words(cause)
-        return f"MCP server '{self.settings.name}': {reason}{self._last_words()}"
+        error, server = cause(failure), f"MCP server '{self.settings.name}'"
+        if isinstance(error, LostError):
+            return f"{server} ended while starting{self._last_words()}{self._hint()}"
+        if isinstance(error, ParleyError):
+            return str(error)
+        return f"{server}: {_words(error)}{self._last_words()}"
+
+    def _hint(self) -> str:
+        """What may keep a program from starting that starts elsewhere."""
+        name = self.settings.name
+        return (
+            f". What it needs of your environment goes into mcp.servers.{name}.env"
+            if self.settings.command
+            else ""
+        )
 
     def _last_words(self) -> str:
         return f"; its last words: {self._stderr.lines[-1]}" if self._stderr.lines else ""
 
 
-def _cause(error: BaseException) -> BaseException:
-    """The first exception that is not a group of others; the SDK's task groups wrap theirs."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _words(cause: BaseException) -> str:
+def _words(error: BaseException) -> str:
     """An error on one line; of an answer that does not fit the protocol its first flaw."""
-    if type(cause).__name__ == "ValidationError" and (flaws := getattr(cause, "errors", None)):
+    if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
         return f"its answer is none: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
-    return " ".join(str(cause).split())[:_CAUSE_SHOWN] or type(cause).__name__
+    return " ".join(str(error).split())[:_CAUSE_SHOWN] or type(error).__name__
