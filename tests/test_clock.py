@@ -119,6 +119,9 @@ class Questioner:
     async def resource(self, uri: str) -> str:
         raise NotImplementedError
 
+    async def resources(self) -> tuple[str, ...]:
+        return ()
+
     async def prompts(self) -> tuple[Prompt, ...]:
         return ()
 

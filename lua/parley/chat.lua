@@ -47,6 +47,7 @@ function M.opened(buf)
     if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then
       if M.is_attached(buf) then
         require("parley.keys").chat(buf) -- the filetype's maps came over them
+        require("parley.completion").chat(buf)
       end
       M.attach(buf)
     end
@@ -68,6 +69,7 @@ function M.attach(buf)
   vim.b[buf].parley_status, vim.b[buf].parley_waiting = "", 0
   H.last = vim.api.nvim_get_current_buf() == buf and buf or H.last
   require("parley.keys").chat(buf)
+  require("parley.completion").chat(buf)
   require("parley.highlight").chat(buf)
   H.set_windows(buf)
   H.watch(buf)
@@ -451,6 +453,9 @@ function H.watch(buf)
   end)
   on({ "BufEnter" }, function()
     H.last = buf
+  end)
+  on({ "InsertEnter" }, function()
+    require("parley.completion").prepare()
   end)
   on({ "BufUnload" }, function()
     H.detach(buf)

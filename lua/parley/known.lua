@@ -12,6 +12,9 @@ M.markers = {
   summary = "📝",
 }
 
+--- What may stand between `@@` and is no file; `chat/references.py` has what it means.
+M.live = { "buffer", "selection", "diagnostics", "diff" }
+
 --- The default of the setting `start_insert`.
 M.start_insert = true
 

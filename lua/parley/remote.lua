@@ -29,6 +29,7 @@ local routes = {
   agent = { "status", "agent" },
   message = { "host", "message" },
   prompts = { "host", "has_prompts" },
+  resources = { "completion", "has_resources" },
   ready = { "host", "is_ready" },
   scratch = { "pages", "scratch" },
   tools_page = { "servers", "draw" },

@@ -82,8 +82,8 @@ def answer(message: dict[str, Any]) -> None:
             call(number, name, given)
         case {"method": "resources/read", "id": number, "params": {"uri": uri}}:
             read(number, uri)
-        case {"method": "prompts/list", "id": number}:
-            send(number, result={"prompts": PROMPTS})
+        case {"method": "prompts/list" | "resources/list" as method, "id": number}:
+            send(number, result=LISTS[method])
         case {"method": "prompts/get", "id": number, "params": dict(wanted)}:
             prompt(number, wanted["name"], wanted.get("arguments") or {})
         case {"method": "notifications/cancelled", "params": {"requestId": number}}:
@@ -119,6 +119,12 @@ PROMPTS: list[dict[str, Any]] = [
     },
     {"name": "plain"},
 ]
+
+URIS = ["note://a.py", "note://b c.md", "note://with@@sign", "note://turned\u202earound"]
+LISTS = {
+    "prompts/list": {"prompts": PROMPTS},
+    "resources/list": {"resources": [{"uri": uri, "name": "a note"} for uri in URIS]},
+}
 
 
 def read(number: int, uri: str) -> None:

@@ -104,6 +104,15 @@ async def test_a_resource_goes_into_the_question_as_text() -> None:
     assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 
+async def test_resources_are_listed_of_the_servers_that_run_and_none_is_started() -> None:
+    async with servers_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as servers:
+        assert await servers.resources() == ()
+        assert {server.state for server in servers.status()} == {"stopped"}
+        await servers.catalogue()
+        assert ("fake", "note://a.py") in await servers.resources()
+        assert {server for server, _ in await servers.resources()} == {"fake"}
+
+
 # --- Prompts ----------------------------------------------------------------------------------------------
 
 

@@ -328,6 +328,20 @@ def fork(neovim: Child) -> None:
     neovim.until(lambda: neovim.name.endswith("chat-fork.md"), "the fork")
 
 
+def completion(neovim: Child) -> None:
+    """What may stand behind `@@`."""
+    for name in ("notes.md", "src/csv_reader.py", "tests/test_csv_reader.py"):
+        path = neovim.home / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(CODE, encoding="utf-8")
+    neovim.command(f"cd {neovim.home}/project")
+    neovim.edit("chat.md", LONG)
+    neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    neovim.lua("vim.o.completeopt = 'menuone,noselect'")
+    neovim.keys("GAWhat is wrong in @@<C-x><C-o>")
+    neovim.until_screen("diagnostics ")
+
+
 AUTO = {"approval": {"auto": ["*/*"]}}
 TRUSTED = {"mcp": {"servers": {"files": {**SEARCH, "trusted": True}}}}
 EXTRA = {
@@ -371,6 +385,7 @@ SCENES: dict[str, Scene] = {
     "light-queued": Scene(queued, init=LIGHT, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.02"}),
     "too-long": Scene(too_long, init=README, settings=CLAUDE),
     "compact": Scene(compact, init=README, settings=CLAUDE, env={"PARLEY_DEMO_PACE": "0.1"}),
+    "completion": Scene(completion),
     "context": Scene(context, settings=CLAUDE),
     "attachment": Scene(attachment),
     "picture-row": Scene(picture_row, settings=AUTO | EXTRA),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parley.chat.grammar import MARKERS, SUMMARY
+from parley.chat.references import LIVE
 from parley.paths import config_path
 from parley.settings.values import Settings
 from tests.nvim.harness import Child
@@ -23,6 +24,10 @@ def test_its_file_of_settings_is_that_of_the_host(plain: Child, folder: str) -> 
     environ = {"XDG_CONFIG_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
     assert plain.lua("return require('parley.known').config()") == str(config_path(environ))
     plain.lua("vim.env.XDG_CONFIG_HOME = ...", before)
+
+
+def test_its_names_of_what_is_no_file_are_those_of_the_references(plain: Child) -> None:
+    assert plain.lua("return require('parley.known').live") == list(LIVE)
 
 
 def test_its_defaults_are_those_of_the_settings(plain: Child) -> None:

@@ -75,17 +75,51 @@ function M.setup(config)
 end
 return M
 """
+COMPLETE = """
+function M.words(name)
+  local call = name:match("^v:lua%.(.+)") .. "(_A[1], _A[2], _A[3])"
+  local column = vim.api.nvim_win_get_cursor(0)[2]
+  local start = vim.fn.luaeval(call, { 1, "" })
+  local base = vim.api.nvim_get_current_line():sub(start + 1, column)
+  return vim.tbl_map(function(item) return item.word end, vim.fn.luaeval(call, { 0, base }))
+end
+return M
+"""
+BLINK = f"""
+local M = {{}}
+function M.setup(config) M.sources = config.sources end
+function M.complete()
+  local names = M.sources.per_filetype[vim.bo.filetype]
+  assert(names.inherit_defaults and vim.list_contains(names, "omni"))
+  return M.words(vim.bo.omnifunc)
+end
+function M.triggers() return M.sources.providers.omni.override.get_trigger_characters() end
+{COMPLETE}
+"""
+CMP = f"""
+local M = {{}}
+function M.setup(config) M.source = config.sources[1] end
+function M.complete()
+  assert(M.source.name == "omni")
+  return M.words(vim.bo.omnifunc)
+end
+function M.triggers() return M.source.trigger_characters end
+{COMPLETE}
+"""
 PLUGINS = {
     "lualine": LUALINE,
     "heirline": HEIRLINE,
     "which-key": WHICH_KEY,
     "render-markdown": RENDER_MARKDOWN,
+    "blink.cmp": BLINK,
+    "cmp": CMP,
 }
+HEADINGS = {plugin: f"{plugin}.nvim" for plugin in PLUGINS} | {"blink.cmp": "blink.cmp", "cmp": "nvim-cmp"}
 
 
 def recipe(plugin: str) -> str:
     """The code of a plugin's recipe."""
-    found = re.search(rf"^{plugin}\.nvim ~\n.*?>lua\n(.*?)^<", RECIPES, re.M | re.S)
+    found = re.search(rf"^{re.escape(HEADINGS[plugin])} ~\n.*?>lua\n(.*?)^<", RECIPES, re.M | re.S)
     assert found, plugin
     return textwrap.dedent(found[1])
 
@@ -101,7 +135,7 @@ def status_line(nvim: Child) -> str:
 
 
 def test_every_recipe_is_run_here() -> None:
-    assert re.findall(r"^(\S+)\.nvim ~$", RECIPES, re.M) == list(PLUGINS)
+    assert re.findall(r"^(\S+) ~$", RECIPES, re.M) == list(HEADINGS.values())
     assert len(re.findall(r">lua$", RECIPES, re.M)) == len(PLUGINS)
 
 
@@ -149,6 +183,17 @@ def test_render_markdown_leaves_chats_alone_and_renders_other_files(tmp_path: Pa
         assert nvim.variable("rendered") is False
         nvim.edit("notes.md", "# Notes\n")
         assert nvim.variable("rendered") is True
+
+
+@pytest.mark.parametrize("plugin", ["blink.cmp", "cmp"])
+def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) -> None:
+    """They call the function by its name in Lua, from outside of any completion of Vim's."""
+    with child(tmp_path, init=init(plugin)) as nvim:
+        nvim.edit("chat.md", "💬: ")
+        nvim.until(lambda: "parley" in nvim.lua("return vim.bo.omnifunc"), "the function")
+        nvim.keys("A@@di")
+        assert nvim.lua(f"return require({plugin!r}).complete()") == ["diagnostics@@", "diff@@"]
+        assert nvim.lua(f"return require({plugin!r}).triggers()") == ["@", "/"]
 
 
 def test_chats_of_gp_are_read_once_their_questions_are_marked_as_the_help_says(

@@ -121,6 +121,12 @@ def name_of(reference: Reference) -> str:
     return f"{reference.server}:{reference.uri}" if isinstance(reference, Resource) else reference.name
 
 
+def can_be_named(reference: Reference) -> bool:
+    """Whether what stands between two `@@` can mean it."""
+    match = _REFERENCE.fullmatch(f"@@{name_of(reference)}@@")
+    return match is not None and _reference(match["name"]) == reference
+
+
 def _reference(name: str) -> Reference:
     if name in LIVE:
         return Live(name)

@@ -124,7 +124,9 @@ class SdkSession:
             instructions=self.instructions,
         )
 
-    def _leave_out(self, what: str) -> None:
+    def _leave_out(self, what: str, kind: str = "tools") -> None:
+        if kind == "resources":
+            return  # they are listed time and again, and each can be read that is not listed
         self.left_out = f"{self.left_out}, {what}" if self.left_out else f"left out: {what}"
 
     async def prompts(self) -> tuple[Prompt, ...]:
@@ -148,6 +150,10 @@ class SdkSession:
         if not any("text" in part["resource"] for part in parts):
             raise ServerError(f"no text: {text}")
         return text
+
+    async def resources(self) -> tuple[str, ...]:
+        """The URIs of the resources of all pages."""
+        return tuple([str(definition["uri"]) async for definition in self._listed("resources")])
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
         """The result, an error that the tool reports too; raises LostError if the connection ends."""
@@ -217,17 +223,22 @@ class SdkSession:
                 told.cancel()
                 done.cancel()
 
-    async def _listed(self, kind: Literal["tools", "prompts"]) -> AsyncIterator[dict[str, Any]]:
+    async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> AsyncIterator[dict[str, Any]]:
         """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""
         from mcp.shared.exceptions import MCPError
 
-        fetch = self._client.list_tools if kind == "tools" else self._client.list_prompts
+        client = self._client
+        fetch: Callable[..., Awaitable[Any]] = {
+            "tools": client.list_tools,
+            "prompts": client.list_prompts,
+            "resources": client.list_resources,
+        }[kind]
         cursor: str | None = None
         seen: set[str | None] = set()
         left = MOST_LISTED
         while cursor not in seen:  # a server that repeats a cursor would have us list for ever
             if len(seen) == MOST_LISTED:
-                self._leave_out(f"all {kind} beyond the first {MOST_LISTED} pages")
+                self._leave_out(f"all {kind} beyond the first {MOST_LISTED} pages", kind)
                 return
             seen.add(cursor)
             try:
@@ -243,7 +254,7 @@ class SdkSession:
                 yield _plain(definition)
             left -= len(definitions)
             if left < 0:
-                self._leave_out(f"all {kind} beyond the first {MOST_LISTED}")
+                self._leave_out(f"all {kind} beyond the first {MOST_LISTED}", kind)
                 return
             cursor = page.next_cursor
             if cursor is None:

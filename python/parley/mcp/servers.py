@@ -6,7 +6,7 @@ is done in a thread, when the first server is needed.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.reaper import Reaper
-from parley.mcp.session import Progress
-from parley.mcp.supervisor import Supervisor
+from parley.mcp.session import Progress, Session
+from parley.mcp.supervisor import Supervisor, T
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
@@ -155,15 +155,26 @@ class Servers:
         what = f"Resource '{uri}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session, _: session.resource(uri))
 
+    async def resources(self) -> tuple[tuple[str, str], ...]:
+        """The resources, server and URI, of the servers that run now, without starting any."""
+        lists = await self._all(lambda session: session.resources())
+        return tuple((server, uri) for server, uris in lists.items() for uri in uris)
+
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
         await self.catalogue()
-        requests = (
-            supervisor.ask(f"MCP server '{supervisor.settings.name}'", lambda session, _: session.prompts())
-            for supervisor in self._ready()
-        )
+        lists = await self._all(lambda session: session.prompts())
+        return tuple(prompt for prompts in lists.values() for prompt in prompts)
+
+    async def _all(self, request: Callable[[Session], Awaitable[tuple[T, ...]]]) -> dict[str, tuple[T, ...]]:
+        """What the servers that run list, by server; those that fail are left out."""
+        ready = self._ready()
+        requests = [
+            s.ask(f"MCP server '{s.settings.name}'", lambda session, _: request(session)) for s in ready
+        ]
         lists = await asyncio.gather(*requests, return_exceptions=True)
-        return tuple(prompt for prompts in lists if isinstance(prompts, tuple) for prompt in prompts)
+        pairs = zip(ready, lists, strict=True)
+        return {s.settings.name: values for s, values in pairs if isinstance(values, tuple)}
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
         """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""

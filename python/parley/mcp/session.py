@@ -69,6 +69,9 @@ class Session(Protocol):
     async def resource(self, uri: str) -> str:
         """The text of a resource."""
 
+    async def resources(self) -> tuple[str, ...]:
+        """The URIs of the resources that it lists now."""
+
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts it offers now."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pynvim
 
+from parley.chat.references import Resource, can_be_named, name_of
 from parley.chat.transcript import CHOICES
 from parley.errors import ParleyError
 from parley.models.request import Request
@@ -310,6 +311,14 @@ class Plugin:
             offered = {full_name(p): [a.name for a in p.arguments] for p in await self.app.servers.prompts()}
             named = {n: [a for a in names if a.isprintable()] for n, names in offered.items()}
             self.editor.tell("prompts", {n: names for n, names in named.items() if n.isprintable()})
+
+        self.editor.spawn(tell())
+
+    def _on_resources(self) -> None:
+        async def tell() -> None:
+            resources = [Resource(server, uri) for server, uri in await self.app.servers.resources()]
+            names = [name_of(resource) for resource in resources if can_be_named(resource)]
+            self.editor.tell("resources", [name for name in names if name.isprintable()])
 
         self.editor.spawn(tell())
 

@@ -1,0 +1,151 @@
+--- Completion of references: what may stand behind `@@` in a chat, for 'omnifunc'.
+---
+--- It may be called at every key, and never waits: folders are read to a bound, and the resources of servers
+--- are those that the host told last.
+local M = {}
+
+local api = vim.api
+local own = "v:lua.require'parley.completion'.omni"
+local H = {
+  batches = 10,
+  names = 1000, -- of a batch
+  pause = 5000, -- milliseconds in which servers are asked once
+  resources = {},
+}
+
+--- What the names stand for that are no files; `known.lua` has the names.
+local menus = {
+  buffer = "the other file, as it is in the editor",
+  selection = "what was selected in it",
+  diagnostics = "its diagnostics",
+  diff = "changes that are not staged",
+}
+
+--- Complete references in a chat. What completed there before still does, everywhere else.
+function M.chat(buf)
+  if vim.bo[buf].omnifunc ~= own then
+    vim.b[buf].parley_omnifunc = vim.bo[buf].omnifunc
+    vim.bo[buf].omnifunc = own
+  end
+end
+
+--- See |complete-functions|.
+function M.omni(findstart, base)
+  if findstart == 1 then
+    H.start = H.reference()
+    M.prepare()
+    return H.start or H.before(findstart, base)
+  end
+  return H.start and H.items(base) or H.before(findstart, base)
+end
+
+--- Have the host list the resources of the servers that run.
+function M.prepare()
+  local host, now = require("parley.host"), vim.uv.now()
+  if host.state().channel and (not H.last or now - H.last > H.pause) then
+    H.last = now
+    host.mention("resources", {})
+  end
+end
+
+--- Told by the host: the resources, as references name them.
+function M.has_resources(names)
+  H.resources = names
+end
+
+--- The column behind the `@@` that begins the reference at the cursor; nil where there is none.
+function H.reference()
+  local line, column = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
+  local before = line:sub(1, column)
+  for _, whole in ipairs({ "@@[^@%s]@@", "@@[^@%s][^@]*[^@%s]@@" }) do
+    before = before:gsub(whole, function(reference)
+      return (" "):rep(#reference)
+    end)
+  end
+  local start, name = before:match(".*@@()([^@]*)$")
+  H.is_closed = vim.startswith(line:sub(column + 1), "@@")
+  return start and not name:find("^%s") and start - 1 or nil
+end
+
+--- What begins as was typed.
+function H.items(base)
+  local items = {}
+  local function add(name, menu, is_open)
+    if vim.startswith(name, base) then
+      local word = (is_open or H.is_closed) and name or name .. "@@"
+      table.insert(items, { word = word, abbr = name, menu = menu, dup = 1 })
+    end
+  end
+  for _, name in ipairs(require("parley.known").live) do
+    add(name, menus[name])
+  end
+  for _, name in ipairs(H.files(base)) do
+    local is_folder = vim.endswith(name, "/")
+    add(name, is_folder and "folder" or "file", is_folder)
+  end
+  for _, name in ipairs(H.resources) do
+    add(name, "resource")
+  end
+  return items
+end
+
+--- The files and folders that begin as a path does; nothing hidden, since that would not be read.
+function H.files(base)
+  local dir = base:match("^.*/") or ""
+  local is_elsewhere = dir:find("^[~/]")
+  if not is_elsewhere and ("/" .. dir):find("/%.[^./]") then
+    return {}
+  end
+  local root = dir:gsub("^~/", (vim.uv.os_homedir() or "") .. "/")
+  root = root:find("^/") and root or vim.fn.getcwd() .. "/" .. root
+  local names = {}
+  for _, entry in ipairs(H.entries(root)) do
+    local name = dir .. entry.name
+    local kind = entry.type
+    if vim.startswith(name, base) and H.can_be_named(entry.name) then
+      if kind == "link" then
+        kind = (vim.uv.fs_stat(root .. "/" .. entry.name) or {}).type
+      end
+      if kind == "directory" or kind == "file" then
+        table.insert(names, kind == "directory" and name .. "/" or name)
+      end
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+--- Whether a file of this name would be meant by it, and shows for what it is.
+function H.can_be_named(name)
+  return not name:find("^[%s.]")
+    and not name:find("%s$")
+    and not name:find("[@%c*?%[]")
+    and not vim.list_contains(require("parley.known").live, name)
+end
+
+--- What a folder holds, to a bound.
+function H.entries(root)
+  local folder = vim.uv.fs_opendir(root, nil, H.names)
+  local entries = {}
+  for _ = 1, folder and H.batches or 0 do
+    local batch = vim.uv.fs_readdir(folder)
+    if not batch then
+      break
+    end
+    vim.list_extend(entries, batch)
+  end
+  if folder then
+    vim.uv.fs_closedir(folder)
+  end
+  return entries
+end
+
+--- The function that completed here before; -3 ends the completion without a word.
+function H.before(findstart, base)
+  local name = vim.b.parley_omnifunc or ""
+  local call = ("%s(%d, %s)"):format(name, findstart, vim.fn.string(base))
+  local ok, value = pcall(api.nvim_eval, name == "" and "-3" or call)
+  return ok and value or -3
+end
+
+return M

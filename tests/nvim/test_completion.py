@@ -1,0 +1,137 @@
+"""Completion of references in a chat, as CTRL-X CTRL-O shows it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp_servers import FAKE
+from tests.nvim.harness import Child, child
+
+FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
+
+
+@pytest.fixture
+def work(plain: Child) -> Iterator[Path]:
+    """A folder to work in, which Neovim works in, with a chat open that nothing is asked in yet."""
+    folder = plain.home / "project"
+    for name in ("src/a.py", "src/b.py", "src/.key", "notes.md", ".env", ".git/config", "odd@name", "diff"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x\n", encoding="utf-8")
+    (folder / "link").unlink(missing_ok=True)
+    (folder / "link").symlink_to(folder / "src")
+    plain.command(f"cd {folder}")
+    plain.edit("chat.md", "💬: ")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    yield folder
+    plain.keys("<C-\\><C-n>")
+    plain.command("%bwipeout!")
+
+
+def offers(nvim: Child, text: str, after: str = "") -> list[str]:
+    """The words that are offered after a text is typed at the end of the question."""
+    nvim.keys("<C-\\><C-n>")
+    nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
+    nvim.keys(f"A{text}{after}{'<Left>' * len(after)}<C-x><C-o>")
+    items: list[dict[str, Any]] = nvim.lua("return vim.fn.complete_info({ 'items' }).items")
+    return [item["word"] for item in items]
+
+
+def test_behind_the_signs_are_the_names_the_files_and_the_folders(plain: Child, work: Path) -> None:
+    names = ["buffer@@", "selection@@", "diagnostics@@", "diff@@"]
+    assert offers(plain, "see @@") == [*names, "link/", "notes.md@@", "src/"]
+    shown = plain.screen()
+    assert "the other file, as it is in the editor" in shown
+    assert "notes.md" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("@@d", ["diagnostics@@", "diff@@"]),
+        ("@@src/", ["src/a.py@@", "src/b.py@@"]),
+        ("@@src/b", ["src/b.py@@"]),
+        ("@@./s", ["./src/"]),
+        ("@@../project/n", ["../project/notes.md@@"]),
+        ("@@buffer@@ and @@no", ["notes.md@@"]),
+        ("@@.e", []),
+        ("@@.git/", []),
+        ("@@src/../.git/", []),
+        ("@@none/", []),
+        ("no sign", []),
+        ("a@b @c", []),
+        ("@@buffer@@ no", []),
+        ("@@ no", []),
+    ],
+)
+def test_what_begins_as_was_typed_is_offered(plain: Child, work: Path, text: str, words: list[str]) -> None:
+    assert offers(plain, text) == words
+
+
+def test_files_elsewhere_are_offered_by_their_whole_path(plain: Child, work: Path) -> None:
+    assert offers(plain, f"@@{work}/no") == [f"{work}/notes.md@@"]
+    assert "~/project/" in offers(plain, "@@~/pro")
+
+
+def test_the_signs_are_closed_once(plain: Child, work: Path) -> None:
+    assert offers(plain, "@@no", after="@@ there") == ["notes.md"]
+    plain.keys("<C-n><C-y>")
+    assert plain.text() == "💬: @@notes.md@@ there"
+    assert offers(plain, "@@not") == ["notes.md@@"]
+    plain.keys("<C-n><C-y>")
+    assert plain.text() == "💬: @@notes.md@@"
+
+
+def test_a_name_that_is_a_command_is_only_a_name(plain: Child, work: Path) -> None:
+    assert offers(plain, f"@@`touch {work}/proof`") == []
+    assert offers(plain, "@@$HOME/") == []
+    assert not (work / "proof").exists()
+
+
+def test_a_folder_of_many_files_is_read_to_a_bound(plain: Child, work: Path) -> None:
+    many = work / "many"
+    many.mkdir(exist_ok=True)
+    for number in range(11_000):
+        (many / f"{number}.txt").touch()
+    assert len(offers(plain, "@@many/")) == 10_000
+
+
+def test_elsewhere_it_completes_what_it_did_before(plain: Child, work: Path) -> None:
+    plain.edit("other.md", "<div></div>\n\n💬: \n")
+    plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    assert plain.lua("return vim.bo.omnifunc") == "v:lua.require'parley.completion'.omni"
+    assert plain.variable("parley_omnifunc") == "htmlcomplete#CompleteTags"
+    assert offers(plain, "<lt>tab") == ["table"]
+    assert offers(plain, "@@no") == ["notes.md@@"]
+    plain.keys("<C-\\><C-n>")
+    plain.command("set filetype=markdown")
+    plain.until(lambda: "parley" in plain.lua("return vim.bo.omnifunc"), "the function")
+    assert plain.variable("parley_omnifunc") == "htmlcomplete#CompleteTags"
+
+
+def test_no_other_buffer_and_no_other_option_is_touched(plain: Child, work: Path) -> None:
+    assert plain.lua("return vim.bo.completefunc") == ""
+    plain.edit("plain.md", "# Notes\n")
+    assert "parley" not in plain.lua("return vim.bo.omnifunc")
+
+
+def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Path) -> None:
+    settings = {"mcp": {"start": "chat", "servers": {"fake": FAKE_SERVER}}, "agent": "Demo"}
+    init = f"require('parley').setup(vim.json.decode([==[{json.dumps(settings)}]==]))"
+    with child(tmp_path, init=init) as nvim:
+        nvim.command(f"cd {tmp_path}")
+        nvim.edit("chat.md", "💬: ")
+        nvim.lua("require('parley.completion').has_resources({})")
+        words = ["fake:note://a.py@@", "fake:note://b c.md@@"]
+        nvim.until(lambda: offers(nvim, "@@fake") == words, "the resources")
+        assert "resource" in nvim.screen()
+        nvim.keys("<C-n><C-y><Esc>")
+        assert nvim.text() == "💬: @@fake:note://a.py@@"
+        nvim.keys("<C-g><C-g>")
+        nvim.until_text("`fake:note://a.py` (3 lines)")
+        nvim.until_idle()
