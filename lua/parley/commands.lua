@@ -33,6 +33,9 @@ local run = {
   Image = function(parley, args)
     parley.image(args.args)
   end,
+  Login = function(parley, args)
+    parley.login(args.args)
+  end,
   Install = function(parley, args)
     parley.install({ force = args.bang })
   end,

@@ -85,6 +85,12 @@ function M.tools()
   require("parley.chat").ask("tools", { cwd = vim.fn.getcwd() }, { anywhere = true })
 end
 
+--- Sign in at an MCP server, in the browser; where that goes on, leave it.
+---@param server string
+function M.login(server)
+  require("parley.host").notify("sign_in", { server = server, cwd = vim.fn.getcwd() })
+end
+
 --- Put a prompt of an MCP server into the question under the cursor.
 ---@param words? string[] its name, `server/prompt`, and `argument=value`; what is missing is asked for
 function M.prompt(words)

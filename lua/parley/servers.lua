@@ -47,6 +47,18 @@ function H.begin(buf)
       require("parley.host").notify("restart", { server = server })
     end
   end)
+  key("s", "sign in at the server, or leave that", function()
+    local server = H.here()
+    if server then
+      require("parley").login(server)
+    end
+  end)
+  key("S", "sign out of the server", function()
+    local server = H.here()
+    if server then
+      require("parley.host").notify("sign_out", { server = server })
+    end
+  end)
   key("t", "trust the project's servers", function()
     require("parley.host").notify("trust", {})
   end)

@@ -191,7 +191,8 @@ async def error_of(refusal: Callable[[str], Response]) -> str:
 async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
     assert await error_of(json_refusal) == (
         "MCP server 'web': HTTP 401 Unauthorized: The token has\\x1b[31m expired. "
-        "What to do: set mcp.servers.web.headers.Authorization or mcp.servers.web.token_command"
+        "What to do: :ParleyLogin web, "
+        "or set mcp.servers.web.headers.Authorization or mcp.servers.web.token_command"
     )
 
 

@@ -10,7 +10,7 @@ from parley import __version__
 from parley.chat.transcript import CHOICES
 from parley.cli.inspect import check, export, log, messages, show
 from parley.cli.respond import compact, respond
-from parley.cli.servers import convert, demo_server, tools, trust
+from parley.cli.servers import convert, demo_server, login, logout, tools, trust
 from parley.cli.terminal import screen
 from parley.models.formats import options
 from parley.policy.summaries import KEEP
@@ -72,6 +72,8 @@ def parser() -> Parser:
         "--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats)
     )
     command("tools", tools).add_argument("--json", action="store_true", help="print JSON, for programs")
+    for name, run in (("login", login), ("logout", logout)):
+        command(name, run).add_argument("server", metavar="NAME", help="a server of the settings")
     trusted = command("trust", trust)
     trusted.add_argument("file", help="usually .mcp.json")
     trusted.add_argument("--pin", action="store_true", help="with the programs of the project that it names")

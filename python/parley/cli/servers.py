@@ -1,4 +1,4 @@
-"""`parley tools`, `trust`, `convert` and `demo-server`."""
+"""`parley tools`, `login`, `logout`, `trust`, `convert` and `demo-server`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import asyncio
 import json
 import os
 import shlex
-from contextlib import closing
+import subprocess
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings, warn_of_project
 from parley.errors import ParleyError
+from parley.programs import program, working_folder
 from parley.text import visible
+from parley.tools.visits import Visit
 
 COMPLETE = 0
 
@@ -59,6 +63,57 @@ async def _tools(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
+def login(arguments: argparse.Namespace) -> int:
+    """Sign in at an MCP server with a browser, and keep what it grants."""
+    return asyncio.run(_login(arguments.server))
+
+
+async def _login(server: str) -> int:
+    from parley.runtime.app import App
+
+    def browse(page: Visit) -> None:
+        say_line(f"Sign in to {server} at {page.host}, in your browser:")
+        say(page.url)
+        _open(page.url)
+
+    app = App(settings(), os.environ)
+    warn_of_project(app)
+    try:
+        await app.servers.sign_in(server, browse)
+    finally:
+        await app.close()
+    say_line(f"signed in to {server}")
+    return COMPLETE
+
+
+def _open(url: str) -> None:
+    """Have the desktop open an address, where there is one."""
+    has_desktop = sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    opener = program("open" if sys.platform == "darwin" else "xdg-open")
+    if has_desktop and opener:
+        nowhere = subprocess.DEVNULL
+        with suppress(OSError):
+            subprocess.Popen(  # it may stay, as the browser itself
+                [opener, url],
+                stdin=nowhere,
+                stdout=nowhere,
+                stderr=nowhere,
+                start_new_session=True,
+                cwd=working_folder(os.environ),
+            )
+
+
+def logout(arguments: argparse.Namespace) -> int:
+    """Forget what an MCP server granted when you signed in."""
+    from parley.runtime.app import App
+
+    server, app = arguments.server, App(settings(), os.environ)
+    if not app.servers.sign_out(server):
+        raise ParleyError(f"you are not signed in to {server}")
+    say_line(f"signed out of {server}: what it granted is deleted here")
+    return COMPLETE
+
+
 def trust(arguments: argparse.Namespace) -> int:
     """Trust the file of MCP servers of a project, with the content that it has now."""
     from parley.storage.ledger import LedgerFile, default_path
@@ -76,9 +131,9 @@ def trust(arguments: argparse.Namespace) -> int:
         if server.variables:
             say_line(visible(f"  is given your variables {', '.join(server.variables)}"))
     folder = project_of(Path(arguments.file).absolute())
-    for program in programs(file, folder):
+    for path in programs(file, folder):
         binding = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
-        say_line(visible(f"  runs {program} of the project; {binding}"))
+        say_line(visible(f"  runs {path} of the project; {binding}"))
     return COMPLETE
 
 

@@ -28,6 +28,7 @@ _IN_THE_SHELL = {
     ":ParleyRespond": "parley respond",
     ":ParleyRequest": "parley messages",
     ":ParleyTools": "parley tools",
+    ":ParleyLogin": "parley login",
     ":ParleyCompact": "parley compact",
     ":ParleyAgent": "--agent",
     ":ParleyInstall": "install Parley again",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from parley.errors import ParleyError, ServerError
 from parley.mcp import line_codec as lines
+from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import CONNECTION_CLOSED, SdkSession
 from parley.mcp.reaper import Reaper
@@ -49,6 +50,7 @@ class Connector:
         environ: Mapping[str, str],
         reaper: Reaper,
         requests: ServerRequests,
+        accounts: Accounts,
         max_bytes: int,
         folder: Callable[[], Path],
     ) -> None:
@@ -57,6 +59,7 @@ class Connector:
         self._folder = folder
         self._reaper = reaper
         self._requests = requests
+        self._accounts = accounts
         self._max_bytes = max_bytes
         self._ways = dict[tuple[str, str], Way]()
         """The way that did last time, for as long as this process runs."""
@@ -138,7 +141,7 @@ class Connector:
 
         offer = settings.protocol if settings.protocol not in ("auto", _NEWEST) else ""
         wire = Wire(_accepts, note_end, offer)
-        server = await stack.enter_async_context(self._server(settings, stderr, wire, way))
+        server = await stack.enter_async_context(self._server(settings, stderr, signals, wire, way))
         me = Implementation(name="parley", version=_version())
         requests = self._requests.callbacks(settings, signals.clock)
         try:
@@ -158,14 +161,16 @@ class Connector:
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, stderr: StderrTail, wire: Wire, way: Way
+        self, settings: ServerSettings, stderr: StderrTail, signals: Signals, wire: Wire, way: Way
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin:
             from parley.mock_server import create_server
 
             yield create_server(extra="--extra" in settings.args)
         elif settings.url is not None:
-            async with reached(settings, stderr, self._environ, wire, is_sse=way == "events") as transport:
+            auth = self._accounts.auth(settings, signals.note_login)
+            is_sse = way == "events"
+            async with reached(settings, stderr, self._environ, wire, auth, is_sse=is_sse) as transport:
                 yield wire.tapped(transport)
         else:
             try:

@@ -36,9 +36,15 @@ Transport: TypeAlias = AbstractAsyncContextManager[tuple[Any, Any]]
 
 @asynccontextmanager
 async def reached(
-    settings: ServerSettings, stderr: StderrTail, environ: Mapping[str, str], wire: Wire, *, is_sse: bool
+    settings: ServerSettings,
+    stderr: StderrTail,
+    environ: Mapping[str, str],
+    wire: Wire,
+    login: httpx2.Auth | None,
+    *,
+    is_sse: bool,
 ) -> AsyncIterator[Transport]:
-    """The transport to a server's address; with `is_sse` as in revision 2024-11-05."""
+    """The transport to a server's address, with a user's login; with `is_sse` as in revision 2024-11-05."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -60,13 +66,14 @@ async def reached(
         elif number is not None:
             wire.note_refusal(number, await _refusal(response, settings))
         elif response.status_code not in (404, 405):  # nobody needs streams of its own, nor to end sessions
-            stderr.lines.append(f"{method}: HTTP {response.status_code} {response.reason_phrase}")
+            what = "renewing the login" if _is_form(response.request) else method
+            stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
 
     stderr.lines.clear()
     client = httpx2.AsyncClient(
         **options,
         headers={**bodies.HEADERS, **settings.headers},
-        auth=_bearer(token, settings, environ) if token else None,
+        auth=_bearer(token, settings, environ) if token else login,
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
         event_hooks={"response": [bodies.bounded(lines.MOST_BYTES, streams=False), note]},
     )
@@ -76,6 +83,11 @@ async def reached(
             yield _events(url, client)
         else:
             yield streamable_http_client(url, http_client=client, max_sse_event_size=lines.MOST_BYTES)
+
+
+def _is_form(request: httpx2.Request) -> bool:
+    """Whether a request asks for a token, and nothing of the server."""
+    return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 
 def _request_of(request: httpx2.Request) -> tuple[str, Any]:
@@ -133,8 +145,11 @@ def _what_to_do(status: int, settings: ServerSettings) -> str:
     where = f"mcp.servers.{settings.name}"
     if status == 401 and settings.token_command:
         return f". What to do: {where}.token_command has to print a token that the server takes"
+    if status == 401 and not settings.takes_logins:
+        return f". What to do: {where}.headers.Authorization has to be one that the server takes"
     if status == 401:
-        return f". What to do: set {where}.headers.Authorization or {where}.token_command"
+        by_hand = f"{where}.headers.Authorization or {where}.token_command"
+        return f". What to do: :ParleyLogin {settings.name}, or set {by_hand}"
     return ""
 
 

@@ -7,12 +7,14 @@ is done in a thread, when the first server is needed.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from parley.clock import PausableClock
 from parley.errors import ServerError
+from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
 from parley.mcp.reaper import Reaper
@@ -23,6 +25,7 @@ from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
 
@@ -44,11 +47,14 @@ class Servers:
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
     ) -> None:
+        environ = os.environ if environ is None else environ
         self._reaper = Reaper()
+        self._accounts = Accounts(environ)
         self._connector = Connector(
-            os.environ if environ is None else environ,
+            environ,
             self._reaper,
             ServerRequests(elicitor, folder, self._reply if sample else None, max_bytes),
+            self._accounts,
             max_bytes,
             folder,
         )
@@ -210,6 +216,26 @@ class Servers:
         """Begins to start a server anew. Raises ServerError where there is none."""
         self._available(server).restart()
 
+    async def sign_in(self, server: str, browse: Callable[[Visit], object]) -> bool:
+        """Have the user sign in at a server, which then starts; False where that went on, and is left now.
+
+        `browse` is given the page, to be shown and opened. Raises ParleyError where nothing comes of it.
+        """
+        supervisor = self._available(server)
+        await self._import_sdk()
+        is_done = await self._accounts.sign_in(supervisor.settings, browse)
+        if is_done and supervisor.state != "stopped":
+            supervisor.restart()
+        return is_done
+
+    def sign_out(self, server: str) -> bool:
+        """Forget what a server granted, which ends then; whether there was anything."""
+        supervisor = self._available(server)
+        had_login = self._accounts.sign_out(supervisor.settings)
+        if had_login and supervisor.state != "stopped":
+            supervisor.restart()
+        return had_login
+
     def _available(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server)
         if self._closed or supervisor is None or not supervisor.settings.enabled:
@@ -218,11 +244,18 @@ class Servers:
 
     def status(self) -> tuple[ServerStatus, ...]:
         """The state of each server, in the order of the settings."""
-        return tuple(supervisor.status() for supervisor in self._supervisors.values())
+        return tuple(map(self._status, self._supervisors.values()))
+
+    def _status(self, supervisor: Supervisor) -> ServerStatus:
+        status = supervisor.status()
+        account, page = self._accounts.account(supervisor.settings)
+        is_known = account != "none" and not (account == "signed in" and status.account == "signed out")
+        return replace(status, account=account, page=page) if is_known else status
 
     async def close(self) -> None:
         """Ends all servers; nothing is left running, and it takes two seconds at the worst."""
         self._closed = True
+        self._accounts.close()
         ending = self._ending | {
             task for supervisor in self._supervisors.values() if (task := supervisor.stop())
         }

@@ -93,6 +93,8 @@ class Signals:
         """Whether changes come so often that nobody waits for them."""
         self.lost = False
         self.stopping = False
+        self.wants_login = False
+        """Whether the server refused the last request since nobody is signed in."""
         self._finished = deque[str](maxlen=_MOST_FINISHED)
         self._finish = asyncio.Event()
 
@@ -123,6 +125,10 @@ class Signals:
         """The server is gone, or its session is."""
         self.lost = True
         self.event.set()
+
+    def note_login(self, is_refused: bool) -> None:
+        """A request was answered, or refused since nobody is signed in."""
+        self.wants_login = is_refused
 
     def begin_again(self) -> None:
         """The connection that ended was an attempt: another one is made."""

@@ -28,7 +28,7 @@ _RETRY_S = 5.0  # after a failed start; doubled with each further one
 _RETRY_MAX_S = 300.0
 _SLACK_S = 5.0
 _RELIST_S = 10.0
-_CAUSE_SHOWN = 300
+_CAUSE_SHOWN = 600
 _CHANGES = 5  # one after the other, and each is listed at once
 _CALM_S = 0.5  # then it is waited: doubled with each further change that comes in no more time
 _CALM_MAX_S = 30.0
@@ -68,6 +68,7 @@ class Supervisor:
             stderr=tuple(self._stderr.lines),
             log=tuple(self._signals.log),
             instructions=self._session.instructions if self._session else "",
+            account="signed out" if self._signals.wants_login else "none",
         )
 
     @property

@@ -328,6 +328,13 @@ class Plugin:
     def _on_restart(self, server: str) -> None:
         self.editor.spawn(self.servers.restart(server))
 
+    def _on_sign_in(self, server: str, cwd: str) -> None:
+        self._in(cwd)
+        self.editor.spawn(self.servers.sign_in(server))
+
+    def _on_sign_out(self, server: str) -> None:
+        self.editor.spawn(self.servers.sign_out(server))
+
     def _on_trust(self) -> None:
         self.editor.spawn(self.servers.trust())
 

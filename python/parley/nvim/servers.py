@@ -18,6 +18,7 @@ from parley.chat.transcript import Transcript
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.nvim.editor import Editor
+from parley.nvim.summary import legible_line
 from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
 from parley.nvim.trust import TrustDialog
 from parley.runtime.app import App
@@ -25,6 +26,7 @@ from parley.tables import any_of
 from parley.tools.catalogue import Catalogue
 from parley.tools.mcp_files import PROJECT_FILES
 from parley.tools.selection import switched, takes
+from parley.tools.visits import Visit
 
 KEY = "tools"
 
@@ -65,6 +67,36 @@ class ServersPage:
     async def restart(self, server: str) -> None:
         """Start a server anew."""
         self._app().servers.restart(server)
+        await self._follow()
+
+    async def sign_in(self, server: str) -> None:
+        """Have the user sign in at a server; where that goes on, it is left. Raises ParleyError."""
+        servers = self._app().servers
+        try:
+            is_done = await servers.sign_in(
+                server, lambda page: self._editor.spawn(self._browse(server, page))
+            )
+        finally:
+            await self._draw()
+        if is_done:
+            self._editor.message(f"signed in to {legible_line(server)}")
+            await self._follow()
+
+    async def _browse(self, server: str, page: Visit) -> None:
+        self._editor.message(f"sign in to {legible_line(server)} at {page.host}, in your browser")
+        await self._draw()
+        if failure := await self._editor.ask("open_url", page.url):
+            self._editor.message(
+                f"no browser opens the page of {page.host}, :ParleyTools shows its address: "
+                f"{legible_line(failure)}",
+                "warn",
+            )
+
+    async def sign_out(self, server: str) -> None:
+        """Forget what a server granted. Raises ParleyError."""
+        if not self._app().servers.sign_out(server):
+            raise ParleyError(f"you are not signed in to {legible_line(server)}")
+        self._editor.message(f"signed out of {legible_line(server)}: what it granted is deleted here")
         await self._follow()
 
     async def trust(self) -> None:

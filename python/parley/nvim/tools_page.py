@@ -14,8 +14,10 @@ from parley.nvim.summary import count, legible_line
 from parley.text import fence
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus
+from parley.tools.visits import visit
 
 KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
+LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
@@ -78,6 +80,8 @@ def tools_page(offer: Offer) -> Page:
     """The page of the servers: the state of each, and what it offers."""
     page = Page()
     page.add(f"# MCP servers{f' of {legible_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
+    if any(server.account != "none" for server in offer.servers):
+        page.add(LOGIN_KEYS)
     if offer.problems:
         page.add("", *(f"! {legible_line(problem)}" for problem in offer.problems))
     for server in offer.servers:
@@ -89,9 +93,15 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     page.add("")
     page.mark(server.name)
     state = server.state if server.enabled else "switched off in the settings"
+    account = f", {server.account}" if server.enabled and server.account != "none" else ""
     protocol = f", protocol {server.protocol}" if server.protocol else ""
-    page.add(f"## {offer.box(server)} {server.name}: {state}{protocol}, {count(len(server.tools), 'tool')}")
-    if server.error:
+    tools = count(len(server.tools), "tool")
+    page.add(f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {tools}")
+    if server.account == "signed out":
+        page.add("", "Sign in with the key s: it opens a page in your browser")
+    if server.page:
+        page.add("", f"Sign in at {visit(server.page, '').host}, in your browser (s: leave it):", server.page)
+    elif server.error and server.account != "signed out":
         page.add("", f"Error: {legible_line(server.error)}")
     said = server.instructions.split("\n") if server.instructions else []
     _lines(page, "instructions", said, said[:1])

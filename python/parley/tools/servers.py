@@ -17,6 +17,9 @@ State = Literal["stopped", "starting", "ready", "failed"]
 
 Protocol = Literal["auto", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 
+Account = Literal["none", "signed out", "signing in", "signed in"]
+"""Whether a server knows the user: "none" where it has not asked for that."""
+
 RESERVED = "mock"
 """The name of the built-in server, which no other can have."""
 
@@ -68,6 +71,12 @@ class ServerSettings:
         bodies = (body for text in texts if text for body in placeholders(text))
         return tuple(dict.fromkeys(_variable(body)[0] for body in bodies))
 
+    @property
+    def takes_logins(self) -> bool:
+        """Whether it is left to a login, and not to these settings, to say who the user is."""
+        has_token = self.token_command or "authorization" in map(str.lower, self.headers)
+        return self.url is not None and not has_token
+
     def takes(self, tool: str) -> bool:
         """Whether a tool of this name is offered to models."""
         is_enabled = self.enabled_tools is None or _matches(tool, self.enabled_tools)
@@ -96,7 +105,7 @@ class ServerStatus:
 
     `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
     used; `stderr` are its last lines, `log` the last messages that it sent for a log; `instructions` what it
-    says of all its tools.
+    says of all its tools. `page` is where the user is signing in.
     """
 
     name: str
@@ -108,6 +117,8 @@ class ServerStatus:
     stderr: tuple[str, ...]
     log: tuple[str, ...] = ()
     instructions: str = ""
+    account: Account = "none"
+    page: str = ""
 
 
 def placeholders(text: str) -> list[str]:

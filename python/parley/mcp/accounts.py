@@ -1,0 +1,95 @@
+"""Who the user is at servers: signed in, signed out, or at it just now.
+
+Knows which servers one can sign in to, and the sign-ins that go on; how one goes, `sign_in` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from parley.errors import ServerError, SettingsError
+from parley.mcp.logins import Logins
+from parley.paths import state_folder
+from parley.tools.servers import Account, ServerSettings
+from parley.tools.visits import Visit
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Accounts:
+    """Those of all servers; what they granted lies in the state folder."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._logins = Logins(state_folder(environ) / "logins")
+        self._attempts = dict[str, asyncio.Task[None]]()
+        self._pages = dict[str, Visit]()
+
+    def auth(self, settings: ServerSettings, note: Callable[[bool], None]) -> httpx2.Auth | None:
+        """What adds the token of a login to requests; None for a server whose settings have one.
+
+        `note` is told of each response whether it was refused for want of a login.
+        """
+        if settings.url is None or not settings.takes_logins:
+            return None
+        from parley.mcp.sign_in import BearerAuth
+
+        return BearerAuth(settings.url, self._logins, note)
+
+    async def sign_in(self, settings: ServerSettings, browse: Callable[[Visit], object]) -> bool:
+        """Have the user sign in; `browse` shows and opens a page.
+
+        Whether it was done: where it goes on already, it is left.
+        Raises ParleyError where nothing comes of it.
+        """
+        name = settings.name
+        if attempt := self._attempts.get(name):
+            attempt.cancel()
+            return False
+        settings = settings.expanded(self._environ)
+        if settings.url is None or not settings.takes_logins:
+            why = "has a token in the settings" if settings.url else "is no server with a url"
+            raise ServerError(f"'{name}' {why}: there is nothing to sign in to")
+        from parley.mcp.sign_in import sign_in
+
+        def show(page: Visit) -> None:
+            self._pages[name] = page
+            browse(page)
+
+        attempt = asyncio.ensure_future(sign_in(name, settings.url, self._logins, show))
+        self._attempts[name] = attempt
+        try:
+            await asyncio.wait({attempt})
+        finally:
+            attempt.cancel()
+            del self._attempts[name]
+            self._pages.pop(name, None)
+        if attempt.cancelled():
+            raise ServerError(f"signing in to '{name}' was left")
+        attempt.result()
+        return True
+
+    def sign_out(self, settings: ServerSettings) -> bool:
+        """Forget what a server granted; whether there was anything. Raises ParleyError."""
+        url = settings.expanded(self._environ).url
+        return url is not None and self._logins.forget(url)
+
+    def account(self, settings: ServerSettings) -> tuple[Account, str]:
+        """Whether the user is signed in, and the address of the page where they do so now."""
+        if settings.name in self._attempts:
+            page = self._pages.get(settings.name)
+            return "signing in", page.url if page else ""
+        try:
+            url = settings.expanded(self._environ).url
+        except SettingsError:
+            return "none", ""
+        has_login = settings.takes_logins and url is not None and self._logins.get(url) is not None
+        return ("signed in" if has_login else "none"), ""
+
+    def close(self) -> None:
+        """Leave whatever goes on."""
+        for attempt in self._attempts.values():
+            attempt.cancel()

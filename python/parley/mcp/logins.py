@@ -1,0 +1,141 @@
+"""Logins at MCP servers: what each has granted, in a file for its URL that nobody but the user can read.
+
+Knows files and what is in them as plain JSON; not how a login comes to be, nor how it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parley.errors import ServerError
+from parley.paths import private_file, private_folder
+from parley.regular import whole
+from parley.secrets import HANDED_OUT
+
+_MOST_BYTES = 1_000_000
+_EARLY_S = 30.0
+"""A token that is good for no longer is renewed before it is used."""
+_LOOK_AGAIN_S = 0.05
+_SECRETS = ("access_token", "refresh_token", "client_secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a server, by its exact URL, has granted: `tokens` as they came, and the `client` that has them.
+
+    `places` is where they were had, to renew them there; `expires_at` is in seconds since 1970.
+    """
+
+    url: str
+    tokens: Mapping[str, Any] = field(repr=False)
+    client: Mapping[str, Any] = field(repr=False)
+    places: Mapping[str, Any]
+    expires_at: float | None = None
+
+    @property
+    def token(self) -> str:
+        """The token that goes with requests."""
+        return str(self.tokens["access_token"])
+
+    def is_to_renew(self, refused: str) -> bool:
+        """Whether it can be renewed and has to be: it has expired, or its token was refused."""
+        has_expired = self.expires_at is not None and self.expires_at - _EARLY_S <= time.time()
+        return bool(self.tokens.get("refresh_token")) and (has_expired or self.token == refused)
+
+
+class Logins:
+    """All of them, in a folder that processes share."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, url: str) -> Login | None:
+        """The login of this very URL, as it is now."""
+        try:
+            table = json.loads(whole(self._path(url), _MOST_BYTES))
+            login = Login(url, table["tokens"], table["client"], table["places"], table["expires_at"])
+            is_sound = table["url"] == url and isinstance(login.tokens["access_token"], str)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        _hand_out(login)
+        return login if is_sound else None
+
+    def put(self, login: Login) -> None:
+        """Keep a login, in place of the one before. Raises ServerError."""
+        _hand_out(login)
+        path = self._path(login.url)
+        new = path.with_suffix(f".{os.getpid()}.new")
+        table = {
+            "url": login.url,
+            "tokens": dict(login.tokens),
+            "client": dict(login.client),
+            "places": dict(login.places),
+            "expires_at": login.expires_at,
+        }
+        try:
+            private_folder(private_folder(path.parent.parent) and path.parent)
+            with suppress(FileNotFoundError):
+                new.unlink()
+            with private_file(new).open("w", encoding="utf-8") as file:
+                json.dump(table, file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            raise ServerError(f"cannot write {path}: {error.strerror}") from error
+
+    def forget(self, url: str) -> bool:
+        """Forget the login of a URL; whether there was one. Raises ServerError."""
+        try:
+            self._path(url).unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise ServerError(f"cannot delete {self._path(url)}: {error.strerror}") from error
+        return True
+
+    @asynccontextmanager
+    async def alone(self, url: str) -> AsyncIterator[None]:
+        """Nobody else renews the login of this URL meanwhile: a token for that is good once."""
+        try:
+            lock = os.open(private_file(self._path(url).with_suffix(".lock")), os.O_RDONLY)
+        except OSError:
+            yield
+            return
+        try:
+            while not _is_locked(lock):  # noqa: ASYNC110 - other processes set no event
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            yield
+        finally:
+            os.close(lock)
+
+    def _path(self, url: str) -> Path:
+        name = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._folder / f"{name}.json"
+
+
+def _is_locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks: it is done without
+    return True
+
+
+def _hand_out(login: Login) -> None:
+    for table in (login.tokens, login.client):
+        for name in _SECRETS:
+            if isinstance(secret := table.get(name), str):
+                HANDED_OUT[secret] = f"{name} of an MCP server"

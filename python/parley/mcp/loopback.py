@@ -1,0 +1,91 @@
+"""A port of this machine to which a browser comes back from a page, once.
+
+Knows a little HTTP, and that only what carries the right `state` counts; not what the page was for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+from parley.errors import ServerError
+
+_HOST, PATH = "127.0.0.1", "/callback"
+_REQUEST_S = 10.0
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</title>
+<body style="font-family: sans-serif; margin: 4em"><h1>{}</h1><p>You can close this page.</p></body></html>
+"""
+
+
+class Loopback:
+    """A listener for one answer; it closes with it, or with this context."""
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+        self._state = ""
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._server = await asyncio.start_server(self._serve, _HOST, 0)
+        except OSError as error:
+            raise ServerError(f"nothing can listen on {_HOST} for the browser: {error.strerror}") from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._answer.cancel()
+
+    @property
+    def url(self) -> str:
+        """The address to which the browser is to come back."""
+        assert self._server
+        return f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}{PATH}"
+
+    async def answer(self, state: str) -> Mapping[str, str]:
+        """The parameters that the browser brings, with this state. Raises ServerError for another."""
+        self._state = state
+        answer = await self._answer
+        if answer.get("state") != state:
+            raise ServerError("the browser came back with a state that is not that of this sign-in")
+        return answer
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_REQUEST_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status, title = self._take(head.split(b"\r\n")[0].decode("latin-1"))
+                body = _PAGE.format(title).encode()
+                writer.write(
+                    f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"
+                    f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\n"
+                    "Referrer-Policy: no-referrer\r\n"
+                    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+                    "Connection: close\r\n\r\n".encode()
+                    + body
+                )
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass
+        finally:
+            writer.close()
+
+    def _take(self, line: str) -> tuple[str, str]:
+        """The status and the title of the page for a request, by its first line."""
+        method, _, rest = line.partition(" ")
+        parts = urlsplit(rest.partition(" ")[0])
+        if method != "GET" or parts.path != PATH or not self._state or self._answer.done():
+            return "404 Not Found", "There is nothing here"
+        answer = dict(parse_qsl(parts.query))
+        self._answer.set_result(answer)
+        assert self._server
+        self._server.close()  # what comes later is not for us
+        if answer.get("state") != self._state:
+            return "400 Bad Request", "This is not what Parley asked for"
+        return "200 OK", "Parley was refused" if "error" in answer else "Parley goes on from here"

@@ -1,0 +1,289 @@
+"""Signing in at an MCP server by OAuth 2.1, and using what it granted: with the SDK's provider.
+
+A person begins it, and it is the only thing here that asks anybody for anything. Knows the SDK's provider and
+HTTP; not what a page looks like on the screen. No token is in what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp.client.auth import (
+    AuthorizationCodeResult,
+    OAuthClientProvider,
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+    TokenStorage,
+)
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel
+
+from parley.addresses import flaw
+from parley.errors import ServerError
+from parley.http import bodies
+from parley.http.proxies import ProxyError, client_options
+from parley.mcp.logins import Login, Logins
+from parley.mcp.loopback import PATH, Loopback
+from parley.text import one_line
+from parley.tools.visits import Visit, visit
+
+_WAIT_S = 600.0
+"""A person may have to look for a second factor."""
+_MOST_BYTES = 1_000_000
+_MOST_SHOWN = 300
+_HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+_PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+Browse: TypeAlias = Callable[[Visit], object]
+"""Shows the user a page to sign in at, and opens it."""
+
+
+async def sign_in(server: str, url: str, logins: Logins, browse: Browse) -> None:
+    """Have the user sign in at a server, and keep what it grants. Raises ServerError."""
+    if why := flaw(url):
+        raise ServerError(f"mcp.servers.{server}.url: {why}")
+    async with Loopback() as loopback:
+        attempt = _Attempt(server, url, loopback, browse)
+        try:
+            async with asyncio.timeout(_WAIT_S), attempt.client() as client:
+                response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
+        except TimeoutError as error:
+            raise ServerError(f"nobody signed in to '{server}' within {_WAIT_S:g} s") from error
+        except (ServerError, ProxyError) as error:
+            raise ServerError(f"signing in to '{server}' failed: {error}") from None
+        except (OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, ValueError) as error:
+            # Not `from error`: some of those hold what was granted, and a traceback would show it.
+            raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
+    login = attempt.login()
+    if login is None:
+        raise ServerError(f"'{server}' asks nobody to sign in: it answers HTTP {response.status_code}")
+    if response.status_code in (401, 403):
+        raise ServerError(
+            f"signing in to '{server}' failed: it refuses the token that was granted for it "
+            f"(HTTP {response.status_code})"
+        )
+    logins.put(login)
+
+
+class _Attempt:
+    """One attempt of a person to sign in: what the SDK's provider asks for, and what came of it.
+
+    As the provider's storage it has nothing at first: Parley registers anew each time, with the port at which
+    the browser comes back.
+    """
+
+    def __init__(self, server: str, url: str, loopback: Loopback, browse: Browse) -> None:
+        self._server = server
+        self._url = url
+        self._loopback = loopback
+        self._browse = browse
+        self._state = ""
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+        self._reason = ""
+        self.provider = _provider(url, loopback.url, self, self._redirect, self._callback)
+
+    def client(self) -> httpx2.AsyncClient:
+        """A client that bounds what it reads, and notes why something was refused."""
+        hooks = [bodies.bounded(_MOST_BYTES, streams=True), self._note]
+        options = client_options(self._url)
+        return httpx2.AsyncClient(
+            **options, headers=bodies.HEADERS, timeout=httpx2.Timeout(30), event_hooks={"response": hooks}
+        )
+
+    def login(self) -> Login | None:
+        """What was granted, if anything was."""
+        if self._tokens is None or self._client is None:
+            return None
+        context = self.provider.context
+        places = {
+            "authorization_server": _plain(context.oauth_metadata),
+            "resource": _plain(context.protected_resource_metadata),
+            "issuer": context.auth_server_url,
+        }
+        tokens = _plain(self._tokens)
+        return Login(self._url, tokens, _plain(self._client), places, _expiry(self._tokens))
+
+    def explain(self, error: Exception) -> str:
+        """What went wrong; a token's own error holds what came instead of one, and is not shown."""
+        why = f" ({self._reason})" if self._reason else ""
+        match error:
+            case OAuthRegistrationError():
+                return (
+                    f"programs cannot register there{why}. What to do: set `headers` or `token_command` with "
+                    "a token that the site gives you"
+                )
+            case OAuthTokenError():
+                return f"no token came of it{why}"
+            case OAuthFlowError() | httpx2.HTTPError():
+                return one_line(str(error) or type(error).__name__, _MOST_SHOWN)
+            case _:
+                return f"what came is not as OAuth says{why}"
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+    async def _redirect(self, page: str) -> None:
+        metadata = self.provider.context.oauth_metadata
+        for place in (page, str(metadata.token_endpoint) if metadata else page):
+            if visit(place, "").is_open:
+                raise ServerError(f"{visit(place, '').host} is not reached by https: anybody could listen")
+        self._state = parse_qs(urlsplit(page).query)["state"][0]
+        self._browse(visit(page, f"Sign in to {self._server}"))
+
+    async def _callback(self) -> AuthorizationCodeResult:
+        answer = await self._loopback.answer(self._state)
+        if error := answer.get("error"):
+            more = answer.get("error_description", "")
+            raise ServerError(f"it was not allowed: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
+        return AuthorizationCodeResult(
+            code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
+        )
+
+    async def _note(self, response: httpx2.Response) -> None:
+        """Remember why a request for a client or a token was refused."""
+        if response.request.method != "POST" or not response.is_error or str(response.url) == self._url:
+            return
+        self._reason = f"HTTP {response.status_code}"
+        try:
+            answer = json.loads(await response.aread())
+            words = [str(answer[name]) for name in ("error", "error_description") if answer.get(name)]
+        except (ValueError, AttributeError):
+            return
+        self._reason = one_line(": ".join([self._reason, *words]), _MOST_SHOWN)
+
+
+class BearerAuth(httpx2.Auth):
+    """Requests to a server with the token that it has granted, renewed when it has to be.
+
+    Nobody is asked for anything: `note` is told whether a request was refused for want of a login.
+    """
+
+    def __init__(self, url: str, logins: Logins, note: Callable[[bool], None]) -> None:
+        self._url = url
+        self._logins = logins
+        self._note = note
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The request, after one that renews its token where need be, and once more if it is refused."""
+        refused = ""
+        while True:
+            login = self._logins.get(self._url) if _origin(request.url) == _origin(self._url) else None
+            if login is not None and login.is_to_renew(refused):
+                async with self._logins.alone(self._url):
+                    login = self._logins.get(self._url)  # as somebody else may have renewed it
+                    if login is not None and login.is_to_renew(refused):
+                        stand_in = httpx2.Request("GET", self._url, headers=_HEADERS)
+                        flow = _renewing(login, self._logins).async_auth_flow(stand_in)
+                        try:
+                            outgoing = await anext(flow)
+                            while outgoing is not stand_in:
+                                outgoing = await flow.asend((yield outgoing))
+                        finally:
+                            await flow.aclose()
+                login = self._logins.get(self._url)
+            if login is not None:
+                request.headers["Authorization"] = f"Bearer {login.token}"
+            response = yield request
+            self._note(response.status_code == 401)
+            if response.status_code != 401 or refused or login is None or not login.is_to_renew(login.token):
+                return
+            refused = login.token
+
+
+class _Renewal:
+    """The provider's storage when it renews: what it gets is kept at once. Raises ValueError."""
+
+    def __init__(self, login: Login, logins: Logins) -> None:
+        self._login = login
+        self._logins = logins
+        self._tokens = OAuthToken.model_validate(login.tokens)
+        self._client = OAuthClientInformationFull.model_validate(login.client)
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._logins.put(replace(self._login, tokens=_plain(tokens), expires_at=_expiry(tokens)))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        raise NotImplementedError
+
+
+def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
+    """A provider that finds the token has expired, and where another is to be had. Raises ServerError."""
+    places = login.places
+    try:
+        provider = _provider(login.url, f"http://127.0.0.1{PATH}", _Renewal(login, logins), None, None)
+        context = provider.context
+        if server := places.get("authorization_server"):
+            context.oauth_metadata = OAuthMetadata.model_validate(server)
+        if resource := places.get("resource"):
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(resource)
+    except (ValueError, AttributeError):  # of which the text would show tokens
+        raise ServerError(
+            f"what is kept of the login at {_host(login.url)} is broken: sign in anew"
+        ) from None
+    context.auth_server_url = places.get("issuer")
+    context.token_expiry_time = 1.0
+    return provider
+
+
+def _provider(
+    url: str,
+    back: str,
+    storage: TokenStorage,
+    redirect: Callable[[str], Awaitable[None]] | None,
+    callback: Callable[[], Awaitable[AuthorizationCodeResult]] | None,
+) -> OAuthClientProvider:
+    me = OAuthClientMetadata(
+        client_name="Parley",
+        redirect_uris=[AnyUrl(back)],
+        token_endpoint_auth_method="none",  # noqa: S106 - a public client
+    )
+    return OAuthClientProvider(url, me, storage, redirect, callback)
+
+
+def _plain(model: BaseModel | None) -> dict[str, Any]:
+    return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _expiry(tokens: OAuthToken) -> float | None:
+    return None if tokens.expires_in is None else time.time() + tokens.expires_in
+
+
+def _host(url: str) -> str:
+    return one_line(urlsplit(url).hostname or "", _MOST_SHOWN)
+
+
+def _origin(url: httpx2.URL | str) -> tuple[str, str, int | None]:
+    parts = httpx2.URL(url)
+    return parts.scheme, parts.host, parts.port

@@ -1,0 +1,65 @@
+"""`parley login` and `logout`, and what a command says that meets a server which wants a login."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.fork_server import ForkServer
+from tests.cli.shell import Shell, toml
+from tests.mcp.oauth_server import browser, serving
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Iterator[Shell]:
+    with serving(tmp_path) as url:
+        shell = Shell(tmp_path, forks)
+        shell.configure(f"[mcp.servers.tracker]\nurl = {toml(url)}\n")
+        yield shell
+
+
+def output(process: subprocess.CompletedProcess[bytes]) -> tuple[int, str, str]:
+    return process.returncode, process.stdout.decode(), process.stderr.decode()
+
+
+def test_a_login_opens_the_browser_and_later_commands_use_it(shell: Shell, tmp_path: Path) -> None:
+    code, said, complaints = output(shell.run("login", "tracker", **browser(tmp_path)))
+    assert (code, complaints) == (0, "")
+    first, page, last = said.splitlines()
+    assert first.startswith("Sign in to tracker at 127.0.0.1:")
+    assert "/authorize?response_type=code&" in page
+    assert last == "signed in to tracker"
+    assert "tracker: ready\n  whoami: Who is signed in." in output(shell.run("tools"))[1]
+    assert output(shell.run("logout", "tracker"))[1].startswith("signed out of tracker")
+    assert output(shell.run("logout", "tracker"))[::2] == (1, "parley: you are not signed in to tracker\n")
+
+
+def test_a_turn_says_which_command_signs_in(shell: Shell) -> None:
+    shell.ask("hello")
+    _, _, complaints = output(shell.run("respond", "chat.md"))
+    assert "no tools of MCP server 'tracker': MCP server 'tracker': HTTP 401" in complaints
+    assert "What to do: parley login tracker, or set" in complaints
+
+
+def test_ctrl_c_leaves_a_login(shell: Shell) -> None:
+    with shell.terminal("login", "tracker") as terminal:
+        terminal.wait_for(lambda written: b"/authorize?" in written)
+        terminal.press(b"\x03")
+        assert terminal.end() == 130
+
+
+def test_a_login_at_no_server_says_so(shell: Shell) -> None:
+    code, _, complaints = output(shell.run("login", "nobody"))
+    assert (code, complaints) == (1, "parley: MCP server 'nobody' is not available\n")
+
+
+def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None:
+    with serving(tmp_path, "--will", "no") as url:
+        shell = Shell(tmp_path, forks)
+        shell.configure(f"[mcp.servers.tracker]\nurl = {toml(url)}\n")
+        code, _, complaints = output(shell.run("login", "tracker", **browser(tmp_path)))
+    assert code == 1
+    assert "it was not allowed: access_denied" in complaints

@@ -1,0 +1,275 @@
+"""An MCP server that wants its users to sign in, with the SDK's own authorization server: a real one.
+
+Its person says yes, and says no, comes back with another state or does not come at all where a test wants it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx2
+import uvicorn
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    IdentityAssertionParams,
+    RefreshToken,
+    RegistrationError,
+    TokenError,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyHttpUrl
+
+from tests.mcp_servers import until
+
+Will = Literal["yes", "no", "other state", "code of another"]
+
+
+@dataclass
+class Provider:
+    """Who registers, what was granted to whom; each token of it is secret."""
+
+    url: str = ""
+    lasts_s: int = 3600
+    will: Will = "yes"
+    registers: bool = True
+    renews: bool = True
+    clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
+    codes: dict[str, AuthorizationCode] = field(default_factory=dict)
+    access: dict[str, AccessToken] = field(default_factory=dict)
+    refresh: dict[str, RefreshToken] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+    requests: list[tuple[str, str, str]] = field(default_factory=list)
+    """Method, path and bearer token of each request."""
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        if not self.registers:
+            raise RegistrationError("invalid_client_metadata", "ask the desk for a token")
+        assert client_info.client_id
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        back, state = str(params.redirect_uri), params.state
+        if self.will == "no":
+            return construct_redirect_uri(
+                back, error="access_denied", error_description="not \u202eyou", state=state
+            )
+        code = self._new(client, params)
+        if self.will == "other state":
+            state = "x" * 43
+        if self.will == "code of another":
+            code = "c" * 40
+        return construct_redirect_uri(back, code=code, state=state)
+
+    def _new(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        code = self._secret()
+        assert client.client_id
+        self.codes[code] = AuthorizationCode(
+            code=code,
+            client_id=client.client_id,
+            scopes=params.scopes or [],
+            expires_at=time.time() + 60,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        return code
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        return self.codes.get(authorization_code)
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        del self.codes[authorization_code.code]
+        return self._grant(authorization_code.client_id, authorization_code.resource)
+
+    async def load_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: str
+    ) -> RefreshToken | None:
+        return self.refresh.get(refresh_token)
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        if not self.renews:
+            raise TokenError("invalid_grant", f"no more for {refresh_token.token}")
+        del self.refresh[refresh_token.token]  # each is good once
+        return self._grant(refresh_token.client_id, refresh_token.resource)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        held = self.access.get(token)
+        return held if held and (held.expires_at or 0) > time.time() else None
+
+    async def exchange_identity_assertion(
+        self, client: OAuthClientInformationFull, params: IdentityAssertionParams
+    ) -> OAuthToken:
+        raise TokenError("unsupported_grant_type")
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        self.access.pop(token.token, None)
+
+    def _grant(self, client: str, resource: str | None) -> OAuthToken:
+        access, refresh = self._secret(), self._secret()
+        self.access[access] = AccessToken(
+            token=access,
+            client_id=client,
+            scopes=["use"],
+            expires_at=int(time.time()) + self.lasts_s,
+            resource=resource,
+        )
+        self.refresh[refresh] = RefreshToken(
+            token=refresh, client_id=client, scopes=["use"], resource=resource
+        )
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts_s, scope="use")
+
+    def _secret(self) -> str:
+        secret = secrets.token_urlsafe(32)
+        self.secrets.add(secret)
+        return secret
+
+    def refuse_tokens(self) -> None:
+        """No token that was granted so far is good any more; what renews them is."""
+        self.access.clear()
+
+    def bearers(self) -> set[str]:
+        """The tokens that came with requests."""
+        return {token for _, _, token in self.requests if token}
+
+
+@asynccontextmanager
+async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> AsyncIterator[Provider]:
+    """The server; `provider.url` is where it is."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", 0))
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        provider.url = base + path
+        mcp = MCPServer(
+            "guarded",
+            auth_server_provider=provider,
+            auth=AuthSettings(
+                issuer_url=AnyHttpUrl(base),
+                resource_server_url=AnyHttpUrl(provider.url),
+                required_scopes=["use"],
+                validate_token_resource=True,
+                client_registration_options=ClientRegistrationOptions(
+                    enabled=True, valid_scopes=["use"], default_scopes=["use"]
+                ),
+            ),
+        )
+
+        @mcp.tool()
+        def whoami() -> str:
+            """Who is signed in."""
+            return "somebody who signed in"
+
+        app = mcp.streamable_http_app(streamable_http_path=path, **options)
+
+        async def spy(scope, receive, send):  # type: ignore[no-untyped-def]
+            if scope["type"] == "http":
+                bearer = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+                provider.requests.append((scope["method"], scope["path"], bearer))
+            await app(scope, receive, send)
+
+        config = uvicorn.Config(
+            spy, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([listener]))
+        await until(lambda: server.started)
+        try:
+            yield provider
+        finally:
+            server.should_exit = True
+            await serving
+
+
+async def browsed(page: str) -> list[httpx2.Response]:
+    """What a browser gets that goes to a page, and where that sends it."""
+    async with httpx2.AsyncClient(trust_env=False, follow_redirects=True) as browser:
+        response = await browser.get(page)
+        return [*response.history, response]
+
+
+def parameters(url: str) -> dict[str, str]:
+    """What is behind the question mark."""
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+def with_parameters(url: str, **more: str) -> str:
+    """The same address with other parameters."""
+    return urlsplit(url)._replace(query=urlencode({**parameters(url), **more})).geturl()
+
+
+BROWSER = """#!/bin/sh
+exec {python} -c "import sys, urllib.request as r
+r.install_opener(r.build_opener(r.ProxyHandler({{}})))
+page = r.urlopen(sys.argv[1]).read()
+open('{pages}', 'ab').write(page)" "$1"
+"""
+
+
+def browser(folder: Path) -> dict[str, str]:
+    """Variables with which a desktop opens pages by a stand-in for a browser: it goes where they lead."""
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "xdg-open"
+    program.write_text(BROWSER.format(python=sys.executable, pages=folder / "pages.html"), encoding="utf-8")
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "DISPLAY": ":0"}
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[str]:
+    """The URL of such a server in a process of its own, which writes its secrets into a file."""
+    command = [sys.executable, "-m", "tests.mcp.oauth_server", str(folder / "secrets"), *arguments]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+async def _main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("secrets", type=Path)
+    parser.add_argument("--will", default="yes")
+    arguments = parser.parse_args()
+    provider = Provider(will=arguments.will)
+    async with guarded(provider):
+        print(provider.url, flush=True)
+        with arguments.secrets.open("w", encoding="utf-8") as file:
+            while True:
+                file.seek(0)
+                file.write("\n".join(sorted(provider.secrets)))
+                file.flush()
+                await asyncio.sleep(0.02)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,394 @@
+"""Signing in at servers, at a real authorization server, with a stand-in for the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from parley.errors import ServerError
+from parley.mcp.loopback import Loopback
+from parley.mcp.servers import Servers
+from parley.secrets import HANDED_OUT
+from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit
+from tests.defaults import new_servers
+from tests.mcp.oauth_server import Provider, browsed, guarded, parameters, with_parameters
+from tests.mcp_servers import fake, only, tool_of, until
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@dataclass
+class Person:
+    """Somebody at a browser: goes where a page sends them."""
+
+    way: Callable[[str], str] = lambda url: url
+    pages: list[Visit] = field(default_factory=list)
+    responses: list[httpx2.Response] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def browse(self, page: Visit) -> None:
+        self.pages.append(page)
+        self.tasks.append(asyncio.ensure_future(self._go(page.url)))
+
+    async def _go(self, url: str) -> None:
+        self.responses += await browsed(self.way(url))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@asynccontextmanager
+async def at(url: str, state: Path, **settings: Any) -> AsyncIterator[Servers]:
+    """A process with this server in its settings."""
+    server = ServerSettings("tracker", url=url, **settings)
+    servers = new_servers({"tracker": server}, environ={"XDG_STATE_HOME": str(state), "TOKEN": "t" * 20})
+    try:
+        yield servers
+    finally:
+        await servers.close()
+
+
+async def signed_in(provider: Provider, state: Path) -> None:
+    async with at(provider.url, state) as servers:
+        assert await servers.sign_in("tracker", Person().browse)
+
+
+async def whoami(servers: Servers) -> str:
+    outcome = await servers.call(await tool_of(servers, "whoami"), {})
+    assert outcome.status == "ok", outcome
+    return outcome.text
+
+
+def logins(state: Path) -> list[Path]:
+    return list((state / "parley" / "logins").glob("*.json"))
+
+
+def login_file(state: Path) -> Path:
+    (path,) = logins(state)
+    return path
+
+
+# --- Signing in ---------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_wants_a_login_says_so_and_nothing_else_is_begun(state: Path) -> None:
+    async with guarded(Provider()) as provider, at(provider.url, state) as servers:
+        assert not (await servers.catalogue()).tools
+        status = only(servers)
+        assert (status.state, status.account) == ("failed", "signed out")
+        assert status.error.startswith("MCP server 'tracker': HTTP 401 Unauthorized")
+        assert ". What to do: :ParleyLogin tracker, or set mcp.servers.tracker.headers" in status.error
+        assert {path for _, path, _ in provider.requests} == {"/mcp"}
+        assert not provider.clients
+
+
+async def test_after_signing_in_the_server_is_used_and_the_browser_was_told_to_go(state: Path) -> None:
+    person = Person()
+    async with guarded(Provider()) as provider, at(provider.url, state) as servers:
+        await servers.catalogue()
+        assert await servers.sign_in("tracker", person.browse)
+        assert await whoami(servers) == "somebody who signed in"
+        assert only(servers).account == "signed in"
+        (page,) = person.pages
+        sent = parameters(page.url)
+        assert (sent["code_challenge_method"], sent["resource"]) == ("S256", provider.url)
+        assert page.url.startswith(provider.url.removesuffix("/mcp") + "/authorize?")
+        assert "You can close this page" in person.responses[-1].text
+        assert len(provider.clients) == 1
+
+
+async def test_another_process_uses_the_login_without_a_browser(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        async with at(provider.url, state) as servers:
+            assert await whoami(servers) == "somebody who signed in"
+
+
+async def test_only_the_user_can_read_what_was_granted(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+    path = login_file(state)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert {each.suffix for each in path.parent.iterdir()} <= {".json", ".lock"}
+
+
+async def test_another_url_never_gets_the_token(state: Path) -> None:
+    async with guarded(Provider()) as provider, guarded(Provider(), "/other") as other:
+        await signed_in(provider, state)
+        for url in (other.url, f"{provider.url}?team=2", provider.url.replace("127.0.0.1", "localhost")):
+            before = provider.bearers()
+            async with at(url, state) as servers:
+                await servers.catalogue()
+                assert only(servers).account != "signed in"
+            assert not other.bearers()
+            assert provider.bearers() == before
+
+
+async def test_a_login_moved_to_the_name_of_another_url_is_none(state: Path) -> None:
+    async with guarded(Provider()) as provider, guarded(Provider()) as other:
+        await signed_in(provider, state)
+        path = login_file(state)
+        await signed_in(other, state)
+        (theirs,) = set(path.parent.glob("*.json")) - {path}
+        path.replace(theirs)
+        other.requests.clear()
+        async with at(other.url, state) as servers:
+            await servers.catalogue()
+        assert not other.bearers()
+
+
+async def test_a_token_of_the_settings_stays_as_it_is(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        provider.requests.clear()
+        headers = {"authorization": "Bearer ${TOKEN}"}
+        async with at(provider.url, state, headers=headers) as servers:
+            await servers.catalogue()
+            assert provider.bearers() == {"t" * 20}
+            assert only(servers).account == "none"
+            assert "HTTP 401" in only(servers).error
+            with pytest.raises(ServerError, match="has a token in the settings"):
+                await servers.sign_in("tracker", Person().browse)
+
+
+async def test_signing_out_forgets_the_login(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        async with at(provider.url, state) as servers:
+            await whoami(servers)
+            assert servers.sign_out("tracker")
+            assert not logins(state)
+            await servers.catalogue()
+            assert only(servers).account == "signed out"
+            assert not servers.sign_out("tracker")
+
+
+async def test_a_server_that_asks_nobody_to_sign_in_says_so(state: Path) -> None:
+    from tests.mcp_servers import served
+
+    async with served([]) as url, at(url, state) as servers:
+        with pytest.raises(ServerError, match="'tracker' asks nobody to sign in"):
+            await servers.sign_in("tracker", Person().browse)
+
+
+async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
+    servers = new_servers({"fake": fake()})
+    with pytest.raises(ServerError, match="is no server with a url"):
+        await servers.sign_in("fake", Person().browse)
+    await servers.close()
+
+
+# --- What goes wrong ----------------------------------------------------------------------------------------
+
+
+async def failing(provider: Provider, state: Path, person: Person | None = None) -> str:
+    """The message of a sign-in that comes to nothing, which keeps nothing."""
+    async with at(provider.url, state) as servers:
+        with pytest.raises(ServerError) as caught:
+            await servers.sign_in("tracker", (person or Person()).browse)
+        assert only(servers).account == "none"
+    assert not logins(state)
+    return str(caught.value)
+
+
+async def test_a_person_who_says_no_is_not_signed_in(state: Path) -> None:
+    person = Person()
+    async with guarded(Provider(will="no")) as provider:
+        text = await failing(provider, state, person)
+    assert text == r"signing in to 'tracker' failed: it was not allowed: access_denied not \u202eyou"
+    assert "Parley was refused" in person.responses[-1].text
+
+
+async def test_a_browser_that_comes_back_with_another_state_is_not_believed(state: Path) -> None:
+    person = Person()
+    async with guarded(Provider(will="other state")) as provider:
+        text = await failing(provider, state, person)
+        assert "/token" not in {path for _, path, _ in provider.requests}
+    assert text.endswith("the browser came back with a state that is not that of this sign-in")
+    assert person.responses[-1].status_code == 400
+
+
+async def test_a_code_that_another_challenge_was_for_gives_no_token(state: Path) -> None:
+    def changed(url: str) -> str:
+        return with_parameters(url, code_challenge="A" * 43)
+
+    async with guarded(Provider()) as provider:
+        text = await failing(provider, state, Person(changed))
+    assert text.startswith("signing in to 'tracker' failed: no token came of it (HTTP 400: invalid_grant")
+
+
+async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Path) -> None:
+    async with guarded(Provider(registers=False)) as provider:
+        text = await failing(provider, state)
+    assert "cannot register there (HTTP 400: invalid_client_metadata: ask the desk for a token)" in text
+    assert "`headers` or `token_command`" in text
+
+
+async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Path) -> None:
+    pages: list[Visit] = []
+    async with guarded(Provider()) as provider, at(provider.url, state) as servers:
+        attempt = asyncio.ensure_future(servers.sign_in("tracker", pages.append))
+        await until(lambda: pages)
+        assert (only(servers).account, only(servers).page) == ("signing in", pages[0].url)
+        assert not await servers.sign_in("tracker", pages.append)
+        with pytest.raises(ServerError, match="signing in to 'tracker' was left"):
+            await attempt
+        back = parameters(pages[0].url)["redirect_uri"]
+        with pytest.raises(httpx2.ConnectError):
+            await browsed(back)
+        assert only(servers).account == "none"
+
+
+async def test_a_port_that_cannot_be_had_is_told(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(98, "Address already in use")
+
+    async with guarded(Provider()) as provider:
+        monkeypatch.setattr("parley.mcp.loopback.asyncio.start_server", refuse)
+        text = await failing(provider, state)
+    assert text.endswith("nothing can listen on 127.0.0.1 for the browser: Address already in use")
+
+
+async def test_two_at_once_have_a_port_each(tmp_path: Path) -> None:
+    async with guarded(Provider()) as one, guarded(Provider()) as other:
+        await asyncio.gather(signed_in(one, tmp_path / "a"), signed_in(other, tmp_path / "b"))
+
+
+async def test_only_one_request_with_the_path_counts() -> None:
+    async with Loopback() as loopback, httpx2.AsyncClient(trust_env=False) as client:
+        answer = asyncio.ensure_future(loopback.answer("s" * 20))
+        await asyncio.sleep(0)
+        favicon = await client.get(loopback.url.replace("/callback", "/favicon.ico"))
+        posted = await client.post(loopback.url, params={"state": "s" * 20, "code": "evil"})
+        assert (favicon.status_code, posted.status_code) == (404, 404)
+        url = loopback.url
+        assert (await client.get(url, params={"state": "s" * 20, "code": "1"})).status_code == 200
+        with pytest.raises(httpx2.ConnectError):
+            await client.get(url, params={"state": "s" * 20, "code": "2"})
+        assert (await answer)["code"] == "1"
+
+
+# --- Renewing -----------------------------------------------------------------------------------------------
+
+
+def has_expired(state: Path) -> None:
+    path = login_file(state)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "expires_at": 1.0}))
+
+
+async def test_an_expired_token_is_renewed_before_it_is_sent(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        has_expired(state)
+        (old,) = provider.access
+        provider.requests.clear()
+        async with at(provider.url, state) as servers:
+            assert await whoami(servers) == "somebody who signed in"
+        assert old not in provider.bearers()
+        assert next(path for _, path, _ in provider.requests) == "/token"
+        assert stat.S_IMODE(login_file(state).stat().st_mode) == 0o600
+
+
+async def test_a_token_that_is_refused_is_renewed_once(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        async with at(provider.url, state) as servers:
+            await whoami(servers)
+            provider.refuse_tokens()
+            assert await whoami(servers) == "somebody who signed in"
+        assert [path for _, path, _ in provider.requests].count("/token") == 2
+
+
+async def test_processes_that_renew_at_once_do_so_one_after_the_other(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        has_expired(state)
+        async with at(provider.url, state) as one, at(provider.url, state) as other:
+            assert set(await asyncio.gather(whoami(one), whoami(other))) == {"somebody who signed in"}
+        assert [path for _, path, _ in provider.requests].count("/token") == 2
+
+
+async def test_a_login_that_cannot_be_renewed_wants_another(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        provider.refuse_tokens()
+        provider.renews = False
+        async with at(provider.url, state) as servers:
+            await servers.catalogue()
+            assert only(servers).account == "signed out"
+            assert "What to do: :ParleyLogin tracker" in only(servers).error
+            provider.renews = True
+            assert await servers.sign_in("tracker", Person().browse)
+            assert await whoami(servers) == "somebody who signed in"
+
+
+async def test_a_call_that_is_refused_for_want_of_a_login_says_which_command_signs_in(state: Path) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        async with at(provider.url, state) as servers:
+            tool = await tool_of(servers, "whoami")
+            provider.refuse_tokens()
+            provider.renews = False
+            outcome = await servers.call(tool, {})
+    assert outcome.status == "error"
+    assert "What to do: :ParleyLogin tracker" in outcome.text
+
+
+@pytest.mark.parametrize("junk", ["", "[]", "{}", '{"url": 1}', "\x00"])
+async def test_a_login_that_cannot_be_read_is_none(state: Path, junk: str) -> None:
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        login_file(state).write_text(junk)
+        async with at(provider.url, state) as servers:
+            await servers.catalogue()
+            assert only(servers).account == "signed out"
+
+
+# --- Secrets ------------------------------------------------------------------------------------------------
+
+
+async def test_no_token_is_in_any_error_or_log_whatever_is_refused(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    texts = []
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        for changes in ({"access_token": 1}, {"expires_in": "never"}, {"refresh_token": ["r" * 30]}):
+            path = login_file(state)
+            table = json.loads(path.read_text())
+            path.write_text(json.dumps({**table, "tokens": {**table["tokens"], **changes}, "expires_at": 1}))
+            async with at(provider.url, state) as servers:
+                await servers.catalogue()
+                texts += [repr(only(servers)), str(servers.news())]
+            path.write_text(json.dumps(table))
+        provider.renews = False
+        provider.refuse_tokens()
+        async with at(provider.url, state) as servers:
+            await servers.catalogue()
+            texts.append(repr(only(servers)))
+        for will in ("no", "other state", "code of another"):
+            provider.will = will
+            async with at(provider.url, state) as servers:
+                with pytest.raises(ServerError) as caught:
+                    await servers.sign_in("tracker", Person().browse)
+                texts += [str(caught.value), repr(caught.value.__cause__), repr(caught.value.__context__)]
+    assert len(provider.secrets) >= 3
+    ours = [record for record in caplog.records if record.name.startswith(("parley", "mcp.client"))]
+    said = "\n".join([*texts, *map(logging.Formatter().format, ours)])
+    assert not [secret for secret in provider.secrets if secret in said]
+    assert {*provider.refresh} <= {*HANDED_OUT}, "so the log takes them out"

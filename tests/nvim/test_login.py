@@ -1,0 +1,139 @@
+"""Signing in at a server from a real Neovim, with a stand-in for the browser that goes where pages lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.oauth_server import browser, serving
+from tests.nvim.harness import Child, child
+from tests.nvim.test_servers import LONG_S, setup
+from tests.nvim.test_turn import ask, complete
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    with serving(tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def opened(home: Path, url: str, **env: str) -> Iterator[Child]:
+    init = setup({"tracker": {"url": url}}, agent="Demo-OpenAI")
+    with child(home, init=init, width=80, height=24, env=env) as nvim:
+        yield nvim
+
+
+@pytest.fixture
+def desk(home: Path, tmp_path: Path, server: str) -> Iterator[Child]:
+    with opened(home, server, **browser(tmp_path)) as nvim:
+        yield nvim
+
+
+def tools(nvim: Child, text: str) -> str:
+    nvim.command("ParleyTools")
+    return shown(nvim, text)
+
+
+def shown(nvim: Child, text: str) -> str:
+    nvim.until(lambda: text in nvim.screen(), text, LONG_S)
+    return nvim.screen()
+
+
+def on_the_server(nvim: Child) -> None:
+    nvim.command("call search('tracker:')")
+
+
+def test_the_page_of_servers_says_sign_in_and_its_key_does(desk: Child, tmp_path: Path) -> None:
+    seen = tools(desk, "tracker: failed, signed out, 0 tools")
+    assert "Sign in with the key s: it opens a page in your browser" in seen
+    assert "s: sign in, in your browser   S: sign out" in seen
+    assert not (tmp_path / "pages.html").exists()
+    on_the_server(desk)
+    desk.keys("s")
+    shown(desk, "tracker: ready, signed in, protocol")
+    assert "signed in to tracker" in desk.messages()
+    assert "in your browser" in desk.messages()
+    assert "You can close this page" in (tmp_path / "pages.html").read_text()
+    on_the_server(desk)
+    desk.keys("S")
+    shown(desk, "tracker: failed, signed out")
+    desk.keys("S")
+    desk.until(lambda: "you are not signed in to tracker" in desk.messages(), "the refusal", LONG_S)
+
+
+def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
+    home: Path, tmp_path: Path, server: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    quiet = tmp_path / "bin" / "xdg-open"
+    quiet.write_text("#!/bin/sh\n")
+    quiet.chmod(0o755)
+    with opened(home, server, PATH=f"{quiet.parent}:/usr/bin:/bin") as nvim:
+        tools(nvim, "signed out")
+        on_the_server(nvim)
+        nvim.keys("s")
+        host = server.split("/")[2]
+        seen = shown(nvim, f"Sign in at {host}, in your browser (s: leave it):")
+        assert f"http://{host}/authorize?response_type=code" in seen
+        nvim.keys("s")
+        shown(nvim, "failed, signed out")
+        assert "signing in to 'tracker' was left" in nvim.messages()
+
+
+def test_a_desktop_without_a_browser_is_told_and_the_address_stays(
+    home: Path, tmp_path: Path, server: str
+) -> None:
+    with opened(home, server) as nvim:
+        nvim.lua("vim.ui.open = function() return nil, 'no handler' end")
+        nvim.command("ParleyLogin tracker")
+        nvim.until(lambda: "no browser opens the page of 127.0.0.1" in nvim.messages(), "a word", LONG_S)
+        assert "no handler" in nvim.messages()
+        tools(nvim, "/authorize?response_type=code")
+
+
+def test_a_turn_says_which_command_signs_in_and_then_the_tool_runs(desk: Child) -> None:
+    ask(desk, "hello", "first.md")
+    complete(desk)
+    assert "What to do: :ParleyLogin tracker, or set" in desk.messages()
+    desk.command("ParleyLogin tracker")
+    desk.until(lambda: "signed in to tracker" in desk.messages(), "the login", LONG_S)
+    ask(desk, "call whoami {}", "second.md")
+    desk.until_waiting(LONG_S)
+    desk.keys("ya")
+    desk.until_text("somebody who signed in", LONG_S)
+
+
+def test_no_token_is_in_anything_that_is_written_or_in_the_arguments_of_a_process(
+    desk: Child, home: Path, tmp_path: Path
+) -> None:
+    desk.command("ParleyLogin tracker")
+    desk.until(lambda: "signed in to tracker" in desk.messages(), "the login", LONG_S)
+    ask(desk, "call whoami {}", "secret.md")
+    desk.until_waiting(LONG_S)
+    desk.keys("ya")
+    desk.until_text("somebody who signed in", LONG_S)
+    complete(desk)
+    texts = [desk.text(), desk.messages()]
+    desk.command("ParleyExport")
+    desk.until(lambda: list(home.rglob("*.html")), "the exported page", LONG_S)
+    for command, text in (("ParleyRequest", "whoami"), ("ParleyLog", "whoami"), ("ParleyTools", "signed in")):
+        desk.command(command)
+        texts.append(shown(desk, text))
+    secrets = (tmp_path / "secrets").read_text().split("\n")
+    assert len(secrets) >= 3
+    files = {path for path in home.rglob("*") if path.is_file()}
+    texts += [path.read_bytes().decode("latin-1") for path in files if path.parent.name != "logins"]
+    texts += [path.read_bytes().decode("latin-1") for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [secret for secret in secrets if any(secret in text for text in texts)]
+    (login,) = (path for path in files if path.parent.name == "logins" and path.suffix == ".json")
+    assert [secret for secret in secrets if secret in login.read_text()]
