@@ -133,3 +133,12 @@ def test_the_page_that_a_call_requires_is_printed(shell: Shell) -> None:
     done = shell.run("respond", "chat.md", "--choose", "ya")
     assert done.returncode == 0
     assert f"to be opened in a browser first: {address}" in done.stdout.decode()
+
+
+def test_a_request_that_lacks_the_tools_of_a_server_says_so(shell: Shell) -> None:
+    serve(shell, "--die")
+    shell.ask("say: hello")
+    done = shell.run("messages", "chat.md", "--tools")
+    assert done.returncode == 0
+    assert "not available now: far" in json.loads(done.stdout)["messages"][0]["content"]
+    assert "parley: no tools of MCP server 'far': " in done.stderr.decode()

@@ -183,7 +183,7 @@ async def test_a_page_that_nobody_should_open_is_shown_to_nobody() -> None:
         reply = json.loads((await servers.call(await tool_of(servers, "visit"), {})).text)
         assert "a page that nobody opens: file:///etc/passwd begins with neither" in reply["message"]
         reply_text = (await servers.call(await tool_of(servers, "locked"), {})).text
-        assert "requires a page that nobody opens: file:///etc/passwd" in reply_text
+        assert "MCP server 'far' wants a page that nobody opens: file:///etc/passwd" in reply_text
         assert user.requests == []
 
 
@@ -208,12 +208,21 @@ async def test_a_call_that_requires_a_page_is_made_again_once_the_user_says_that
     async with servers_of(visiting(ADDRESS, str(tmp_path / "done")), elicitor=user) as servers:
         locked = await tool_of(servers, "locked")
         told = await servers.call(locked, {})
-        assert told.text == f"This call requires one page after another: {', '.join(['sign.example'] * 4)}"
+        assert told.text == f"MCP server 'far' wants a page after another: {', '.join(['sign.example'] * 4)}"
         assert len(user.requests) == 4
         user.answer = "decline"
         told = await servers.call(locked, {})
-        what = "This call requires a page of sign.example to be opened first. The user did not open it."
+        what = "MCP server 'far' wants a page of sign.example to be opened first. The user did not open it."
         assert told == Outcome("error", what)
+
+
+async def test_a_resource_that_requires_a_page_is_read_once_it_was_opened(tmp_path: Path) -> None:
+    user, done = Form("decline"), tmp_path / "done"
+    async with servers_of(visiting(ADDRESS, str(done)), elicitor=user) as servers:
+        with pytest.raises(ServerError, match=r"wants a page of sign\.example to be opened first"):
+            await servers.read_resource("far", "note://a")
+        done.touch()
+        assert await servers.read_resource("far", "note://a") == "unlocked"
 
 
 async def test_where_nobody_opens_pages_the_result_of_a_call_names_the_one_that_it_requires() -> None:
@@ -221,8 +230,8 @@ async def test_where_nobody_opens_pages_the_result_of_a_call_names_the_one_that_
         told = await servers.call(await tool_of(servers, "locked"), {})
         assert told.status == "error"
         assert told.text.startswith(
-            f"This call requires a page of sign.example to be opened in a browser first: {ADDRESS}\n"
-            "The server says: Sign in, \\x1b[31mplease\n"
+            f"MCP server 'far' wants a page of sign.example to be opened in a browser first: {ADDRESS}\n"
+            "It says: Sign in, \\x1b[31mplease\n"
         )
 
 

@@ -1,7 +1,8 @@
 """A stdio MCP server of revision 2025-11-25, of the standard library alone, that wants pages opened.
 
-`python visiting_server.py URL [FILE]`: the tool `visit` asks for the page and returns the answer; `locked` is
-refused with the page that it requires until FILE is there, and then the server says that all is done.
+`python visiting_server.py URL [FILE]`: the tool `visit` asks for the page and returns the answer; `locked`,
+and every resource, is refused with the page that it requires until FILE is there, and then the server says
+that all is done.
 """
 
 import json
@@ -50,7 +51,9 @@ def answer(message: dict[str, Any]) -> None:
             returned(visits.pop(), json.dumps(reply.get("result") or reply.get("error"), sort_keys=True))
         case {"method": "tools/call", "id": number} if FILE.exists():
             returned(number, "unlocked")
-        case {"method": "tools/call", "id": number}:
+        case {"method": "resources/read", "id": number, "params": {"uri": uri}} if FILE.exists():
+            send(id=number, result={"contents": [{"uri": uri, "text": "unlocked"}]})
+        case {"method": "tools/call" | "resources/read", "id": number}:
             threading.Thread(target=watch, daemon=True).start()
             data = {"elicitations": [PAGE]}
             send(id=number, error={"code": -32042, "message": "sign in first", "data": data})

@@ -136,3 +136,14 @@ def test_calls_that_wait_are_not_refused_for_want_of_a_slow_server(desk: Child, 
     desk.keys("ya")
     desk.until_text('`{"a": 1}`', LONG_S)
     desk.until_idle(LONG_S)
+
+
+def test_what_is_looked_up_says_which_server_it_waits_for(desk: Child, tmp_path: Path) -> None:
+    serve(desk, slow=slow(tmp_path / "go", start_timeout_s=600))
+    desk.edit("look.md", f"{MARKER} what?\n")
+    desk.until(lambda: desk.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    desk.command("ParleyRequest")
+    desk.until(lambda: "Waiting for MCP server slow" in desk.messages(), "the message", LONG_S)
+    (tmp_path / "go").touch()
+    desk.until(lambda: desk.name.endswith("parley://request"), "the request", LONG_S)
+    assert '"name": "echo"' in desk.text()

@@ -93,7 +93,7 @@ def test_a_call_that_requires_a_page_ends_where_the_user_gives_up(desk: Child) -
     desk.keys("1<CR>")
     complete(desk)
     assert "[error]" in desk.text()
-    assert "The user opened it, and left it undone." in desk.text()
+    assert "The user left it undone." in desk.text()
 
 
 def test_a_stop_takes_the_question_and_its_page_away(desk: Child) -> None:

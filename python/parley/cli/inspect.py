@@ -16,13 +16,14 @@ from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
-from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings
+from parley.cli.terminal import complain, plain, read, say, say_json, say_line, screen, settings
 from parley.errors import ParleyError
 from parley.models.formats import format_for
 from parley.models.request import Request
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
 from parley.policy.doubts import cautions
+from parley.policy.status import waiting_for
 from parley.runtime.totals import totals, totals_table
 from parley.settings.values import Settings
 from parley.storage.attachments import ChatAttachments
@@ -51,7 +52,7 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     text = read(arguments.file)
     agent = _agent_for(app.settings, arguments)
     document = TextDocument(text, text.count("\n") + 1)
-    ports = app.ports(document, _path(arguments.file), Callbacks())
+    ports = app.ports(document, _path(arguments.file), Callbacks(on_event=_tell))
     resolve = app.resolve(agent)
     try:
         if not arguments.tools:
@@ -63,6 +64,17 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
         return wire_format(app.provider(request.provider), request).body(request)
     finally:
         await app.close()
+
+
+def _tell(what: engine.TurnEvent) -> None:
+    """Say on standard error what is waited for, and what is missing in the request."""
+    match what:
+        case engine.ServerWait(servers):
+            screen().status(waiting_for(servers) if servers else "")
+        case engine.Aside(text):
+            complain(text)
+        case _:
+            pass
 
 
 def _path(file: str) -> str:

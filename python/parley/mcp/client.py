@@ -46,10 +46,6 @@ _MOST_TRIES = 4
 """A call is made so often where it requires pages each time."""
 
 
-class _NotVisitedError(Exception):
-    """A call does not run, since a page that it requires was not opened; the text is its result."""
-
-
 class SdkSession:
     """A connected server as the values of this project."""
 
@@ -137,14 +133,13 @@ class SdkSession:
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt for these arguments."""
-        with self._errors():
-            result = await self._client.get_prompt(name, dict(arguments))
+        result, _ = await self._after_visits(partial(self._client.get_prompt, name, dict(arguments)))
         return prompt_text(map(_plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
         """The text of a resource, of all its parts. Raises ServerError where it holds none."""
-        with self._errors():
-            result = await self._client.read_resource(uri, cache_mode="refresh")
+        once = partial(self._client.read_resource, uri, cache_mode="refresh")
+        result, _ = await self._after_visits(once)
         parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
         text = result_text(parts, max_bytes=self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
@@ -163,10 +158,7 @@ class SdkSession:
                 tell(progress, total, message)
 
         once = partial(self._client.call_tool, name, arguments, progress_callback=report)
-        try:
-            result, hosts = await self._after_visits(once)
-        except _NotVisitedError as error:
-            return Outcome("error", str(error))
+        result, hosts = await self._after_visits(once)
         parts = list(map(_plain, result.content[:MOST_PARTS]))
         if more := len(result.content) - len(parts):
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
@@ -175,9 +167,10 @@ class SdkSession:
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
-        """The result of a call, made again once the user has been at the pages that it wants opened first.
+        """The result of a request, made again once the user has been at the pages that it wants opened first.
 
-        With it the hosts of these pages. A call that requires them has not begun, so it runs once.
+        With it the hosts of these pages. A request that requires them has not begun, so it runs once. Raises
+        ServerError where they are not opened.
         """
         from mcp.shared.exceptions import MCPError
 
@@ -192,32 +185,36 @@ class SdkSession:
                 try:
                     visits = required_visits(error.data)
                 except ValueError as flaw:
-                    raise _NotVisitedError(f"This call requires a page that nobody opens: {flaw}") from error
+                    raise ServerError(f"{self._wish} that nobody opens: {flaw}") from error
             for page in visits:
                 await self._visit(page)
                 hosts.append(page.host)
-        raise _NotVisitedError(f"This call requires one page after another: {', '.join(hosts)}")
+        raise ServerError(f"{self._wish} after another: {', '.join(hosts)}")
+
+    @property
+    def _wish(self) -> str:
+        return f"MCP server '{self._settings.name}' wants a page"
 
     async def _visit(self, page: Visit) -> None:
         """Returns when the user has opened a page, and they or the server say that all is done there."""
         user, server = self._elicitor, self._settings.name
         if user is None:
-            raise _NotVisitedError(
-                f"This call requires a page of {page.host} to be opened in a browser first: {page.url}\n"
-                f"The server says: {page.message}\nAsk again when all is done there."
+            raise ServerError(
+                f"{self._wish} of {page.host} to be opened in a browser first: {page.url}\n"
+                f"It says: {page.message}\nAsk again when all is done there."
             )
         with self._signals.clock.standing_still():
             if await user.visit(server, page) != "accept":
-                raise _NotVisitedError(
-                    f"This call requires a page of {page.host} to be opened first. The user did not open it."
+                raise ServerError(
+                    f"{self._wish} of {page.host} to be opened first. The user did not open it."
                 )
             told = asyncio.ensure_future(self._signals.until_finished(page.id))
             done = asyncio.ensure_future(user.finish(server, page))
             try:
                 await asyncio.wait({told, done}, return_when=asyncio.FIRST_COMPLETED)
                 if not (told.done() or done.result()):
-                    raise _NotVisitedError(
-                        f"This call requires a page of {page.host}. The user opened it, and left it undone."
+                    raise ServerError(
+                        f"{self._wish} of {page.host} to be opened first. The user left it undone."
                     )
             finally:
                 told.cancel()

@@ -41,6 +41,7 @@ from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import exchange_at, open_calls, open_keys
 from parley.policy.doubts import sighting
+from parley.policy.status import waiting_for
 from parley.policy.topic import fill_topic
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
@@ -241,7 +242,7 @@ class Chat:
                 tool = known.get(call.call.name) if known else None
                 self.editor.tell("float", details(call, tool), self.buf, 0)
                 return
-            seen = await engine.observe(self.ports(document, Callbacks()), self.resolve)
+            seen = await engine.observe(self.ports(document, self._beside), self.resolve)
             lapse = seen.situation.approvals.lapsed(call)
             before = self.app.ledger(self.path).definition(lapse.digest) if lapse else None
             now = sighting(call, seen.situation.approvals)
@@ -255,7 +256,7 @@ class Chat:
         """Use the request that the exchange at a handle would send."""
 
         async def work(document: BufferDocument) -> None:
-            ports = self.ports(document, Callbacks())
+            ports = self.ports(document, self._beside)
             seen = await engine.observe(ports, self.resolve)
             use(await engine.with_pictures(ports, seen.next_request()))
 
@@ -389,6 +390,21 @@ class Chat:
         if calls != self._waiting:
             self._waiting = calls
             self.editor.tell("waiting", self.buf, calls)
+
+    @property
+    def _beside(self) -> engine.Observer:
+        """Who is told what happens while something is looked up beside the turns."""
+
+        def on_event(what: engine.TurnEvent) -> None:
+            match what:
+                case engine.ServerWait([_, *_] as servers):
+                    self.editor.message(waiting_for(servers))
+                case engine.Aside(text):
+                    self.editor.message(text)
+                case _:
+                    pass
+
+        return Callbacks(on_event=on_event)
 
     @property
     def is_busy(self) -> bool:
