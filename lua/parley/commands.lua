@@ -24,6 +24,9 @@ local run = {
   Find = function(parley, args)
     parley.find(args.args)
   end,
+  Outline = function(parley, args)
+    parley.outline({ mods = args.smods })
+  end,
   Export = function(parley, args)
     parley.export(args.args, { force = args.bang })
   end,

@@ -109,8 +109,9 @@ function M.log()
 end
 
 --- List the questions of this chat in the location list.
-function M.outline()
-  require("parley.outline").open()
+---@param opts? { mods?: table } mods: the modifiers of a command, for its window
+function M.outline(opts)
+  require("parley.outline").open(opts and opts.mods or {})
 end
 
 --- Go to the next question, `count` questions further down, or up if negative.

@@ -5,7 +5,8 @@ local api = vim.api
 local H = {}
 
 --- Fill the location list with the questions, and open it at the one under the cursor.
-function M.open()
+---@param mods table the modifiers of the command
+function M.open(mods)
   local chat, buf = require("parley.chat"), api.nvim_get_current_buf()
   local lines, items, current = api.nvim_buf_get_lines(buf, 0, -1, true), {}, 1
   local cursor = api.nvim_win_get_cursor(0)[1]
@@ -23,8 +24,13 @@ function M.open()
   list.quickfixtextfunc = M.rows
   vim.fn.setloclist(0, {}, " ", list)
   local height = math.min(#items, 10)
-  vim.cmd.lopen({ count = height })
-  api.nvim_win_set_height(0, height + vim.fn.getwininfo(api.nvim_get_current_win())[1].winbar)
+  local half = math.floor(api.nvim_win_get_width(0) / 2)
+  vim.cmd.lopen({ count = mods.vertical and half or height, mods = mods })
+  if require("parley.window").is_row(mods) then
+    api.nvim_win_set_height(0, height + vim.fn.getwininfo(api.nvim_get_current_win())[1].winbar)
+  else
+    height = api.nvim_win_get_height(0)
+  end
   -- In the middle of the list, which is full as long as there are questions for it.
   local top = math.min(current - math.floor(height / 2), #items - height + 1)
   vim.fn.winrestview({ topline = math.max(1, top) })

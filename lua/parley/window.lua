@@ -60,6 +60,11 @@ function M.split(page)
   if vim.fn.exists("+winfixbuf") == 1 then
     vim.wo.winfixbuf = false
   end
+  return M.is_row(mods)
+end
+
+--- Whether a window that is made with these modifiers is as wide as what it is split from.
+function M.is_row(mods)
   return not mods.vertical and (mods.tab or -1) == -1
 end
 

@@ -117,3 +117,16 @@ def test_its_keys_can_be_switched_off(chat: Child) -> None:
     chat.lua("require('parley').setup({})")
     assert "Parley" not in maps[0]
     assert maps[1] == ""
+
+
+@pytest.mark.parametrize(("mods", "kind"), [("vertical", "row"), ("botright", "col"), ("tab", "leaf")])
+def test_the_modifiers_of_its_command_say_where_it_opens(chat: Child, mods: str, kind: str) -> None:
+    chat.command(str(row_of(12) + 7))
+    chat.command(f"{mods} ParleyOutline")
+    chat.until_screen("question 12 about")
+    assert chat.nvim.funcs.winlayout()[0] == kind
+    assert len(chat.nvim.api.list_tabpages()) == (2 if mods == "tab" else 1)
+    height, width = (chat.nvim.funcs.eval(name) for name in ("winheight(0)", "winwidth(0)"))
+    assert (height, width > 30) == (10, True) if kind == "col" else height > 20 and width > 30
+    assert "".join(chat.grid.rows[chat.grid.cursor[0]])[chat.grid.cursor[1] :].startswith("question 12")
+    chat.command("silent! tabonly")
