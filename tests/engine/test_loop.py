@@ -937,6 +937,8 @@ async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> No
     for key in keys:
         made = await choose(ports, resolve, 0, key, "key")
         assert made == ChoiceMade(False, f"{key} decides 2 calls: press {key} again, or go to one")
+    made = await choose(ports, resolve, 0, "ya", "key", name=",a")
+    assert made.message == ",a decides 2 calls: press ,a again, or go to one"
     assert (turns.text, turns.ledger.view().entries) == (before, ())
     assert (await choose(ports, resolve, 0, "yN", "command")).decided
     turns.edit(lambda _: before)

@@ -40,16 +40,20 @@ async def choose(
     sightings: Collection[Sighting] | None = None,
     *,
     is_repeated: bool = False,
+    name: str = "",
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
     `sightings` are the calls as the user saw them, None where nothing is drawn: a yes is one to those.
     What was not shown, or may have run before, is told instead, and the next yes counts. So does a key that
-    would decide several calls from none of their lines, unless it was pressed right before, too. Raises
-    BusyError when another process runs a turn in this chat: what is seen here may be settled there.
+    would decide several calls from none of their lines, unless it was pressed right before, too. `name` is
+    what to press again, where that is not the `key`. Raises BusyError when another process runs a turn in
+    this chat: what is seen here may be settled there.
     """
     with ports.ledger.lease():
-        return await _choose(ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated)
+        return await _choose(
+            ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated, name=name or key
+        )
 
 
 async def _choose(
@@ -62,6 +66,7 @@ async def _choose(
     sightings: Collection[Sighting] | None,
     *,
     is_repeated: bool,
+    name: str,
 ) -> ChoiceMade:
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
@@ -71,9 +76,11 @@ async def _choose(
         if choice.proposals and not proposals:
             return ChoiceMade(False, UNREADABLE)
         if left := doubts(proposals, approvals, sightings):
-            return _held_back(ports, observation, left, key)
+            return _held_back(ports, observation, left, name)
         if rule == "key" and choice.is_from_afar and not is_repeated:
-            return ChoiceMade(False, f"{key} decides {len(proposals)} calls: press {key} again, or go to one")
+            return ChoiceMade(
+                False, f"{name} decides {len(proposals)} calls: press {name} again, or go to one"
+            )
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:
@@ -98,10 +105,10 @@ async def _choose(
     return ChoiceMade(bool(choice.proposals), choice.message)
 
 
-def _held_back(ports: Ports, observation: Observation, left: list[Doubt], key: Choice) -> ChoiceMade:
+def _held_back(ports: Ports, observation: Observation, left: list[Doubt], name: str) -> ChoiceMade:
     """The yes is not taken: what is to be known first is kept as told, and on record."""
     ports.ledger.warn(doubt.warning for doubt in left if doubt.warning)
-    text = message(left, key)
+    text = message(left, name)
     explain(ports, observation, "warned", [(doubt.proposal, text) for doubt in left])
     return ChoiceMade(False, text, tuple(left))
 

@@ -24,15 +24,16 @@ def calls_wait(calls: int) -> str:
 
 def reminder(calls: int, keys: Keys) -> str:
     """What is waited for, and how to go on."""
-    ways = [f"{_key('ya', keys)} yes", f"{_key('yn', keys)} no"]
+    ways = [f"{key_name('ya', keys)} yes", f"{key_name('yn', keys)} no"]
     if calls > 1:
         key = next(key for key, reach in REACH[keys.scope].items() if reach == "all")
         one = next(key for key, reach in REACH[keys.scope].items() if reach == "one")
-        ways = [f"{_key(key, keys)} all", f"{_key(one, keys)} the one under the cursor"]
+        ways = [f"{key_name(key, keys)} all", f"{key_name(one, keys)} the one under the cursor"]
     return f"{calls_wait(calls)}: {', '.join([*ways, 'K details'])}"
 
 
-def _key(choice: Choice, keys: Keys) -> str:
+def key_name(choice: Choice, keys: Keys) -> str:
+    """The key of a choice as it is set; where there is none, its command."""
     key: str | bool = getattr(keys.choices, choice) if keys.choices.enabled else ""
     return str(key or f":ParleyApprove {choice}")
 

@@ -24,6 +24,7 @@ from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Tran
 from parley.errors import GoneError, ParleyError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
+from parley.nvim.announcements import key_name
 from parley.nvim.context import editor_text
 from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
@@ -186,8 +187,9 @@ class Chat:
             if (refusal := self._refusal(shot := await turn.document.read())) is not None:
                 return engine.End("nothing", refusal)
             resolve = self._resolve_for(shot)
+            name = key_name(key, self.app.settings.keys) if rule == "key" else key
             choice = await engine.choose(
-                turn.ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated
+                turn.ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated, name=name
             )
             self.editor.message(choice.message)
             if not choice.decided:

@@ -68,13 +68,13 @@ def doubts(
     return [doubt for p in proposals if (doubt := _doubt(p, approvals, sightings)) is not None]
 
 
-def message(doubts: Sequence[Doubt], key: str) -> str:
-    """The doubts in words, the gravest first."""
+def message(doubts: Sequence[Doubt], name: str) -> str:
+    """The doubts in words, the gravest first; `name` is what to press again."""
     first = next(d for kind in _SAYS for d in doubts if d.kind == kind)
     others = len({id(d.proposal) for d in doubts}) - 1
     call = legible(f"{first.proposal.call.name} {first.proposal.call.arguments}")
     named = call if len(call) <= _MOST_SHOWN else call[: _MOST_SHOWN - 1] + "…"
-    text = _SAYS[first.kind].format(named, key)
+    text = _SAYS[first.kind].format(named, name)
     return f"{text} ({others} more to look at)" if others else text
 
 
