@@ -375,6 +375,18 @@ function H.type_at(row)
   end
 end
 
+--- In Normal mode the cursor stands on the blank of an empty question: |i| there is to type behind it.
+function H.type_behind()
+  local at, line = vim.api.nvim_win_get_cursor(0), vim.api.nvim_get_current_line()
+  if vim.v.insertmode == "i" and at[2] == #line - 1 and line:sub(-1) == " " and H.is_empty_question(line) then
+    local before = vim.wo.virtualedit
+    vim.wo.virtualedit = "onemore"
+    vim.api.nvim_win_set_cursor(0, { at[1], #line })
+    vim.wo.virtualedit = before
+    vim.api.nvim_set_vvar("char", " ") -- else the cursor would be put back
+  end
+end
+
 --- Make the file of a new chat, which only its user can read.
 function H.make_file(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.api.nvim_buf_get_name(buf) ~= "" then
@@ -442,6 +454,10 @@ function H.watch(buf)
   on({ "TextChanged", "InsertLeave", "BufWritePost" }, function()
     H.later(buf)
   end)
+  on({ "TextChanged" }, function()
+    require("parley.edit").undone(buf)
+  end)
+  on({ "InsertEnter" }, H.type_behind)
   on({ "BufReadPost", "BufWritePost", "FileChangedShellPost", "BufFilePost" }, function()
     H.on_disk[buf] = H.stamp(buf)
   end)
@@ -494,6 +510,7 @@ function H.detach(buf)
   pcall(vim.api.nvim_del_augroup_by_name, "parley.chat." .. buf)
   require("parley.status").show(buf, "")
   require("parley.changes").forget(buf)
+  require("parley.edit").forget(buf)
   require("parley.view").forget(buf)
   require("parley.highlight").forget(buf)
   require("parley.keys").forget(buf)

@@ -8,7 +8,8 @@ local api = vim.api
 local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
-local H = {}
+local H = { steps = {} }
+local ns = api.nvim_create_namespace("parley.undo")
 
 --- What has changed since the text of `tick`, and where the exchange in hand is.
 function M.read(id, tick)
@@ -53,9 +54,31 @@ function M.apply(id, tick, edits, answer, markers)
     handles.follow(handle, followers)
     require("parley.status").moved(handle.buf)
   end
+  if #edits > 0 and edits[#edits][1] < H.anchor(handle) then
+    H.remember(handle)
+  end
   handles.pin(id, handle.tick, answer)
   changes.agree(handle.buf)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
+end
+
+--- The text has changed: if one step of undo took back an answer and what was written far above it, the
+--- cursor is up there. It goes to where the answer was.
+function M.undone(buf)
+  local step = H.steps[buf]
+  local row = step and api.nvim_buf_get_extmark_by_id(buf, ns, step.mark, {})[1]
+  local cursor = api.nvim_win_get_cursor(0)[1] - 1
+  if not row or cursor >= row or api.nvim_get_current_buf() ~= buf then
+    return
+  end
+  local last = api.nvim_eval("get(undotree().entries, -1, {})")
+  if last.curhead and last.seq == step.seq then
+    api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(buf)), 0 })
+  end
+end
+
+function M.forget(buf)
+  H.steps[buf] = nil
 end
 
 --- Write into the buffer of a handle: one step of undo with what this handle wrote just before, and with
@@ -85,6 +108,16 @@ function M.write(handle, change)
   if not ok then
     error(why, 0)
   end
+end
+
+--- Remember the step of undo that a handle writes, and where its answer is.
+function H.remember(handle)
+  local step = H.steps[handle.buf] or {}
+  H.steps[handle.buf] = step
+  H.inside(handle.buf, function()
+    step.seq = api.nvim_eval("undotree().seq_cur")
+  end)
+  step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
 --- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it.

@@ -45,12 +45,13 @@ function M.open(buf, row, win)
 end
 
 --- Open a handle for work of the host's own. What it writes is one step of undo with what was written last,
---- if the text is still that of `tick`.
+--- if the text is still that of `tick`, in which it stands at `row`.
 ---@return integer? id
-function M.open_after(buf, tick)
+function M.open_after(buf, tick, row)
   if api.nvim_buf_is_loaded(buf) then
-    local id = M.open(buf, 0)
-    H.handles[id].tick = api.nvim_buf_get_changedtick(buf) == tick and tick or nil
+    local is_same = api.nvim_buf_get_changedtick(buf) == tick
+    local id = M.open(buf, is_same and row or 0)
+    H.handles[id].tick = is_same and tick or nil
     return id
   end
 end

@@ -142,3 +142,34 @@ def test_with_no_status_of_a_model_no_model_is_asked(nvim: Child, model: Hanging
     nvim.until_idle()
     assert len(model.asked) == count
     assert topic(nvim) == EMPTY[1]
+
+
+def test_an_undo_of_the_answer_and_its_topic_leaves_the_cursor_at_the_question(nvim: Child) -> None:
+    new(nvim, "<CR>".join(["hello", *["line"] * 60]))
+    nvim.until(lambda: topic(nvim) != EMPTY[1], "the topic")
+    nvim.until_idle()
+    for _ in range(2):
+        nvim.keys("u")
+        nvim.until(lambda: topic(nvim) == EMPTY[1], "the undo")
+        assert nvim.cursor[0] == len(nvim.lines())
+        assert "---" not in nvim.screen()
+        nvim.keys("<C-r>")
+        nvim.until(lambda: topic(nvim) != EMPTY[1], "the redo")
+    nvim.keys("uggOabove<Esc>")
+    nvim.until(lambda: nvim.lines()[0] == "above", "an edit above")
+    assert nvim.cursor[0] == 1
+    nvim.keys("u")
+    nvim.until(lambda: nvim.lines()[0] != "above", "its undo")
+    assert nvim.cursor[0] == 1
+
+
+def test_an_undo_of_the_answer_whose_title_a_model_found_leaves_the_cursor_there(
+    nvim: Child, model: HangingModel
+) -> None:
+    use(nvim, model)
+    new(nvim, "say: nothing")
+    nvim.until(lambda: topic(nvim) != EMPTY[1], "the title")
+    nvim.until_idle()
+    nvim.keys("u")
+    nvim.until(lambda: topic(nvim) == EMPTY[1], "the undo")
+    assert nvim.cursor[0] == len(nvim.lines())

@@ -485,3 +485,16 @@ def test_a_chat_is_exported_as_it_is_in_the_buffer_and_no_file_is_overwritten_un
     nvim.keys("A at all<Esc>")
     nvim.command(f"ParleyExport! {page}")
     nvim.until(lambda: "not yet written at all" in page.read_text(encoding="utf-8"), "the new page")
+
+
+def test_what_is_typed_after_an_answer_stands_behind_the_blank_of_the_question(nvim: Child) -> None:
+    ask(nvim, "hello")
+    nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the next question")
+    nvim.until_idle()
+    nvim.keys("ihow<Esc>")
+    nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} how", "what was typed")
+    nvim.keys("u")
+    nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the undo")
+    nvim.keys("0iso <Esc>$iy<Esc>")
+    nvim.until(lambda: nvim.lines()[-1] == f"so {MARKER}y ", "what was typed elsewhere")
+    assert nvim.lua("return vim.wo.virtualedit") == ""

@@ -457,7 +457,7 @@ class Chat:
         if agent:
             self.editor.tell("confirm_agent", self.buf, agent)
         if turn.tick is not None:
-            await self._find_title(turn.tick)
+            await self._find_title(turn.tick, turn.document.anchor)
 
     def _begin_next(self) -> None:
         following, self._next = self._next, None
@@ -486,10 +486,11 @@ class Chat:
             await self._put_topic(turn.document, turn.handle, fill_topic)
         return end
 
-    async def _find_title(self, tick: int) -> None:
+    async def _find_title(self, tick: int, row: int) -> None:
         """Have a model find a topic that is still empty after a turn; it is asked once, and not waited for.
 
         `tick` is the changedtick that the turn has left: it joins the turn's step of undo if that holds.
+        `row` is where the turn's answer is then.
         """
         transcript = self.mirror.text.transcript
         if self._has_title or not self.app.settings.fill_topic or not lacks_topic(transcript):
@@ -498,7 +499,7 @@ class Chat:
         if self._turn is not None:
             return  # its end looks again
         self._has_title = True
-        handle = await self.editor.ask("open_after", self.buf, tick) if title else None
+        handle = await self.editor.ask("open_after", self.buf, tick, row) if title else None
         if handle is None:
             return
 
