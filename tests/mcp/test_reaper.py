@@ -138,3 +138,52 @@ async def test_a_reaper_that_was_killed_or_lost_its_fifo_is_replaced() -> None:
 async def test_closing_without_a_server_does_nothing() -> None:
     await Reaper().close()
     Reaper().prune()
+
+
+# In a session of its own, with nothing that ends it but SIGKILL; says its pid.
+STRAY = """
+import os, signal, sys, time
+os.setsid()
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+with open(sys.argv[1], "a") as file:
+    file.write(f"{os.getpid()}\\n")
+time.sleep(60)
+"""
+
+
+def straying(pids: Path) -> str:
+    """The script of a server that ends with its stdin, and leaves somebody behind."""
+    return f"{sys.executable} -c '{STRAY}' {pids} </dev/null & read -r line"
+
+
+async def test_what_a_server_leaves_in_a_session_of_its_own_dies_with_a_host_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    pids = tmp_path / "pids"
+    host = subprocess.Popen(  # noqa: ASYNC220 - its death must be ours to choose
+        [sys.executable, "-c", HOST, straying(pids)]
+    )
+    try:
+        await until(lambda: len(pids_in(pids)) == 1)
+    finally:
+        host.send_signal(signal.SIGKILL)
+        host.wait()
+    await until(lambda: not any(map(alive, pids_in(pids))))
+
+
+async def test_what_a_server_leaves_in_a_session_of_its_own_dies_soon_after_it_and_no_other(
+    tmp_path: Path,
+) -> None:
+    reaper = Reaper()
+    lasting = await start(reaper, straying(tmp_path / "lasting"))
+    ending = await start(reaper, straying(tmp_path / "ending"))
+    await until(lambda: len(pids_in(tmp_path / "lasting")) == len(pids_in(tmp_path / "ending")) == 1)
+    assert ending.stdin
+    ending.stdin.close()
+    await ending.wait()
+    reaper.prune()
+    await until(lambda: not any(map(alive, pids_in(tmp_path / "ending"))))
+    assert all(map(alive, pids_in(tmp_path / "lasting")))
+    await asyncio.gather(reaper.close(), lasting.wait())
+    await until(lambda: not any(map(alive, pids_in(tmp_path / "lasting"))))

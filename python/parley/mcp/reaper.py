@@ -22,13 +22,46 @@ _POLL_S = 0.02
 # are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
 # themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. Reading on after the end of
 # file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
+#
+# What a server has started may be in a session of its own and have another parent by now. It is known by the
+# mark in its environment, which it has inherited: see `_LAUNCH`. Where there is no /proc, `ps -E` shows it
+# (macOS; man ps: "Display the environment as well").
 _REAPER = r"""
 trap '' HUP INT TERM
+fifo=$1
 groups=
-signal() { for group in $groups; do kill -s "$1" -- "-$group" 2>/dev/null; done; }
+ending=
+strays() {
+  if [ -r /proc/self/environ ]; then
+    grep -Fls -- "PARLEY_SERVER=$1" /proc/[0-9]*/environ 2>/dev/null |
+      while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+  else
+    ps -AEww -o pid=,command= 2>/dev/null | grep -F -- "PARLEY_SERVER=$1" |
+      while read -r pid _; do echo "$pid"; done
+  fi
+}
+signal() {
+  for group in $groups; do kill -s "$1" -- "-$group" 2>/dev/null; done
+  for stray in $(strays "$2"); do kill -s "$1" "$stray" 2>/dev/null; done
+}
+pause() { sleep 0.1 2>/dev/null || sleep 1; }
+sweep() {
+  groups=
+  for name in TERM KILL KILL; do
+    ticks=5
+    while [ -n "$(strays "$1")" ]; do
+      [ "$ticks" -gt 0 ] || { signal "$name" "$1"; break; }
+      pause
+      ticks=$((ticks - 1))
+    done
+  done
+}
 prune() {
   left=
-  for group in $groups; do kill -s 0 -- "-$group" 2>/dev/null && left="$left $group"; done
+  for group in $groups; do
+    if kill -s 0 -- "-$group" 2>/dev/null; then left="$left $group"
+    elif [ -z "$ending" ]; then sweep "$fifo:$group:" </dev/null & fi
+  done
   groups=$left
 }
 collect() {
@@ -39,25 +72,28 @@ collect() {
 }
 wait_for() {
   ticks=$1
-  while prune; [ -n "$groups" ] && [ "$ticks" -gt 0 ]; do
-    sleep 0.1 2>/dev/null || sleep 1
+  while prune; [ "$ticks" -gt 0 ] && [ -n "$groups$(strays "$fifo:")" ]; do
+    pause
     ticks=$((ticks - 1))
   done
 }
 collect
+ending=1
 wait_for 5
 collect
-signal TERM
+signal TERM "$fifo:"
 wait_for 13
 collect
-signal KILL
-rm -f "$1"
-rmdir "${1%/*}"
+signal KILL "$fifo:"
+wait_for 3
+signal KILL "$fifo:"
+rm -f "$fifo"
+rmdir "${fifo%/*}"
 """
 
 # The shell becomes the server, so its pid is the server's, and leads the session the SDK starts it in.
 # A server that could not be announced is not started.
-_LAUNCH = 'echo $$ >>"$0" && exec "$@"'
+_LAUNCH = 'export PARLEY_SERVER="$0:$$:" && echo $$ >>"$0" && exec "$@"'
 
 
 @dataclass(slots=True)
