@@ -19,6 +19,8 @@ LUA := lua plugin build.lua
 GUESTS := .tools/guests
 NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
   memory@2026.8.31 sequential-thinking@2026.8.31)
+# Of Rust's SDK: one that knows the older revisions only, one that knows the newest in its own way.
+NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1
 PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
 .DEFAULT_GOAL := check
 

@@ -34,7 +34,10 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class SdkSession:
-    """A server, a call of one of its tools, and what its result holds; `~` is the test's folder."""
+    """A server, a call of one of its tools, and what its result holds; `~` is the test's folder.
+
+    `script` is one of Node.js that is no command.
+    """
 
     server: str
     tool: str
@@ -43,10 +46,13 @@ class SdkSession:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     app: Path = NPM
+    script: str = ""
 
     def settings(self, folder: Path) -> ServerSettings:
         args = tuple(each.replace("~", str(folder)) for each in self.args)
         env = {name: value.replace("~", str(folder)) for name, value in self.env.items()}
+        if self.script:
+            return ServerSettings("guest", "node", (str(NPM.parent / self.script), *args), env)
         return ServerSettings("guest", str(self.app / f"mcp-server-{self.server}"), args, env)
 
 
@@ -62,6 +68,18 @@ LOCAL = [
     SdkSession("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
     SdkSession("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), app=PYPI),
     SdkSession("git", "git_status", {"repo_path": "~"}, "note.txt", app=PYPI),
+    *(
+        SdkSession(
+            name,
+            "evaluate",
+            {"input": "40 + 2"},
+            "42",
+            ("--mcp",),
+            {"HOME": "~"},
+            script=f"{name}/lib/index.js",
+        )
+        for name in ("nushell", "nushell-next")
+    ),
 ]
 
 

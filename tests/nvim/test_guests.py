@@ -85,7 +85,8 @@ def result_of(nvim: Child, call: str) -> str:
 @pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
 def test_a_server_over_stdio_is_called(desk: Child, guest: SdkSession) -> None:
     arguments = json.dumps(guest.arguments).replace("~", str(desk.home))
-    tool = f"everything__{guest.tool}" if guest.server == "everything" else guest.tool  # there are two of it
+    is_one_of_two = guest.server in ("everything", "nushell", "nushell-next")
+    tool = f"{guest.server}__{guest.tool}" if is_one_of_two else guest.tool
     assert guest.result in result_of(desk, f"call {tool} {arguments}")
 
 
