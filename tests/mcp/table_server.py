@@ -1,8 +1,9 @@
 """A stdio MCP server that answers each method from a table, the argument; of the standard library alone.
 
 `{"tools/list": {...}}` is a result, `"exit"` ends the process, `"silence"` is no answer now and later,
-`"error"` a refusal. Methods that are in no table are refused, but for the older handshake; a method with a
-revision before it (`"2026-07-28 tools/list"`) is meant for that one. What it hears goes to stderr.
+`"error"` a refusal, `"error -32000"` one with this code. Methods that are in no table are refused, but for
+the older handshake; a method with a revision before it (`"2026-07-28 tools/list"`) is meant for that one.
+What it hears goes to stderr.
 """
 
 import json
@@ -35,7 +36,8 @@ def main() -> None:
 
 
 def send(number: object, answer: Any) -> None:
-    refused = {"error": {"code": -32601, "message": "no such method"}}
+    code = int(str(answer).removeprefix("error ")) if str(answer).startswith("error ") else -32601
+    refused = {"error": {"code": code, "message": "no such thing"}}
     body = {"result": answer} if isinstance(answer, dict) else refused
     print(json.dumps({"jsonrpc": "2.0", "id": number, **body}), flush=True)
 

@@ -75,6 +75,13 @@ async def test_the_newest_revision_that_is_set_is_spoken_without_a_question() ->
         assert only(servers).stderr[0] == "2026-07-28 tools/list"
 
 
+async def test_an_error_of_the_code_that_stands_for_a_lost_connection_ends_nothing() -> None:
+    async with servers_of(table({**ANSWERS, "tools/call": "error -32000"})) as servers:
+        called = await servers.call(await tool_of(servers, "echo"), {})
+        assert called == Outcome("error", "Tool 'echo' of MCP server 'table' failed: no such thing")
+        assert only(servers).state == "ready"
+
+
 # --- The environment of a local server --------------------------------------------------------------------
 
 PASSED_ON = {
