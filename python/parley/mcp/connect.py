@@ -102,6 +102,7 @@ class Connector:
                     self._ways.pop(key, None)
                     raise failure from None
                 signals.begin_again()
+                stderr.keep()
             else:
                 self._ways[key] = way
                 return begun

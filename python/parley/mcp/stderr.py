@@ -26,11 +26,19 @@ class StderrTail:
         self._child_end: TextIO | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
+        self._keeps = self._is_stale = False
+
+    def keep(self) -> None:
+        """Forgets what this child wrote no sooner than the next one writes something."""
+        self.close()
+        self._keeps = True
 
     def open(self) -> TextIO:
         """The file to give a new child as its stderr; what an earlier child wrote is forgotten."""
         self.close()
-        self.lines.clear()
+        self._is_stale, self._keeps = self._keeps, False
+        if not self._is_stale:
+            self.lines.clear()
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         asyncio.get_running_loop().add_reader(self._reader, self._read)
@@ -76,6 +84,9 @@ class StderrTail:
         *lines, rest = text.split("\n")
         if not chunk and rest:
             lines, rest = [*lines, rest], ""
+        if lines and self._is_stale:
+            self.lines.clear()
+            self._is_stale = False
         self._partial = rest[:_LINE_LENGTH]  # an endless line would fill the memory
         self.lines.extend(visible(line.rstrip("\r"))[:_LINE_LENGTH] for line in lines[-LINES:])
 
