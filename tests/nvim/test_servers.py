@@ -197,7 +197,7 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
     desk.command("checkhealth parley")
     text = desk.until_text(f"{path} is trusted", LONG_S)
     assert "mcpServers.no/name: a server's name is" in text
-    assert "extra: MCP server 'extra': " in text
+    assert "extra: MCP server 'extra' ended while starting; its last words: no licence found" in text
 
 
 def test_stopping_takes_the_question_away(desk: Child) -> None:
