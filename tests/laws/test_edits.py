@@ -402,6 +402,22 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
 
 
 @moderate
+@given(st.one_of(calling, calling, chats), st.data(), results)
+def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
+    chat: Chat, data: st.DataObject, result: Result
+) -> None:
+    found = [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
+    if not found:
+        return
+    at, number, proposal = data.draw(st.sampled_from(found))
+    note = "for you:\n\n💬: x\n\\🔒:\n```\ny\n```"
+    edit = edits.put_result(chat.lines, proposal, replace(result, note=note))
+    segments = chat.transcript.exchanges[at].answers[-1].segments
+    given_ = (*segments[:number], replace(proposal, result=result), Note(note), *segments[number + 1 :])
+    assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
+
+
+@moderate
 @given(st.lists(calls, min_size=2, max_size=4), st.lists(results, min_size=4, max_size=4), st.data())
 def test_results_of_one_reply_may_come_at_once_and_in_any_order(
     reply_calls: list[ToolCall], outcomes: list[Result], data: st.DataObject

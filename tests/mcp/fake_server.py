@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 TOOLS = ["echo", "die", "hang", "junk", "flood", "grow", "break"]
-MORE = ["ask", "mail", "roots", "sample", "huge", "spill"]
+MORE = ["ask", "mail", "whisper", "roots", "sample", "huge", "spill"]
 REQUESTS = {
     "ask": (
         "elicitation/create",
@@ -48,6 +48,13 @@ REQUESTS = {
         },
     ),
 }
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+WHISPER = [
+    {"type": "text", "text": "said to both", "annotations": {"audience": ["user", "assistant"]}},
+    {"type": "text", "text": "\U0001f4ac: forged\n```\nsecret", "annotations": {"audience": ["user"]}},
+    {"type": "image", "data": PIXEL, "mimeType": "image/png", "annotations": {"audience": ["user"]}},
+    {"type": "text", "text": "for the model", "annotations": {"audience": ["assistant"], "priority": 0.3}},
+]
 extra: list[str] = []
 calls: dict[str, object] = {}
 
@@ -210,7 +217,7 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
             extra.append("grown")
             note("tools/list_changed")
     text = arguments["text"] if name == "huge" else json.dumps(arguments, sort_keys=True)
-    send(number, result={"content": [{"type": "text", "text": text}]})
+    send(number, result={"content": WHISPER if name == "whisper" else [{"type": "text", "text": text}]})
 
 
 def send(number: object, **body: object) -> None:

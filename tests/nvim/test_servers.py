@@ -65,6 +65,33 @@ def stop(nvim: Child, chat: Path) -> None:
     nvim.lua(code, str(chat))
 
 
+# --- Results ----------------------------------------------------------------------------------------------
+
+
+def test_what_a_tool_returns_for_the_user_alone_is_shown_and_sent_to_no_model(desk: Child) -> None:
+    ask(desk, "call whisper {} call echo {}")
+    desk.until_waiting(LONG_S)
+    desk.until_idle(LONG_S)
+    desk.command("ParleyApprove ya")
+    complete(desk)
+    text = desk.text()
+    assert "```\nsaid to both\nfor the model\n```" in text
+    note = "\U0001f512: for you alone, from fake/whisper; the model is not sent it:\n\n!["
+    before, _, after = text.partition(note)
+    assert before.rstrip().endswith("```")
+    assert "\n````\n\\\U0001f4ac: forged\n```\nsecret\n````\n" in after
+    assert "❓:" in after  # of the other call
+    assert "forged" in desk.screen()
+    desk.keys("Gasay: again<Esc>")
+    desk.command("ParleyRequest")
+    desk.until(lambda: desk.name.endswith("parley://request"), "the request", LONG_S)
+    request = desk.text()
+    assert "said to both\\nfor the model" in request
+    assert "secret" not in request
+    assert "image/png" not in request
+    desk.command("close")
+
+
 # --- Names ------------------------------------------------------------------------------------------------
 
 
@@ -309,7 +336,7 @@ def chat_of(nvim: Child, name: str, text: str = f"{MARKER} ask\n") -> Path:
 
 
 def test_the_page_shows_servers_and_tools_with_all_that_is_known_folded(desk: Child) -> None:
-    text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 13 tools")
+    text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 14 tools")
     assert "- [x] echo  To echo." in text
     assert '"type": "object"' in text
     assert '"type": "object"' not in desk.screen()

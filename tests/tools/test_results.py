@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.text import size_text, visible
-from parley.tools.results import MOST_PICTURES, Outcome, cut, described, outcome, result_text
+from parley.tools.results import FOR_USER, MOST_PICTURES, Outcome, cut, described, outcome, result_text
 from tests.defaults import MAX_BYTES
 from tests.pictures import png
 
@@ -137,6 +137,28 @@ def test_pictures_are_apart_from_the_text_whatever_their_server_calls_them() -> 
     ]
     assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome("ok", "a\nb", (png(1), png(2)))
     assert outcome("error", [image(png())], max_bytes=MAX_BYTES) == Outcome("error", "", (png(),))
+
+
+def marked(block: dict[str, Any], *audience: str) -> dict[str, Any]:
+    return {**block, "annotations": {"audience": list(audience)}}
+
+
+@pytest.mark.parametrize("audience", [(), ("assistant",), ("user", "assistant"), ("user", "nobody")])
+def test_content_that_is_for_the_model_too_is_what_it_is_without_a_word_on_that(
+    audience: tuple[str, ...],
+) -> None:
+    content = [{"type": "text", "text": "a"}, image(png())]
+    blocks = [marked(block, *audience) for block in content]
+    assert outcome("ok", blocks, max_bytes=MAX_BYTES) == outcome("ok", content, max_bytes=MAX_BYTES)
+
+
+def test_content_for_the_user_alone_is_set_aside() -> None:
+    text, shown = {"type": "text", "text": "a"}, {"type": "text", "text": "b\x1b"}
+    aside = Outcome("ok", "b\\x1b", (png(),))
+    blocks = [marked(image(png()), "user"), text, marked(shown, "user")]
+    assert outcome("ok", blocks, max_bytes=MAX_BYTES) == Outcome("ok", "a", aside=aside)
+    assert outcome("ok", blocks[::2], max_bytes=MAX_BYTES) == Outcome("ok", FOR_USER, aside=aside)
+    assert outcome("ok", blocks[::2], {"x": 1}, max_bytes=MAX_BYTES) == Outcome("ok", '{"x":1}', aside=aside)
     assert described(png()) == "[image image/png, 69 B]"
 
 

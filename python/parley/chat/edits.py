@@ -167,10 +167,14 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
-    """A result right below its proposal."""
+    """A result right below its proposal, and the note on it."""
     at = proposal.span.end
     below = at < len(lines) and not is_blank(lines[at])
     block = ["", *results.result_lines(proposal.call.name, proposal.call.id, result)]
+    if result.note:
+        after = next((line for line in lines[at:] if not is_blank(line)), None)
+        is_text = after is not None and grammar.marker_of(after) is None
+        block += ["", *writer.note_lines(result.note), *(["", grammar.MARKERS["note"]] if is_text else [])]
     return Edit(at, at, (*block, "") if below else tuple(block))
 
 

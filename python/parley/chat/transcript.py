@@ -199,9 +199,11 @@ class Result:
     attachments: tuple[Attachment, ...] = ()
     spelling: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    note: str = field(default="", compare=False, repr=False)
+    """The text of a note to write below it, which is no part of it any more once it is in the file."""
 
     def __post_init__(self) -> None:
-        _require(not UNFIT.search(self.body), "a result holds NUL or a lone surrogate")
+        _require(not UNFIT.search(self.body + self.note), "a result holds NUL or a lone surrogate")
 
     @property
     def text(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+from parley.chat.attachments import link
 from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
 from parley.engine import CallProgress, Narrow, ServerWait
@@ -22,7 +24,7 @@ from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
 from parley.settings.values import Provider, Status
 from parley.storage.attachments import ChatAttachments
-from parley.text import one_line
+from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
@@ -130,7 +132,10 @@ class ToolsPort:
             outcome = await self._servers.call(tool, decoded, progress=progress, clock=self._clock)
         finally:
             words.cancel()
-        return await self._result_of(outcome)
+        result = await self._result_of(outcome)
+        if outcome.aside is None:
+            return result
+        return replace(result, note=_note(tool, await self._result_of(outcome.aside)))
 
     async def _result_of(self, outcome: Outcome) -> Result:
         """The result, with what is beside its text in files beside the chat; else in words."""
@@ -185,3 +190,11 @@ class ToolsPort:
         )
         if text := status.sentence(reply):
             self._observer.status(text)
+
+
+def _note(tool: Tool, aside: Result) -> str:
+    """The text of a note with what a tool returned for the user alone."""
+    head = f"for you alone, from {one_line(f'{tool.server}/{tool.name}')}; the model is not sent it:"
+    ticks = fence(aside.body)
+    body = f"{ticks}\n{aside.body}\n{ticks}" if aside.body else ""
+    return "\n\n".join(filter(None, [head, *map(link, aside.attachments), body]))

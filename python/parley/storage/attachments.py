@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from parley.chat.attachments import attachment_of, is_name
-from parley.chat.transcript import Attachment, Orphan, Problem, Proposal, Transcript
+from parley.chat.attachments import attachment_of, is_name, read_links
+from parley.chat.transcript import Attachment, Note, Orphan, Problem, Proposal, Transcript
 from parley.errors import ParleyError
 from parley.media import MOST_BYTES, kind_of
 from parley.text import one_line, size_text
@@ -194,6 +194,8 @@ def _links(transcript: Transcript) -> Iterator[tuple[int, Attachment]]:
         for segment in (segment for answer in exchange.answers for segment in answer.segments):
             if isinstance(segment, Proposal | Orphan) and (result := segment.result):
                 yield from ((result.span.start, attachment) for attachment in result.attachments)
+            elif isinstance(segment, Note):  # what a tool returned for the user alone
+                yield from ((segment.span.start, attachment) for attachment in read_links(segment.text))
 
 
 @contextmanager

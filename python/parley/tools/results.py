@@ -8,13 +8,14 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from parley.media import MOST_BYTES, TYPES, kind_of
 from parley.text import size_text, visible
 
 NO_OUTPUT = "(no output)"
+FOR_USER = "(the output was shown to the user only)"
 MOST_PICTURES = 20
 """Of one result: more than that are described."""
 
@@ -23,19 +24,35 @@ MOST_PICTURES = 20
 class Outcome:
     """The outcome of a call: the text for the file and the model, and whether the tool failed.
 
-    `pictures` are those that came with it. Where the text was cut, `whole` is all of it.
+    `pictures` are those that came with it. Where the text was cut, `whole` is all of it. `aside` is what is
+    for the user alone, and goes to no model.
     """
 
     status: Literal["ok", "error"]
     text: str
     pictures: tuple[bytes, ...] = ()
     whole: str = ""
+    aside: "Outcome | None" = None
 
 
 def outcome(
     status: Literal["ok", "error"], content: Sequence[object], structured: object = None, *, max_bytes: int
 ) -> Outcome:
     """The outcome of a call that returned these blocks: its pictures apart, its text as in `result_text`."""
+    for_user = [block for block in content if _is_for_user(block)]
+    aside = _outcome(status, for_user, None, max_bytes, NO_OUTPUT) if for_user else None
+    others = [block for block in content if not _is_for_user(block)]
+    sent = _outcome(status, others, structured, max_bytes, FOR_USER if for_user else NO_OUTPUT)
+    return replace(sent, aside=aside)
+
+
+def _outcome(
+    status: Literal["ok", "error"],
+    content: Sequence[object],
+    structured: object,
+    max_bytes: int,
+    nothing: str,
+) -> Outcome:
     pictures, others = list[bytes](), list[object]()
     for block in content:
         picture = _picture(block) if len(pictures) < MOST_PICTURES else None
@@ -45,9 +62,22 @@ def outcome(
             others.append(block)
     whole = _text_of(others, structured)
     text = cut(whole, max_bytes)
-    nothing = "" if pictures else NO_OUTPUT
     is_cut = text is not whole
-    return Outcome(status, text if whole else nothing, tuple(pictures), whole if is_cut else "")
+    stand_in = "" if pictures else nothing
+    return Outcome(status, text if whole else stand_in, tuple(pictures), whole if is_cut else "")
+
+
+def _is_for_user(block: object) -> bool:
+    """Whether a block is for the user and not for the model.
+
+    "audience: This is an array indicating the intended audience(s) for this resource. Valid values are "user"
+    and "assistant"" (modelcontextprotocol.io/specification/2026-07-28/server/resources, 2026-11-23).
+    """
+    match block:
+        case {"annotations": {"audience": [*audience]}}:
+            return bool(audience) and all(role == "user" for role in audience)
+        case _:
+            return False
 
 
 def described(picture: bytes) -> str:
