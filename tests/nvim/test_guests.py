@@ -149,6 +149,18 @@ def test_a_prompt_becomes_the_question(desk: Child) -> None:
     assert desk.until_text("Paris", BOUND_S).startswith(f"{MARKER} ")
 
 
+def test_what_is_for_the_user_alone_stands_in_a_note(desk: Child) -> None:
+    arguments = '{"messageType": "success", "includeImage": true}'
+    text = result_of(desk, f"call everything__get-annotated-message {arguments}")
+    assert "`(the output was shown to the user only)`" in text
+    _, _, note = text.partition(
+        "for you alone, from everything/get-annotated-message; the model is not sent it:"
+    )
+    assert note.startswith("\n\n![image/png ")
+    assert "Operation completed successfully" in note
+    assert text.count("Operation completed successfully") == 1  # the model does not repeat it
+
+
 def test_a_form_is_filled_in(desk: Child) -> None:
     ask(desk, "call everything__trigger-elicitation-request {}", "form.md")
     desk.until_waiting(BOUND_S)
