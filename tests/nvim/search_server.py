@@ -15,6 +15,7 @@ SCHEMAS: dict[str, dict[str, str]] = {
     "web_search": {"query": "string"},
     "fail": {},
     "slow": {"seconds": "number"},
+    "silent": {"seconds": "number"},
     "write_note": {"text": "string"},
     "write_file": {"path": "string", "content": "string"},
 }
@@ -39,7 +40,7 @@ def reply(number: int, text: str, is_error: bool = False) -> None:
 
 
 def slow(number: int, seconds: float, token: Any) -> None:
-    """Take some seconds, with progress on the way; a call that is cancelled is not answered."""
+    """Take some seconds, with progress for who gave a token; a call that is cancelled is not answered."""
     steps = max(1, round(seconds / STEP_S))
     for step in range(steps):
         if token is not None:
@@ -55,9 +56,9 @@ def call(number: int, name: str, params: dict[str, Any]) -> None:
     match name:
         case "web_search":
             reply(number, f"{params['arguments']['query']} stock GOOGL price is $911 as of today")
-        case "slow":
+        case "slow" | "silent":
             _running[number] = Event()
-            token = params.get("_meta", {}).get("progressToken")
+            token = params.get("_meta", {}).get("progressToken") if name == "slow" else None
             Thread(target=slow, args=(number, params["arguments"]["seconds"], token), daemon=True).start()
         case "fail":
             reply(number, "it did not work", is_error=True)

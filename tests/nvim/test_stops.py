@@ -149,7 +149,7 @@ ANSWERED: dict[str, Conclusion] = {
         ["fail failed", "GOOGL", "waited 0.1 s"],
     ),
     "a call without an answer beside others": Conclusion(
-        f'call slow {{"seconds": 600}}, {SEARCH}',
+        f'call silent {{"seconds": 600}}, {SEARCH}',
         ["error", "ok"],
         ["gave no answer within 4 s", "GOOGL"],
         {"mcp": {"servers": {"extra": EXTRA | {"timeout_s": 4}}}},
@@ -269,17 +269,17 @@ def until_status(nvim: Child, words: str) -> None:
 
 def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
     set_up(nvim, loop={"timeout_s": 6})
-    ask(nvim, f'call slow {{"seconds": 600}}, {SEARCH}')
-    slow, search = ended(nvim).proposals
+    ask(nvim, f'call silent {{"seconds": 600}}, {SEARCH}')
+    silent, search = ended(nvim).proposals
     reason = "it took longer than 6 seconds"
-    assert slow.result == Result("error", f"The call was cancelled: {reason}")
+    assert silent.result == Result("error", f"The call was cancelled: {reason}")
     assert search.result is not None
     assert search.result.status == "ok"
     assert_stopped(nvim, reason)
     until_status(nvim, "slow: cancelled")
     nvim.command("1")
     nvim.command("ParleyRespond")
-    nvim.until_text("slow failed: The call was cancelled")
+    nvim.until_text("silent failed: The call was cancelled")
     assert results(ended(nvim)) == ["error", "ok"]
     next_question(nvim)
 
