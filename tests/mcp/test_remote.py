@@ -196,6 +196,27 @@ async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
     )
 
 
+async def newest_only(scope: Any, receive: Any, send: Any) -> None:
+    """A server that wants a token of those who speak the newest revision, and speaks no other."""
+    if scope["type"] == "lifespan":
+        return
+    request = json.loads(await Request(scope, receive).body())
+    error = {"code": -32020, "message": "Missing MCP-Protocol-Version header"}
+    other = Response(
+        json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}),
+        400,
+        media_type="application/json",
+    )
+    await (json_refusal("") if request["method"] == "server/discover" else other)(scope, receive, send)
+
+
+async def test_a_server_of_the_newest_revision_only_says_that_it_wants_a_token() -> None:
+    async with hosted(newest_only, []) as url, servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers:
+        await servers.catalogue()
+        assert only(servers).error.startswith("MCP server 'web': HTTP 401 Unauthorized: The token")
+        assert only(servers).account == "signed out"
+
+
 async def test_the_page_of_a_refusal_is_shown_as_far_as_a_person_reads_it() -> None:
     error = await error_of(page_refusal)
     assert error.startswith("MCP server 'web': HTTP 403 Forbidden: No Ask Ada. xxx")

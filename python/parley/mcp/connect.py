@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _LISTEN_AGAIN_S = 5.0
 _NEWEST = "2026-07-28"
-_FINAL = (401, 403, 407, 429)
-"""Refusals that are the same in every way."""
 
 Way: TypeAlias = Literal["newest", "older", "events"]
 """A way to begin with a server: to ask what it speaks, or the handshake of the revisions before, or that over
@@ -249,7 +247,7 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
     error = cause(error)
     refusal = getattr(getattr(error, "error", None), "data", None)
     if isinstance(refusal, Refusal):
-        return [] if refusal.status in _FINAL or refusal.status >= 500 else ways
+        return [] if refusal.is_final or refusal.status >= 500 else ways
     if isinstance(error, ParleyError | OSError | httpx2.TransportError) and not isinstance(error, LostError):
         return []
     return [way for way in ways if way != "events"]

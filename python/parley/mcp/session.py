@@ -20,6 +20,7 @@ from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 
+_FINAL = (401, 403, 407, 429)
 _LOGGED = 20
 _LOG_LENGTH = 300
 
@@ -49,6 +50,11 @@ class Refusal:
     status: int
     text: str
     is_lost_session: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is the same in every way to begin with a server."""
+        return self.status in _FINAL
 
 
 class Session(Protocol):

@@ -179,7 +179,7 @@ class _Attempt:
 class BearerAuth(httpx2.Auth):
     """Requests to a server with the token that it has granted, renewed when it has to be.
 
-    Nobody is asked for anything: `note` is told whether a request was refused for want of a login.
+    Nobody is asked for anything: `note` is told whether a request was refused for want of a login, or taken.
     """
 
     def __init__(self, url: str, logins: Logins, note: Callable[[bool], None]) -> None:
@@ -210,7 +210,8 @@ class BearerAuth(httpx2.Auth):
             if login is not None:
                 request.headers["Authorization"] = f"Bearer {login.token}"
             response = yield request
-            self._note(response.status_code == 401)
+            if response.status_code == 401 or not response.is_error:
+                self._note(response.status_code == 401)
             if response.status_code != 401 or refused or login is None or not login.is_to_renew(login.token):
                 return
             refused = login.token

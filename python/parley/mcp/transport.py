@@ -42,6 +42,7 @@ class Wire:
         self._offer = offer
         self._methods = dict[str, str]()
         self._refusals = dict[str, Refusal]()
+        self._first: Refusal | None = None
         self._version = _FIRST
 
     @asynccontextmanager
@@ -69,6 +70,10 @@ class Wire:
             return  # the server asks
         number = str(getattr(message, "id", None))
         method, refusal = self._methods.pop(number, ""), self._refusals.pop(number, None)
+        if method == "server/discover":
+            self._first = refusal
+        elif method == "initialize" and refusal is None and self._first and self._first.is_final:
+            refusal = self._first  # the SDK has tried this since that was refused, and tells only of this
         if error := getattr(message, "error", None):
             self._amend(error, refusal)
         result = getattr(message, "result", None)
