@@ -2,7 +2,8 @@
 # make test    run all tests
 # make fuzz    try every law with new examples, for MINUTES=5
 # make check   formatting, lint, types and tests: what has to pass before anything is merged
-# make guests  install MCP servers of others, for the tests that talk to them; without, those are skipped
+# make guests  install MCP servers of others and the protocol's conformance suite, for the tests that use
+#              them; without, those are skipped
 # make format  put Python and Lua into shape
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
 # make bench   measure, on this machine; ONLY="requests streams" measures those parts
@@ -22,6 +23,9 @@ NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 fil
 # Of Rust's SDK: one that knows the older revisions only, one that knows the newest in its own way.
 NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1
 PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
+# The conformance suite of the protocol's project, the first that plays servers of the newest revision
+# (2026-11-23), and the Node that it needs, which is newer than most.
+SUITE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22.23.3
 .DEFAULT_GOAL := check
 
 environment:
@@ -49,6 +53,7 @@ $(GUESTS)/.stamp: Makefile
 	@.ci/environment all
 	@echo "installing MCP servers to test with into $(GUESTS) ..."
 	@npm install --silent --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
+	@npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE)
 	@if command -v uv >/dev/null; then \
 	  uv venv --quiet --allow-existing --python $(BIN)/python $(GUESTS)/python && \
 	  uv pip install --quiet --python $(GUESTS)/python/bin/python $(PYPI_GUESTS); \

@@ -1,0 +1,19 @@
+"""The client that the conformance suite starts: what it is to do, it has a process do that has Parley loaded.
+
+Its arguments are the socket of that process, and the URL of the suite's server, which the suite appends.
+"""
+
+import json
+import os
+import socket
+import sys
+
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect(sys.argv[1])
+    scenario, context = (
+        os.environ["MCP_CONFORMANCE_SCENARIO"],
+        os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"),
+    )
+    task = {"url": sys.argv[2], "scenario": scenario, "context": json.loads(context)}
+    line.sendall(json.dumps(task).encode() + b"\n")
+    print(line.makefile(encoding="utf-8").read())

@@ -1,0 +1,154 @@
+"""The conformance suite of the protocol's project: it plays servers, and looks at what Parley does with it.
+
+What Parley does not pass is here, with the reason. `make guests` installs the suite and the Node it needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.errors import ParleyError, ServerError
+from parley.mcp.callbacks import Left
+from parley.mcp.servers import Servers
+from parley.tools.catalogue import Tool
+from parley.tools.sampling import SamplingReply, SamplingRequest
+from parley.tools.servers import ServerSettings
+from parley.tools.visits import Visit
+from tests.defaults import new_servers
+from tests.mcp.oauth_server import browsed
+from tests.mcp_servers import NoVisitor, only
+
+PROGRAMS = Path(__file__).parents[2] / ".tools" / "guests" / "conformance" / "node_modules" / ".bin"
+CLIENT = Path(__file__).parent / "conformance_client.py"
+EXAMPLES = {"string": "text", "number": 5, "integer": 3, "boolean": True, "array": [], "object": {}}
+AT_ONCE = 4  # or it would be the machine that is late to reconnect
+LIMIT_S = 60
+
+NO_PERSON = "a program signs in by itself, with a secret: `token_command` runs whatever does so"
+FAILURES: Mapping[str, str] = {
+    "auth/client-credentials-basic": NO_PERSON,
+    "auth/client-credentials-jwt": NO_PERSON,
+    "auth/enterprise-managed-authorization": NO_PERSON,
+    "auth/wif-jwt-bearer": NO_PERSON,
+    "auth/dpop": "an extension: tokens are of the kind `Bearer`, as every server takes them",
+    "auth/dpop-nonce": "the same extension",
+    "auth/pre-registration": "there is no setting for a client's id: Parley registers itself at each sign-in",
+    "auth/scope-step-up": "a call that wants more than was granted is refused, and says so",
+}
+"""The scenarios of which a check fails, and why."""
+WARNINGS = {"auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"}
+"""The scenarios in which something is done in another way than a server should be used in."""
+
+pytestmark = pytest.mark.skipif(
+    not (PROGRAMS / "conformance").exists(), reason="the conformance suite is not installed: make guests"
+)
+
+
+class Person(NoVisitor):
+    """A user who leaves each field of a form as it is, goes where a page sends them, and talks as a model."""
+
+    def __init__(self) -> None:
+        self._visits = set[asyncio.Task[Any]]()
+
+    async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
+        fields: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+        return {name: field["default"] for name, field in fields.items() if "default" in field}
+
+    def browse(self, page: Visit) -> None:
+        self._visits.add(asyncio.ensure_future(browsed(page.url)))
+
+    async def talk(self, request: SamplingRequest) -> SamplingReply:
+        return SamplingReply("a reply", "a model", cut=False)
+
+
+def calls(tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What the suite wants called; if it does not say, each tool with something for each parameter."""
+    if scenario == "json-schema-2020-12-preservation":
+        return [("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})]
+    if "toolCalls" in context:
+        return [(call["name"], call["arguments"]) for call in context["toolCalls"]]
+    fields = {name: tool.input_schema.get("properties", {}) for name, tool in tools.items()}
+    return [
+        (name, {key: EXAMPLES.get(field.get("type"), "text") for key, field in of_tool.items()})
+        for name, of_tool in fields.items()
+    ]
+
+
+async def use(servers: Servers, person: Person, scenario: str, context: Mapping[str, Any]) -> str:
+    """Signs in where a server asks for that, calls its tools, and reads whatever it has."""
+    for _ in range(3):
+        await servers.catalogue()
+        if only(servers).account == "signed out":
+            await servers.sign_in("suite", person.browse)
+    if only(servers).state != "ready":
+        raise ServerError(only(servers).error)
+    tools = {tool.name: tool for tool in only(servers).tools}
+    texts = [
+        (await servers.call(tools[name], values)).text for name, values in calls(tools, scenario, context)
+    ]
+    texts += [await servers.read_resource(server, uri) for server, uri in await servers.resources()]
+    texts += [await servers.get_prompt(prompt.server, prompt.name) for prompt in await servers.prompts()]
+    return "\n".join(texts)
+
+
+async def played(task: Mapping[str, Any], state: Path) -> str:
+    """One scenario; what came of it, for a person to read."""
+    settings, person = ServerSettings("suite", url=task["url"], sampling=True), Person()
+    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
+    servers = new_servers({"suite": settings}, environ=environ, elicitor=person, sample=person.talk)
+    try:
+        return await use(servers, person, task["scenario"], task["context"])
+    except ParleyError as error:
+        return str(error)
+    finally:
+        await servers.close()
+
+
+async def checks(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The checks of all scenarios, by scenario, as the suite writes them down."""
+    door, numbers, results = asyncio.Semaphore(AT_ONCE), count(), folder / "results"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = json.loads(await reader.readline())
+        async with door:
+            writer.write((await played(task, folder / f"state{next(numbers)}")).encode())
+        writer.close()
+
+    command = f"{sys.executable} -ISE {CLIENT} {folder / 'socket'}"
+    options = f"--suite all --timeout {1000 * LIMIT_S} --output-dir {results}".split()
+    async with await asyncio.start_unix_server(serve, folder / "socket"), asyncio.timeout(LIMIT_S):
+        suite = await asyncio.create_subprocess_exec(
+            *(PROGRAMS / "node", PROGRAMS / "conformance"),
+            *("client", "--command", command, *options),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            await suite.communicate()
+        finally:
+            if suite.returncode is None:
+                suite.kill()
+    files = sorted(results.rglob("checks.json"))
+    names = [str(file.parent.relative_to(results)).rsplit("-", 6)[0] for file in files]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return {name: json.loads(text) for name, text in zip(names, texts, strict=True)}
+
+
+async def test_parley_passes_the_conformance_suite_but_for_what_is_explained(tmp_path: Path) -> None:
+    scenarios = await checks(tmp_path)
+    assert len(scenarios) > 40
+
+    def with_status(status: str) -> set[str]:
+        return {name for name, found in scenarios.items() if status in {check["status"] for check in found}}
+
+    assert with_status("FAILURE") == FAILURES.keys()
+    assert with_status("WARNING") == WARNINGS.keys()
