@@ -73,6 +73,8 @@ class Chat:
         """The text as it was last told."""
         self.queue = Queue(editor, self.mirror, buf)
         self._turn: Turn | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The turn that runs, or was the last to run, with what is done at its end."""
         self._next: tuple[int, Work] | None = None
         self._to_confirm = ""
         self.is_loaded_anew = True
@@ -439,7 +441,7 @@ class Chat:
         else:
             self.usage.next_turn()
             self._turn = Turn(self, handle, row)
-            self.editor.spawn(self._running(self._turn, work))
+            self.task = self.editor.spawn(self._running(self._turn, work))
 
     async def _running(self, turn: Turn, work: Work) -> None:
         try:

@@ -5,6 +5,7 @@ Knows the names of the messages; what they mean for a chat, `chats` knows.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterator
@@ -132,13 +133,20 @@ class Plugin:
         for chat in self.chats.values():
             chat.app = self._app
         if before is not None:
-            self.editor.spawn(before.close())
+            self.editor.spawn(self._retire(before))
         for problem in problems:
             self.editor.message(problem, "warn")
         shown = {"keys": asdict(read.keys), "highlight": asdict(read.highlight)}
         own = {name: getattr(read, name) for name in ("chat_dir", "start_insert", "picker", "pictures")}
         heeded_there = {**own, **shown}
         self.editor.tell("ready", self.app.agents(), heeded_there)
+
+    async def _retire(self, app: App) -> None:
+        """Close what was made with other settings, when the turns that began with it have ended."""
+        turns = {chat.task for chat in self.chats.values() if chat.task is not None}
+        if turns:
+            await asyncio.wait(turns)
+        await app.close()
 
     def _on_attach(self, buf: int, name: str) -> None:
         self.editor.spawn(self._attached(self._chat(buf, name)))
