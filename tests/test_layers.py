@@ -59,13 +59,14 @@ BELOW: dict[str, set[str]] = {
         ),
         "export",
     },
-    "session": {"chat", "models", "engine", "settings", "storage", "runtime"},
+    "chunks": {"chat", "models", "engine"},
+    "session": {"chat", "models", "policy", "engine", "settings", "storage", "runtime", "chunks"},
     "cli": {
         *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "runtime"),
         *("demo", "export", ""),
     },
     "__main__": {"cli"},
-    "": {"session", "settings"},
+    "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},
 }
 """Per room what it may import of Parley, beside itself and the ground; a room is a folder or a module beside
 the folders."""

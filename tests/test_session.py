@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
 import pytest
 
-from parley import Session
+from parley import Chunk, Decision, Proposal, Session
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
-from parley.errors import ParleyError
+from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.settings.values import Settings
 from parley.tools.servers import ServerSettings
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
+SLOWLY = {"PARLEY_DEMO_PACE": "0.01"}
 STOCKS = "What is the stock price of google?"
+TWO_STOCKS = "What is the stock price of google and microsoft?"
+STOPPED = "🔒: [Stopped: by the user]"
+
+
+def of_type(chunks: list[Chunk], kind: str) -> list[Mapping[str, Any]]:
+    return [chunk for chunk in chunks if chunk["type"] == kind]
+
+
+async def begun(session: Session, text: str) -> asyncio.Task[str]:
+    """A message whose answer has begun."""
+    task = asyncio.ensure_future(session.process_message(text))
+    async with asyncio.timeout(10):
+        while "🤖:" not in session.transcript.rpartition("💬:")[2]:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+    return task
 
 
 async def test_a_message_is_answered_with_tools_when_they_are_approved() -> None:
@@ -53,18 +74,18 @@ async def test_whoever_asks_hears_that_the_tools_of_a_server_are_missing() -> No
     gone = Settings().with_servers({"gone": ServerSettings("gone", "/no/such/program")})
     async with Session(gone, agent="Demo", environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
-    (hint,) = [chunk["content"] for chunk in chunks if chunk["type"] == "hint"]
-    assert hint.startswith("no tools of MCP server 'gone': ")
+    (hint,) = of_type(chunks, "hint")
+    assert hint["content"].startswith("no tools of MCP server 'gone': ")
     assert "hello" in session.transcript
 
 
-async def test_a_bug_is_no_silence() -> None:
+async def test_a_bug_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Session(environ=ENVIRON) as session:
 
         def broken(_: object) -> ChatSettings:
             raise ZeroDivisionError
 
-        session.app.resolve = lambda _: broken
+        monkeypatch.setattr(session._app, "resolve", lambda _: broken)
         with pytest.raises(ZeroDivisionError):
             await session.process_message("hi")
 
@@ -78,3 +99,232 @@ async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> N
         assert session.transcript == before
         assert "hello" in await session.process_message("say: hello @@/none.txt@@")
     assert [exchange.answers != () for exchange in parse(session.transcript).exchanges] == [True, True, False]
+
+
+# --- Decisions --------------------------------------------------------------------------------------------
+
+
+async def later(decision: Decision) -> Decision:
+    await asyncio.sleep(0)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("decision", "marks"),
+    [
+        (True, ["yo", "yo"]),
+        (False, ["yn", "yn"]),
+        ("yA", ["yA", "yA"]),
+        ("yN", ["yN", "yN"]),
+        ((False, "not now"), ["yn", "yn"]),
+        (("yN", "not now"), ["yN", "yN"]),
+    ],
+)
+@pytest.mark.parametrize("wait", [False, True], ids=["at once", "later"])
+async def test_a_decision_is_a_yes_or_no_to_one_call_a_choice_or_a_reason(
+    decision: Decision, marks: list[str], wait: bool
+) -> None:
+    def approve(_: Proposal) -> Decision | Awaitable[Decision]:
+        return later(decision) if wait else decision
+
+    async with Session(agent="Demo", approve=approve, environ=ENVIRON) as session:
+        await session.process_message(TWO_STOCKS)
+    (exchange, _) = parse(session.transcript).exchanges
+    calls = exchange.answers[-1].proposals
+    assert [call.choice for call in calls] == marks
+    is_told_why = all(call.result and "not now" in call.result.body for call in calls)
+    assert is_told_why == (isinstance(decision, tuple))
+
+
+@pytest.mark.parametrize("decision", [None, 1, "yes", "", (True, "why"), (False,), ("yn", 3)])
+async def test_anything_else_is_no_decision_and_the_transcript_stays_valid(decision: Any) -> None:
+    async with Session(agent="Demo", approve=lambda _: decision, environ=ENVIRON) as session:
+        with pytest.raises(TypeError, match="approve gives True, False, a choice") as error:
+            await session.process_message(STOCKS)
+        assert repr(decision) in str(error.value)
+        assert "🔒: [Interrupted: TypeError: approve gives" in session.transcript
+        assert "hello" in await session.process_message("say: hello")
+    assert parse(session.transcript).problems == ()
+
+
+async def test_a_call_that_is_refused_is_an_error_and_a_result_of_the_same_id() -> None:
+    settings = {"max_tool_calls": 1}
+    async with Session(settings, agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
+        assert session.calls_left == 1
+        chunks = [chunk async for chunk in session.send_message_stream(TWO_STOCKS)]
+        assert session.calls_left == 1
+    (start,), (error,) = of_type(chunks, "tool_start"), of_type(chunks, "error")
+    results = {result["id"]: result for result in of_type(chunks, "tool_result")}
+    assert error["error"] == "Tool call limit exceeded for this message"
+    assert (results[error["id"]]["refused"], results[error["id"]]["is_error"]) == (True, True)
+    assert (results[start["id"]]["refused"], results[start["id"]]["is_error"]) == (False, False)
+    assert chunks[-1] == {"type": "done"}
+
+
+async def test_a_call_that_is_refused_is_no_failure_of_the_message() -> None:
+    async with Session(agent="Demo", approve=lambda _: (False, "not now"), environ=ENVIRON) as session:
+        assert "did not look up google" in await session.process_message(STOCKS)
+
+
+async def test_the_calls_left_are_those_of_the_session_and_of_the_message() -> None:
+    settings, left = {"max_tool_calls": {"per_session": 3, "per_message": 2}}, list[int | None]()
+
+    def approve(_: Proposal) -> bool:
+        left.append(session.calls_left)
+        return True
+
+    async with Session(settings, agent="Demo", approve=approve, environ=ENVIRON) as session:
+        await session.process_message(TWO_STOCKS)
+        assert session.calls_left == 1
+        await session.process_message(STOCKS)
+        assert session.calls_left == 0
+    assert left == [2, 2, 1]
+
+
+async def test_the_tokens_are_told_for_each_request_and_summed_up() -> None:
+    async with Session(agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
+        assert (session.usage.input, session.calls_left) == (0, None)
+        chunks = [chunk async for chunk in session.send_message_stream(STOCKS)]
+        usages = [chunk["usage"] for chunk in of_type(chunks, "usage")]
+        assert session.usage == usages[0] + usages[1]
+        assert min(usage.output for usage in usages) > 0
+
+
+async def test_a_status_is_a_chunk_and_told_to_a_function() -> None:
+    texts = list[str]()
+    async with Session(agent="Demo", on_status=texts.append, environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
+    assert texts == [*(chunk["content"] for chunk in of_type(chunks, "status")), ""]
+    assert texts[0] == "Analyzing request..."
+
+
+# --- One message at a time, and its end ---------------------------------------------------------------------
+
+
+async def test_two_messages_at_once_are_one_too_many() -> None:
+    async with Session(agent="Demo", environ=SLOWLY) as session:
+        first = await begun(session, "say: first")
+        with pytest.raises(BusyError, match="answers another message"):
+            await session.process_message("say: second")
+        assert await first == "first"
+        assert await session.process_message("say: third") == "third"
+    assert "second" not in session.transcript
+
+
+async def test_leaving_the_stream_leaves_a_notice_and_the_next_message_is_answered() -> None:
+    async with Session(agent="Demo", environ=SLOWLY) as session:
+        async for chunk in session.send_message_stream(STOCKS):
+            if chunk["type"] == "content":
+                break
+        assert await session.process_message("say: hello") == "hello"
+    assert session.transcript.count(STOPPED) == 1
+    assert parse(session.transcript).problems == ()
+
+
+async def test_a_stream_that_is_closed_has_left_a_notice() -> None:
+    async with Session(agent="Demo", environ=SLOWLY) as session:
+        async with aclosing(session.send_message_stream(STOCKS)) as chunks:
+            async for chunk in chunks:
+                if chunk["type"] == "content":
+                    break
+        assert STOPPED in session.transcript
+
+
+async def test_a_message_that_is_cancelled_has_left_a_notice() -> None:
+    async with Session(agent="Demo", environ=SLOWLY) as session:
+        task = await begun(session, STOCKS)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert STOPPED in session.transcript
+
+
+async def test_a_message_that_is_stopped_says_so_to_whoever_waits() -> None:
+    async with Session(agent="Demo", environ=SLOWLY) as session:
+        task = await begun(session, STOCKS)
+        await session.stop()
+        assert STOPPED in session.transcript
+        with pytest.raises(UserCancelled):
+            await task
+        await session.stop()
+        assert session.transcript.count(STOPPED) == 1
+
+
+async def test_a_message_that_waits_for_a_decision_can_be_cancelled() -> None:
+    decided = asyncio.Event()
+
+    async def approve(_: Proposal) -> bool:
+        decided.set()
+        await asyncio.Event().wait()
+        return True
+
+    async with Session(agent="Demo", approve=approve, environ=ENVIRON) as session:
+        task = asyncio.ensure_future(session.process_message(STOCKS))
+        await decided.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert STOPPED in session.transcript
+
+
+# --- Who answers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Session(agent="Nobody", environ=ENVIRON), "there is no agent 'Nobody': choose one of"),
+        (lambda: Session(Settings(agent="Nobody"), environ=ENVIRON), "there is no agent 'Nobody'"),
+        (
+            lambda: Session(transcript="---\nagent: Nobody\n---\n", environ=ENVIRON),
+            "this chat asks for the agent Nobody, which is not set up here",
+        ),
+        (lambda: Session(transcript="---\nagent: [\n---\n", environ=ENVIRON), "transcript: "),
+    ],
+)
+async def test_who_is_unknown_is_refused_and_nobody_else_answers(
+    make: Callable[[], Session], words: str
+) -> None:
+    async with make() as session:
+        before = session.transcript
+        with pytest.raises(ParleyError) as error:
+            await session.process_message("say: hello")
+        assert str(error.value).startswith(words)
+        assert session.transcript == before
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"agent": "Nobody"}, "agent: expected the name of an agent"),
+        ({"nonsense": 1}, "nonsense: there is no such setting"),
+    ],
+)
+def test_a_flaw_in_a_table_of_settings_is_an_error(table: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        Session(table)
+
+
+# --- Without an event loop ----------------------------------------------------------------------------------
+
+
+def test_a_program_without_an_event_loop_asks_and_waits() -> None:
+    with Session(agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
+        assert session.ask("say: hello") == "hello"
+        assert "911" in session.ask(STOCKS)
+        with pytest.raises(ParleyError, match="nothing is asked"):
+            session.ask("")
+
+
+async def test_asking_within_an_event_loop_says_what_to_do() -> None:
+    async with Session(agent="Demo", environ=ENVIRON) as session:
+        with pytest.raises(ParleyError, match=r"await process_message\(\) instead"):
+            session.ask("say: hello")
+        assert session.transcript == ""
+
+
+def test_a_session_stays_in_one_event_loop() -> None:
+    with Session(agent="Demo", environ=ENVIRON) as session:
+        session.ask("say: hello")
+        with pytest.raises(ParleyError, match="event loop of its first message"):
+            asyncio.run(session.process_message("say: hello"))

@@ -1,19 +1,137 @@
-"""Parley: a Markdown file is the conversation with a language model, tool calls included."""
+"""Parley: a Markdown file is the conversation with a language model, tool calls included.
 
-from typing import Any
+As a library: a `Session` is a conversation in memory. `doc/library.md` has examples.
+
+    from parley import Session
+
+    with Session(agent="Claude") as session:
+        print(session.ask("What is a monad?"))
+
+The names in `__all__`, with their parameters, fields and values, follow semantic versioning; whatever else is
+in the package may change at any time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from parley.chat.options import CallLimits, ThinkingSettings
+    from parley.chat.transcript import Attachment, Choice, Proposal, Result, Span, ToolCall
+    from parley.chunks import (
+        CallChunk,
+        Chunk,
+        ChunkType,
+        DoneChunk,
+        ErrorChunk,
+        ResultChunk,
+        TextChunk,
+        UsageChunk,
+    )
+    from parley.errors import (
+        BusyError,
+        GoneError,
+        ModelError,
+        ParleyError,
+        ServerError,
+        SettingsError,
+        UserCancelled,
+    )
+    from parley.models.events import Price, Usage
+    from parley.policy.rules import Pattern
+    from parley.session import Approve, Decision, Session
+    from parley.settings.values import (
+        Agent,
+        Approval,
+        ChoiceKeys,
+        Highlight,
+        Keys,
+        Loop,
+        Mcp,
+        PromptTools,
+        Provider,
+        Safety,
+        Settings,
+        Status,
+        Xml,
+    )
+    from parley.tools.catalogue import Tool
+    from parley.tools.servers import ServerSettings
 
 __version__ = "0.1.0"
-__all__ = ["Session", "Settings", "__version__"]
+__all__ = [
+    "Agent",
+    "Approval",
+    "Approve",
+    "Attachment",
+    "BusyError",
+    "CallChunk",
+    "CallLimits",
+    "Choice",
+    "ChoiceKeys",
+    "Chunk",
+    "ChunkType",
+    "Decision",
+    "DoneChunk",
+    "ErrorChunk",
+    "GoneError",
+    "Highlight",
+    "Keys",
+    "Loop",
+    "Mcp",
+    "ModelError",
+    "ParleyError",
+    "Pattern",
+    "Price",
+    "PromptTools",
+    "Proposal",
+    "Provider",
+    "Result",
+    "ResultChunk",
+    "Safety",
+    "ServerError",
+    "ServerSettings",
+    "Session",
+    "Settings",
+    "SettingsError",
+    "Span",
+    "Status",
+    "TextChunk",
+    "ThinkingSettings",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "UsageChunk",
+    "UserCancelled",
+    "Xml",
+    "__version__",
+]
+
+_HOMES = {
+    "chat.options": ("CallLimits", "ThinkingSettings"),
+    "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "Span", "ToolCall"),
+    "chunks": tuple(name for name in __all__ if "Chunk" in name),
+    "errors": (*(name for name in __all__ if name.endswith("Error")), "UserCancelled"),
+    "models.events": ("Price", "Usage"),
+    "policy.rules": ("Pattern",),
+    "session": ("Approve", "Decision", "Session"),
+    "settings.values": (
+        *("Agent", "Approval", "ChoiceKeys", "Highlight", "Keys", "Loop", "Mcp", "PromptTools", "Provider"),
+        *("Safety", "Settings", "Status", "Xml"),
+    ),
+    "tools.catalogue": ("Tool",),
+    "tools.servers": ("ServerSettings",),
+}
+"""The names of the library by module, imported when used: the editor's host must start at once."""
+
+if not TYPE_CHECKING:  # or every name were there, and of any type
+
+    def __getattr__(name):
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'parley' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"parley.{home}"), name)
+        return value
 
 
-def __getattr__(name: str) -> Any:
-    """The library's names, imported when used: the editor's host must start at once."""
-    if name == "Session":
-        from parley.session import Session
-
-        return Session
-    if name == "Settings":
-        from parley.settings.values import Settings
-
-        return Settings
-    raise AttributeError(name)
+def __dir__() -> list[str]:
+    return __all__

@@ -1,6 +1,6 @@
 """Parley as a library: a conversation in memory, driven by the same engine as the editor's.
 
-async with Session(settings) as session:
+async with Session(agent="Claude") as session:
     async for chunk in session.send_message_stream("What is the price of GOOGL?"):
         ...
 """
@@ -8,109 +8,225 @@ async with Session(settings) as session:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Literal, Self, TypedDict
+from typing import Literal, Self, TypeAlias
 
 from parley import engine
-from parley.chat.calls import proposal_json
 from parley.chat.grammar import fit
-from parley.chat.rounds import rounds
-from parley.chat.transcript import Choice, Proposal, Question, Text, is_blank
+from parley.chat.rounds import last_notice, rounds
+from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, is_blank
 from parley.chat.writer import join_blocks, question_blocks
-from parley.errors import ParleyError
-from parley.models.events import TextDelta, ThinkingDelta
+from parley.chunks import Chunk, Chunks
+from parley.engine.notices import end_unfinished
+from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
+from parley.models.events import Usage
+from parley.policy.limits import calls_left
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.start import Ready, Refusal
+from parley.settings.read import read_settings
+from parley.settings.start import Ready, Refusal, no_such_agent
 from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
+from parley.text import one_line
 
-ChunkType = Literal["thinking", "tool_start", "tool_result", "content", "hint", "error", "done"]
-Approve = Callable[[Proposal], Choice]
+No: TypeAlias = Literal[False, "yn", "yN"]
+Decision: TypeAlias = bool | Choice | tuple[No, str]
+"""A yes or no to one call, a choice as in a chat, or a no with the reason for it, which the model reads."""
+Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
+"""Decides on a call; may wait for whoever decides."""
 
-
-class Chunk(TypedDict, total=False):
-    """One event: `content` is thinking, text, a call's JSON, a result or a hint, `error` what failed."""
-
-    type: ChunkType
-    content: str
-    error: str
+_DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with its reason, as in (False, 'why')"
 
 
 class Session:
-    """A conversation. `approve` decides on tool calls; without it, those that no rule allows are declined."""
+    """A conversation with a model: its messages, its tools, its transcript.
+
+    A transcript may name an agent that is not yours; then, and where it cannot be read, messages are refused.
+    """
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        settings: Settings | Mapping[str, object] | None = None,
         *,
         agent: str | None = None,
         approve: Approve | None = None,
+        on_status: Callable[[str], object] = lambda _: None,
         transcript: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.app = App(settings or Settings(), environ, LedgerFile(None))
+        """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
+
+        `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
+        told what is being done, "" when nothing is. `transcript` is a chat to go on with; `environ` has keys.
+        Raises SettingsError where a table of settings has a flaw.
+        """
+        self._settings = settings if isinstance(settings, Settings) else _read(settings or {})
+        self._app = App(self._settings, environ, LedgerFile(None))
         self._agent = agent
-        self._approve = approve or (lambda _: "yn")
+        self._approve: Approve = approve or (lambda _: False)
+        self._on_status = on_status
         self._document = TextDocument(transcript, 0)
+        self._turn: _Turn | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: asyncio.Runner | None = None
 
     @property
     def transcript(self) -> str:
         """The conversation as a chat file's text: save it, and go on from it another day."""
         return self._document.text
 
-    async def send_message_stream(self, text: str) -> AsyncIterator[Chunk]:
-        """Ask, and yield what happens until the answer is complete; ends with `done`."""
-        queue = asyncio.Queue[Chunk | None]()
-        turn = asyncio.ensure_future(self._turn(text, queue))
-        try:
-            while (chunk := await queue.get()) is not None:
-                yield chunk
-        finally:
-            turn.cancel()
-            await asyncio.gather(turn, return_exceptions=True)
-        turn.result()  # what is no ParleyError is a bug, and not to be hidden
-        yield {"type": "done"}
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all requests so far, those that word a status included."""
+        records = self._app.ledger("").history()
+        tokens = (Usage(**facts["tokens"]) for _, kind, facts in records if kind == "request")
+        return sum(tokens, Usage())
+
+    @property
+    def calls_left(self) -> int | None:
+        """The number of tool calls that may still run, in this message or the next; None: no limit."""
+        transcript = engine.Snapshot.of(self.transcript, 0).transcript
+        is_answering = self._turn is not None and not self._turn.is_over
+        in_hand = transcript.exchanges[-1].answers if is_answering and transcript.exchanges else ()
+        return calls_left(self._app.resolve(self._agent)(transcript).limits, in_hand, transcript)
+
+    def send_message_stream(self, text: str) -> AsyncGenerator[Chunk, None]:
+        """Ask, and yield what happens until the answer is complete; ends with `done`.
+
+        Whoever leaves before ends the answer: its calls are cancelled, and a notice in the transcript says
+        so. Raises BusyError where another message is being answered.
+        """
+        return self._stream(text, _Turn())
+
+    def _stream(self, text: str, turn: _Turn) -> AsyncGenerator[Chunk, None]:
+        stream = self._chunks(text, turn)
+        turn.reader = weakref.ref(stream)
+        return stream
 
     async def process_message(self, text: str) -> str:
         """Ask, and return the text of the complete answer. Raises ParleyError where there is none."""
-        async for chunk in self.send_message_stream(text):
-            if chunk["type"] == "error":
-                raise ParleyError(chunk["error"])
+        turn = _Turn()
+        async for _ in self._stream(text, turn):
+            pass
+        if turn.failure:
+            raise turn.failure
         snapshot = await self._document.read()
-        answered = [e for e in snapshot.transcript.exchanges if e.answers]
-        segments = rounds(answered[-1].answers[-1])[-1].segments
+        answers = [exchange.answers[-1] for exchange in snapshot.transcript.exchanges if exchange.answers]
+        segments = rounds(answers[-1])[-1].segments
         return "\n\n".join(segment.text for segment in segments if isinstance(segment, Text))
 
-    async def _turn(self, text: str, queue: asyncio.Queue[Chunk | None]) -> None:
+    def ask(self, text: str) -> str:
+        """Ask, wait, and return the text of the complete answer: for programs without an event loop.
+
+        Raises ParleyError where there is no complete answer, and where an event loop is running: it would
+        stand still.
+        """
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise ParleyError("ask() would halt the running event loop: await process_message() instead")
+        self._runner = self._runner or asyncio.Runner()
+        return self._runner.run(self.process_message(text))
+
+    async def stop(self) -> None:
+        """End the answer in hand, if there is one, and return when the transcript says so."""
+        if self._turn and not self._turn.is_over:
+            await self._turn.stop()
+
+    async def aclose(self) -> None:
+        """End the answer in hand, all connections and all servers."""
+        await self.stop()
+        await self._app.close()
+
+    def close(self) -> None:
+        """The same, after `ask`."""
+        with self._runner or asyncio.Runner() as runner:
+            runner.run(self.aclose())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _chunks(self, text: str, turn: _Turn) -> AsyncGenerator[Chunk, None]:
+        await self._take_turn(turn)
+        task = turn.start(self._answer(text, turn))
+        try:
+            while (chunk := await turn.queue.get()) is not None:
+                yield chunk
+        finally:
+            await turn.stop()
+        if not task.cancelled():
+            task.result()  # what is no ParleyError is a bug, and not to be hidden
+        yield {"type": "done"}
+
+    async def _take_turn(self, turn: _Turn) -> None:
+        """Returns when no other turn runs: one whose reader has left is ended. Raises BusyError."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise ParleyError("a session stays in the event loop of its first message")
+        while self._turn and not self._turn.is_over:
+            if self._turn.is_read:
+                raise BusyError("this session answers another message: wait for it, or stop() it")
+            await self._turn.stop()
+        self._loop, self._turn = loop, turn
+
+    async def _answer(self, text: str, turn: _Turn) -> None:
+        """The turn of a message; whatever comes of it leaves a valid transcript."""
+        before = list(self._document.lines)
         try:
             if hint := self._begin(text):
-                queue.put_nowait({"type": "hint", "content": hint})
-            before = list(self._document.lines)
-            self._ask(text)
-            end = await self._run(queue)
-            if end.kind == "nothing":
-                self._document.lines = before  # the question stands in the text that is sent once more
-            if end.kind in ("interrupted", "stopped", "nothing"):
-                queue.put_nowait({"type": "error", "error": end.message})
+                turn.tell({"type": "hint", "content": hint})
         except ParleyError as error:
-            queue.put_nowait({"type": "error", "error": str(error)})
+            turn.fail(error)
+            return
+        ports = self._ports(turn)
+        try:
+            self._ask(text)
+            end = await self._run(ports)
+            if end.kind in ("interrupted", "stopped", "nothing"):
+                turn.fail(ParleyError(end.message))
+        except asyncio.CancelledError:
+            await engine.stopped(ports)
+            turn.fail(UserCancelled())
+        except ParleyError as error:
+            await self._interrupted(ports, str(error))
+            turn.fail(error)
+        except Exception as error:
+            await self._interrupted(ports, f"{type(error).__name__}: {error}")
+            raise
         finally:
-            queue.put_nowait(None)
+            if not (await self._document.read()).exchange.answers:
+                self._document.lines = before  # the question stands in the text that is sent once more
 
     def _begin(self, text: str) -> str:
         """A hint for who asks, "" for none. Raises ParleyError where no turn may begin."""
-        transcript = engine.Snapshot.of(self.transcript, 0).transcript
-        match self.app.start(transcript, "", self._agent, question=text):
+        transcript, agent = engine.Snapshot.of(self.transcript, 0).transcript, self._settings.agent
+        if agent and not self._agent and self._settings.named_agent(agent) is None:
+            raise ParleyError(no_such_agent(agent, self._settings))
+        match self._app.start(transcript, "", self._agent, question=text):
             case Ready(hint):
                 return hint
             case Refusal("no question"):
                 raise ParleyError("nothing is asked: the text is empty")
             case Refusal("unconfirmed agent", wish):
-                name = self.app.agent_name(transcript, None)
+                name = self._app.agent_name(transcript, None)
                 raise ParleyError(
                     f"the transcript asks for {wish}: if that is what you want, say agent={name!r}"
                 )
@@ -121,10 +237,22 @@ class Session:
             case Refusal(_, problem):
                 raise ParleyError(problem)
 
-    async def _run(self, queue: asyncio.Queue[Chunk | None]) -> engine.End:
-        observer = Callbacks(on_event=lambda what: _tell(queue, what))
-        ports = self.app.ports(self._document, "", observer)
-        resolve = self.app.resolve(self._agent)
+    def _ports(self, turn: _Turn) -> engine.Ports:
+        chunks = Chunks()
+
+        def status(text: str) -> None:
+            self._on_status(text)
+            if text:
+                turn.tell({"type": "status", "content": text})
+
+        def on_event(what: engine.TurnEvent) -> None:
+            for chunk in chunks.of(what):
+                turn.tell(chunk)
+
+        return self._app.ports(self._document, "", Callbacks(status, on_event))
+
+    async def _run(self, ports: engine.Ports) -> engine.End:
+        resolve = self._app.resolve(self._agent)
         while (end := await engine.run_turn(ports, resolve)).kind == "waiting":
             await self._decide(ports, resolve)
         return end
@@ -132,10 +260,32 @@ class Session:
     async def _decide(self, ports: engine.Ports, resolve: engine.Resolve) -> None:
         """Let `approve` decide on the first call that is undecided. Raises ParleyError where it cannot."""
         call = (await engine.observe(ports, resolve)).undecided()[0]
-        choice = self._approve(call) if isinstance(call, Proposal) else "yn"
-        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command")
+        choice, reason = await self._choice(call) if isinstance(call, Proposal) else ("yn", "")
+        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
         if not outcome.decided:
             raise ParleyError(outcome.message)
+
+    async def _choice(self, call: Proposal) -> tuple[Choice, str]:
+        decision: object = self._approve(call)
+        if inspect.isawaitable(decision):
+            decision = await decision
+        match decision:
+            case bool():
+                return "yo" if decision else "yn", ""
+            case "yA" | "ya" | "yo" | "yO" | "yn" | "yN":
+                return decision, ""
+            case (False, str(reason)):
+                return "yn", reason
+            case ("yn" | "yN" as choice, str(reason)):
+                return choice, reason
+            case _:
+                raise TypeError(f"approve gives {_DECISIONS}; it gave {decision!r}")
+
+    async def _interrupted(self, ports: engine.Ports, reason: str) -> None:
+        """Say in the transcript why the answer is not complete, unless it does."""
+        answers = (await self._document.read()).exchange.answers
+        if answers and last_notice(answers[-1]) is None:
+            await end_unfinished(ports, "Interrupted", one_line(reason))
 
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""
@@ -147,32 +297,57 @@ class Session:
         self._document.anchor = len(lines) + (1 if lines and lines[-1] else 0)
         lines += ["", *question] if lines and lines[-1] else question
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.app.close()
+class _Turn:
+    """The turn of one message: what is still to be read of it, and who reads."""
+
+    def __init__(self) -> None:
+        self.queue = asyncio.Queue[Chunk | None]()
+        self.tell = self.queue.put_nowait
+        self.reader: Callable[[], object] = lambda: None
+        """The stream, None once nobody has it any more."""
+        self.failure: ParleyError | None = None
+        """Why there is no complete answer."""
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
+
+    def start(self, work: Awaitable[None]) -> asyncio.Future[None]:
+        """Begin the work; its end is the end of the queue."""
+        self._task = asyncio.ensure_future(work)
+        self._task.add_done_callback(lambda _: self.tell(None))
+        return self._task
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all is written."""
+        return self._task is not None and self._task.done()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody waits for what comes."""
+        return self.reader() is not None and not self._is_stopped
+
+    def fail(self, error: ParleyError) -> None:
+        """There is no complete answer."""
+        self.failure = error
+        self.tell({"type": "error", "error": str(error)})
+
+    async def stop(self) -> None:
+        """End the work, if it is not over, and return when all is written."""
+        self._is_stopped = True
+        if self._task and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+
+def _read(table: Mapping[str, object]) -> Settings:
+    settings, problems = read_settings(dict(table))
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
 
 
 def _without_blank_edges(text: str) -> str:
     lines = text.split("\n")
     filled = [number for number, line in enumerate(lines) if not is_blank(line)]
     return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
-
-
-def _tell(queue: asyncio.Queue[Chunk | None], what: engine.TurnEvent) -> None:
-    match what:
-        case TextDelta(text):
-            queue.put_nowait({"type": "content", "content": text})
-        case ThinkingDelta(text):
-            queue.put_nowait({"type": "thinking", "content": text})
-        case engine.CallBegan(proposal, _):
-            queue.put_nowait({"type": "tool_start", "content": proposal_json(proposal.call)})
-        case engine.CallEnded(_, result):
-            queue.put_nowait({"type": "tool_result", "content": result.text})
-        case engine.Aside(news):
-            queue.put_nowait({"type": "hint", "content": news})
-        case _:
-            pass

@@ -75,7 +75,8 @@ def in_the_shell(folder: Path, text: str, agent: str | None) -> tuple[str, str]:
 async def in_the_library(text: str, agent: str | None) -> tuple[str, str]:
     async with Session(agent=agent, transcript=text, environ={"PARLEY_DEMO_PACE": "0"}) as session:
         chunks = [chunk async for chunk in session.send_message_stream(QUESTION)]
-        words = [c.get("error") or c["content"] for c in chunks if c["type"] in ("error", "hint")]
+        words = [c["error"] for c in chunks if c["type"] == "error"]
+        words += [c["content"] for c in chunks if c["type"] == "hint"]
         return "\n".join(words), session.transcript
 
 

@@ -7,7 +7,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.rounds import Notice, resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Note, Proposal, Result, Segment, Text, Transcript
-from parley.policy.limits import Limits, calls_made, session_calls, stop_reason
+from parley.policy.limits import Limits, calls_left, calls_made, session_calls, stop_reason
 from parley.policy.plan import (
     AskModel,
     AwaitChoices,
@@ -316,3 +316,15 @@ def test_the_plain_steps() -> None:
     assert step(parse("🤖:[A]\n")) == AskModel(tools_on=True)
     assert step(parse("🤖:\n🤖:\ntext\n")) == Complete()
     assert step(chat(Answer(None, (ran(1), Note("mine"))))) == AskModel(tools_on=True)
+
+
+@pytest.mark.parametrize(
+    ("per_message", "per_session", "left"),
+    [(None, None, None), (3, None, 2), (None, 3, 1), (3, 3, 1), (1, 9, 0), (0, None, 0)],
+)
+def test_the_calls_left_are_the_fewer_of_message_and_session(
+    per_message: int | None, per_session: int | None, left: int | None
+) -> None:
+    limits = limits_with(per_message=per_message, per_session=per_session)
+    transcript = chat(answer(ran(1)), answer(ran(2)))
+    assert calls_left(limits, transcript.exchanges[-1].answers, transcript) == left

@@ -58,6 +58,16 @@ def over_limit(limits: Limits, message_calls: int, session_calls: int) -> str | 
     return None
 
 
+def calls_left(limits: Limits, answers: tuple[Answer, ...], transcript: Transcript) -> int | None:
+    """The number of calls that the message with these answers may still make; None without a limit."""
+    left = []
+    if limits.per_message is not None:
+        left.append(limits.per_message - calls_made(answers))
+    if limits.per_session is not None:
+        left.append(limits.per_session - session_calls(transcript))
+    return max(0, min(left)) if left else None
+
+
 def tools_allowed(limits: Limits, transcript: Transcript, exchange: Exchange) -> bool:
     """Whether the next request may offer tools: not once a limit leaves no call to make."""
     return over_limit(limits, calls_made(exchange.answers), session_calls(transcript)) is None

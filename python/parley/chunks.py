@@ -1,0 +1,111 @@
+"""Chunks of an answer, as the library yields them: what each may be, and which event becomes which.
+
+Plain tables, told apart by their `type`. Knows the engine's events; nothing of who runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+from parley import engine
+from parley.chat.calls import proposal_json
+from parley.chat.transcript import Proposal, Result
+from parley.models.events import Finished, TextDelta, ThinkingDelta, Usage
+
+
+class TextChunk(TypedDict):
+    """A piece of the answer (`content`) or of thinking, or what is to be known: a hint, a status."""
+
+    type: Literal["thinking", "content", "hint", "status"]
+    content: str
+
+
+class CallChunk(TypedDict):
+    """A call that is sent to its server; `content` is the call as JSON."""
+
+    type: Literal["tool_start"]
+    content: str
+    id: str
+    name: str
+
+
+class ResultChunk(TypedDict):
+    """The result of a call; one that was `refused` never ran, and is an error, too."""
+
+    type: Literal["tool_result"]
+    content: str
+    id: str
+    name: str
+    is_error: bool
+    refused: bool
+
+
+class ErrorChunk(TypedDict):
+    """What failed: with an `id` why this call was refused, without one why there is no complete answer."""
+
+    type: Literal["error"]
+    error: str
+    id: NotRequired[str]
+
+
+class UsageChunk(TypedDict):
+    """The tokens of one request, when its reply is complete."""
+
+    type: Literal["usage"]
+    usage: Usage
+
+
+class DoneChunk(TypedDict):
+    """The last chunk."""
+
+    type: Literal["done"]
+
+
+Chunk: TypeAlias = TextChunk | CallChunk | ResultChunk | ErrorChunk | UsageChunk | DoneChunk
+ChunkType: TypeAlias = Literal[
+    "thinking", "content", "hint", "status", "tool_start", "tool_result", "error", "usage", "done"
+]
+
+
+class Chunks:
+    """Makes chunks of the events of one turn."""
+
+    def __init__(self) -> None:
+        self._usage: Usage | None = None
+
+    def of(self, what: engine.TurnEvent) -> Iterator[Chunk]:
+        """The chunks of an event; many have none."""
+        match what:
+            case TextDelta(text):
+                yield {"type": "content", "content": text}
+            case ThinkingDelta(text):
+                yield {"type": "thinking", "content": text}
+            case engine.CallBegan(Proposal(call) as proposal, _):
+                content = proposal_json(proposal.call)
+                yield {"type": "tool_start", "content": content, "id": call.id, "name": call.name}
+            case engine.CallEnded(proposal, result):
+                yield _result(proposal, result)
+            case engine.CallRefused(proposal, result):
+                yield {"type": "error", "error": result.text, "id": proposal.call.id}
+                yield _result(proposal, result)
+            case engine.Aside(news):
+                yield {"type": "hint", "content": news}
+            case Usage():
+                self._usage = what
+            case Finished() if self._usage:
+                yield {"type": "usage", "usage": self._usage}
+                self._usage = None
+            case _:
+                pass
+
+
+def _result(proposal: Proposal, result: Result) -> ResultChunk:
+    return {
+        "type": "tool_result",
+        "content": result.text,
+        "id": proposal.call.id,
+        "name": proposal.call.name,
+        "is_error": result.status != "ok",
+        "refused": result.status == "refused",
+    }
