@@ -61,9 +61,6 @@ def listed() -> dict[str, Any]:
             return {"tools": [tool("large", description="d" * 10_000_000), tool("small")]}
         case "descriptions":
             return {"tools": [tool(f"t{n:03}", description="d" * 90_000) for n in range(50)]}
-        case "an output schema":
-            output = {"type": "object", "description": "d" * 200_000}
-            return {"tools": [tool("large", outputSchema=output), tool("small")]}
         case "a list with each change":
             note("notifications/tools/list_changed")
     return {"tools": [tool("echo")]}

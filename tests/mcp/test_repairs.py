@@ -120,6 +120,28 @@ async def test_a_result_that_lacks_its_form_is_used_as_far_as_it_goes(
         assert await servers.call(await tool_of(servers, "echo"), {}) == Outcome("ok", words)
 
 
+OUTPUT = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
+UNFIT: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "null": {"structuredContent": None},
+    "a text for a number": {"structuredContent": {"price": "much"}},
+}
+
+
+@pytest.mark.parametrize("protocol", REVISIONS)
+@pytest.mark.parametrize("kind", UNFIT)
+async def test_a_result_that_does_not_fit_the_schema_of_its_tool_is_not_lost(
+    kind: str, protocol: Protocol
+) -> None:
+    answers = {
+        "tools/list": {"tools": [{**ECHO, "outputSchema": OUTPUT}]},
+        "tools/call": {"content": [TEXT], **UNFIT[kind]},
+    }
+    async with servers_of(table(answers, protocol=protocol)) as servers:
+        called = await servers.call(await tool_of(servers, "echo"), {})
+    assert (called.status, called.text) == ("ok", "one")
+
+
 async def test_a_prompt_and_a_resource_are_used_as_far_as_they_go() -> None:
     answers = {
         "tools/list": {"tools": []},

@@ -52,7 +52,6 @@ LARGE = "left out: tools with too large a definition: {} (more than 100 kB each 
         ("empty pages", 0, "left out: all tools beyond the first 1000 pages"),
         ("a description", 1, LARGE.format(1)),
         ("descriptions", 11, LARGE.format(39)),
-        ("an output schema", 1, LARGE.format(1)),
     ],
 )
 async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once(

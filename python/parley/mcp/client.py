@@ -14,7 +14,7 @@ from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.session import LostError, NotBegunError, Progress, Refusal, Signals
 from parley.text import size_text, visible
-from parley.tools.catalogue import Tool, canonical
+from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.results import Outcome, cut, outcome, result_text
@@ -88,7 +88,7 @@ class SdkSession:
         async for definition in self._listed("tools"):
             with suppress(ValueError, TypeError, RecursionError):
                 tool = self._tool(definition)
-                size = len(tool.definition) + len(canonical(tool.output_schema))
+                size = len(tool.definition)
                 if not self._settings.takes(tool.name):
                     continue
                 if _is_task(definition):

@@ -44,9 +44,7 @@ def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dic
 
     A broken block of a call's result is there in words.
     """
-    fields = {"resultType": "complete", **result}
-    if method in _HINTED:
-        fields |= _hints(result)
+    fields = _prepared(method, result)
     key = _PARTS.get(method)
     if key is None or is_sound(fields):
         return fields, ()
@@ -74,6 +72,16 @@ def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dic
     return whole, tuple(lost)
 
 
+def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a result, with those that the newest revision adds, and without schemas of results."""
+    fields = {"resultType": "complete", **result}
+    if method in _HINTED:
+        fields |= _hints(result)
+    if method == "tools/list" and isinstance(tools := fields.get("tools"), list):
+        fields["tools"] = list(map(_without_output, tools))
+    return fields
+
+
 def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
     """What stands for hints that are missing or none: the result holds for this once, and for us."""
     hints: dict[str, Any] = {}
@@ -82,6 +90,13 @@ def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
     if result.get("cacheScope") not in ("public", "private"):
         hints["cacheScope"] = "private"
     return hints
+
+
+def _without_output(definition: object) -> object:
+    """A definition without the schema of results: the SDK throws a result away that does not fit it."""
+    if not isinstance(definition, Mapping):
+        return definition
+    return {name: value for name, value in definition.items() if name != "outputSchema"}
 
 
 def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
