@@ -72,7 +72,7 @@ class LoggedTools:
         self.results = dict(results or {})
         self.log = list[tuple[str, str]]()
 
-    async def catalogue(self, narrow: Narrow) -> Catalogue:
+    async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
         return self.offered
 
     def go_without(self) -> None:

@@ -91,6 +91,8 @@ class Chunks:
                 yield _result(proposal, result)
             case engine.Aside(news):
                 yield {"type": "hint", "content": news}
+            case engine.MissingTools():
+                yield {"type": "hint", "content": what.message}
             case Usage():
                 self._usage = what
             case Finished() if self._usage:

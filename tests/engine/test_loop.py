@@ -279,7 +279,7 @@ async def test_a_line_that_a_person_doubled_ends_no_turn_in_a_circle(mark: str) 
     )
     turns.ledger.wrote([("call_1", "web_search", GOOGLE.arguments)])
     looks = iter(range(20))
-    turns.tools.catalogue = lambda narrow: _counted(turns, looks)  # type: ignore[method-assign]
+    turns.tools.catalogue = lambda narrow, calls: _counted(turns, looks)  # type: ignore[method-assign]
     assert await turns.run() == End("waiting")
     assert turns.tools.log == []
 

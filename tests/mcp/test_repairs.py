@@ -50,7 +50,7 @@ async def test_a_broken_definition_loses_itself_alone_and_is_told(kind: str, pro
         assert (await servers.catalogue()).names() == ("echo",)
         told = f"left out: tools whose definition is broken: 1 ({name})"
         assert (only(servers).state, only(servers).error) == ("ready", told)
-        assert servers.news() == [f"MCP server 'table': {told}. :ParleyTools tells more"]
+        assert servers.news(()) == {"table": f"MCP server 'table': {told}. :ParleyTools tells more"}
 
 
 @pytest.mark.parametrize("protocol", REVISIONS)

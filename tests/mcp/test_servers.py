@@ -470,7 +470,10 @@ async def test_a_token_that_a_command_prints_goes_along_with_each_request() -> N
 
 async def test_a_server_that_cannot_be_used_says_what_is_missing_and_why() -> None:
     async with servers_of(MOCK, ServerSettings("gone", "/no/such/program")) as servers:
-        assert (await servers.catalogue()).missing == ("gone",)
-        assert servers.lack("gone").startswith("no tools of MCP server 'gone': mcp.servers.gone.command: ")
-        assert servers.lack("gone").endswith(". :ParleyTools tells more")
-        assert servers.news() == []
+        assert servers.news(()) == {}
+        missing = (await servers.catalogue()).missing
+        assert servers.news(()) == {}
+        line = servers.news(missing)["gone"]
+        assert line.startswith("no tools of MCP server 'gone': mcp.servers.gone.command: ")
+        assert line.endswith(". :ParleyTools tells more")
+        assert servers.news(missing) == {}

@@ -60,8 +60,8 @@ async def test_of_tools_without_measure_a_part_is_used_and_the_user_is_told_once
     async with servers_of(flooding(kind)) as servers:
         assert len((await servers.catalogue()).tools) == count
         assert (only(servers).state, only(servers).error) == ("ready", told)
-        assert servers.news() == [f"MCP server 'flood': {told}. :ParleyTools tells more"]
-        assert servers.news() == []
+        assert servers.news(()) == {"flood": f"MCP server 'flood': {told}. :ParleyTools tells more"}
+        assert servers.news(()) == {}
 
 
 async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> None:

@@ -374,7 +374,7 @@ async def test_no_token_is_in_any_error_or_log_whatever_is_refused(
             path.write_text(json.dumps({**table, "tokens": {**table["tokens"], **changes}, "expires_at": 1}))
             async with at(provider.url, state) as servers:
                 await servers.catalogue()
-                texts += [repr(only(servers)), str(servers.news())]
+                texts += [repr(only(servers)), str(servers.news(servers.offered().missing))]
             path.write_text(json.dumps(table))
         provider.renews = False
         provider.refuse_tokens()

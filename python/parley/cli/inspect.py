@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,7 +86,7 @@ def _path(file: str) -> str:
 class _NoTools:
     """No servers: a request is shown without starting anything."""
 
-    async def catalogue(self, narrow: engine.Narrow) -> Catalogue:
+    async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
         return Catalogue()
 
     def go_without(self) -> None:

@@ -75,7 +75,7 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     settings = resolve(snapshot.transcript)
     catalogue = Catalogue()
     if settings.tools:
-        offered = await ports.tools.catalogue(settings.tools)
+        offered = await ports.tools.catalogue(settings.tools, _open_calls(snapshot))
         catalogue = with_own_tools(settings.tools(offered), snapshot.transcript)
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
@@ -83,6 +83,11 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
         ports.ledger.revoke(undone)
         view = ports.ledger.view(calls)
     return Observation(snapshot, settings, catalogue, view)
+
+
+def _open_calls(snapshot: Snapshot) -> list[str]:
+    answers = snapshot.exchange.answers
+    return [c.call.name for c in plan.waiting(answers[-1]) if isinstance(c, Proposal)] if answers else []
 
 
 def with_own_tools(catalogue: Catalogue, transcript: Transcript) -> Catalogue:

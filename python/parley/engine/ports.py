@@ -28,6 +28,7 @@ from parley.policy.approval import CallKey, Explained, LedgerView, Rule
 from parley.policy.choice import Scope, exchange_at
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
+from parley.policy.status import without
 from parley.tools.catalogue import Catalogue, Tool
 
 NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
@@ -131,8 +132,11 @@ class Model(Protocol):
 class Tools(Protocol):
     """The MCP servers."""
 
-    async def catalogue(self, narrow: Narrow) -> Catalogue:
-        """The tools on offer; starts the servers, and waits for those of which `narrow` may leave a tool."""
+    async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
+        """The tools on offer; starts the servers, and waits for those of which `narrow` may leave a tool.
+
+        Where `calls` wait to be run, by their names, it need not know of other tools than theirs.
+        """
         ...
 
     def go_without(self) -> None:
@@ -232,6 +236,18 @@ class ServerWait:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingTools:
+    """The turn goes on without the tools of these servers; why was told before."""
+
+    servers: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """What the user is told of it."""
+        return without(self.servers)
+
+
+@dataclass(frozen=True, slots=True)
 class CallBegan:
     """A call is sent to its server."""
 
@@ -264,7 +280,7 @@ class CallRefused:
     result: Result
 
 
-TurnEvent: TypeAlias = Event | ServerWait | CallBegan | CallProgress | CallEnded | CallRefused
+TurnEvent: TypeAlias = Event | ServerWait | MissingTools | CallBegan | CallProgress | CallEnded | CallRefused
 
 
 class Observer(Protocol):

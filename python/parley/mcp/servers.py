@@ -196,20 +196,18 @@ class Servers:
             await settled
             yield
 
-    def lack(self, name: str) -> str:
-        """Why the tools of a server are missing, for the user to read."""
-        status = self._supervisors[name].status()
-        why = status.error or "it is still starting"
-        return f"no tools of MCP server '{name}': {why}. :ParleyTools tells more"
-
-    def news(self) -> list[str]:
-        """News for the user of servers that can be used, but not in full: a line each, once."""
-        texts = {}
+    def news(self, missing: Collection[str]) -> dict[str, str]:
+        """News for the user, by server, each once: why tools are `missing`, what of others is left out."""
+        news = {}
         for server in self.status():
-            if server.enabled and server.state == "ready" and server.error:
-                texts[server.name] = f"MCP server '{server.name}': {server.error}. :ParleyTools tells more"
-        news = [text for name, text in texts.items() if self._last_news.get(name) != text]
-        self._last_news = texts
+            line = f"MCP server '{server.name}': {server.error}" if server.error else ""
+            if server.name in missing:
+                line = f"no tools of MCP server '{server.name}': {server.error or 'it is still starting'}"
+            elif server.state != "ready":
+                continue
+            if line and line != self._last_news.get(server.name):
+                news[server.name] = f"{line}. :ParleyTools tells more"
+            self._last_news[server.name] = line
         return news
 
     def restart(self, server: str) -> None:

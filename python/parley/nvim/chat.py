@@ -602,9 +602,9 @@ class RememberedTools:
         self._tools = tools
         self._remember = remember
 
-    async def catalogue(self, narrow: engine.Narrow) -> Catalogue:
+    async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
         """The tools on offer."""
-        catalogue = await self._tools.catalogue(narrow)
+        catalogue = await self._tools.catalogue(narrow, calls)
         self._remember(catalogue)
         return catalogue
 

@@ -237,6 +237,8 @@ class Turn:
                 self.chat.used(what)
             case Aside(text):
                 self.chat.editor.message(text)
+            case engine.MissingTools() if self.is_question:
+                self.chat.editor.message(what.message)
             case engine.ServerWait(servers):
                 self._awaits_servers = bool(servers)
                 self.chat.status(self._wait_text(servers) if servers else ANALYZING, self.handle)

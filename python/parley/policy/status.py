@@ -76,6 +76,12 @@ def waiting_for(servers: Sequence[str]) -> str:
     return f"Waiting for MCP server{'s' if len(servers) > 1 else ''} {names}{rest}"
 
 
+def without(servers: Sequence[str]) -> str:
+    """The message to a user whose question goes without the tools of servers, as they know by now."""
+    which = f"MCP server{'s' if len(servers) > 1 else ''} {', '.join(servers)}"
+    return f"asked without the tools of {which}. :ParleyTools tells why"
+
+
 def rate_limited(seconds: float) -> str:
     """The text while the rate limit is waited for."""
     return f"Rate limit reached, waiting {max(1, round(seconds))}s..."

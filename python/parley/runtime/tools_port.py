@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from parley.chat.attachments import link
 from parley.chat.transcript import Attachment, Result
 from parley.clock import PausableClock
-from parley.engine import CallProgress, Narrow, ServerWait
+from parley.engine import CallProgress, MissingTools, Narrow, ServerWait
 from parley.errors import ParleyError
 from parley.mcp.servers import Servers
 from parley.media import kind_of
@@ -69,25 +69,33 @@ class ToolsPort:
         self._shows_wait = False
         self._passed = set[str]()
         """The servers that are not waited for any more in this turn."""
-        self._lacks = set[str]()
-        """What the user was told in this turn of tools that are missing."""
+        self._missing = set[str]()
+        """The servers whose tools are missing in this turn, as was told."""
 
-    async def catalogue(self, narrow: Narrow) -> Catalogue:
+    async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
         """The tools of all servers, those that failed before tried again at the beginning of the turn.
 
-        Of servers whose tools are missing, and of a lost ledger, the user is told once a turn.
+        A turn that begins with calls to be run, whose tools are all known, waits for nobody else.
+
+        Of servers whose tools are missing the user is told why once, and in each turn that they are missing.
         """
-        await self._servers.begin(again=not self._has_begun)
+        known = narrow(self._servers.offered())
+        is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
+        await self._servers.begin(again=not (self._has_begun or is_choice))
         self._has_begun = True
+        if is_choice:
+            self._passed.update(known.missing)
         awaited = narrow(Catalogue(missing=self._servers.awaited())).missing
         if awaited := tuple(name for name in awaited if name not in self._passed):
             await self._wait_for(awaited)
         offered = self._servers.offered()
-        lacks = list(map(self._servers.lack, narrow(offered).missing))
-        for news in (*lacks, *self._servers.news(), *self._audit.news()):
-            if news not in self._lacks:
-                self._observer.on_event(Aside(news))
-        self._lacks.update(lacks)
+        missing = narrow(offered).missing
+        news = self._servers.news(missing)
+        for text in (*news.values(), *self._audit.news()):
+            self._observer.on_event(Aside(text))
+        if again := tuple(name for name in missing if name not in self._missing | news.keys()):
+            self._observer.on_event(MissingTools(again))
+        self._missing.update(missing)
         return offered
 
     def go_without(self) -> None:
