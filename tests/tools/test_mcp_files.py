@@ -236,6 +236,30 @@ def test_the_very_same_server_in_two_files_is_no_problem() -> None:
     assert below(file, file.servers, "another file has", "g.json") == ServersFile()
 
 
+MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"mcpServers": {f"s{n}": {"command": "x", "zz": 1} for n in range(MANY)}}),
+        json.dumps({"mcpServers": {"s": {"command": "x", **{f"k{n}": 1 for n in range(MANY)}}}}),
+        json.dumps({"mcpServers": {"s": {"command": "x", "args": ["${" * 400_000]}}}),
+        json.dumps({"mcpServers": {"s": {"command": "x", "k" * 900_000: 1}}}),
+        json.dumps({
+            "inputs": [{"id": "i", "description": "d" * 900_000}],
+            "servers": {f"s{n}": {"command": "${input:i}"} for n in range(200)},
+        }),
+        f'{{"mcpServers": {{{", ".join(["`s`: 1".replace("`", chr(34))] * MANY)}}}}}',
+    ],
+    ids=["servers", "fields", "beginnings of variables", "a name", "descriptions", "doubles"],
+)  # fmt: skip
+def test_a_file_that_wastes_time_is_told_of_in_few_lines(text: str) -> None:
+    found = read_text(text)
+    assert len(found.problems) <= 21
+    assert sum(map(len, found.problems)) < 11_000
+
+
 def test_a_digest_tells_contents_apart_to_the_byte() -> None:
     assert digest(b"{}") != digest(b"{} ")
     assert digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

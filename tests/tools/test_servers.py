@@ -3,7 +3,7 @@
 import pytest
 
 from parley.errors import SettingsError
-from parley.tools.servers import ServerSettings
+from parley.tools.servers import ServerSettings, expand, placeholders
 
 
 def test_variables_are_filled_in_wherever_they_stand() -> None:
@@ -62,6 +62,17 @@ def test_what_is_no_variable_is_an_error_that_says_what_is(text: str) -> None:
     server = ServerSettings(name="web", url="http://x", headers={"A": text})
     with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: only \$\{VAR\}, "):
         server.expanded({"A": "1", "B": "2"})
+
+
+def test_what_nothing_closes_is_no_variable() -> None:
+    assert expand("${A:-b}${A", {}, "x") == "b${A"
+    assert placeholders("${A} ${B") == ["A"]
+
+
+def test_a_text_full_of_beginnings_of_variables_is_read_once() -> None:
+    server = ServerSettings("s", "x", args=("${" * 500_000,))
+    assert server.variables == ()
+    assert server.expanded({}) == server
 
 
 def test_what_a_variable_holds_is_not_expanded_again() -> None:

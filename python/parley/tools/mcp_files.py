@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,10 @@ PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """The files of servers that a project may have, the one that goes before the others first."""
 _NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
 _FROM_ROOT = ("/", "${")
+_MOST_SERVERS = 200
+_MOST_PROBLEMS = 20
+_LONGEST = 500
+"""Characters of a problem: a project's file is read before anybody trusts it, and may want to waste time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,9 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
             _add(servers, flaws, _Place(f"{key}.{name}", folder, _inputs(table)), name, entry)
     except _WrongError as wrong:
         flaws += wrong.flaws
-    return ServersFile(servers, tuple(one_line(f"parley: {where}: {flaw}") for flaw in flaws))
+    told = [one_line(f"parley: {where}: {flaw}", _LONGEST) for flaw in flaws[:_MOST_PROBLEMS]]
+    more = [one_line(f"parley: {where}: there is more that is wrong")] if flaws[_MOST_PROBLEMS:] else []
+    return ServersFile(servers, (*told, *more))
 
 
 def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str) -> ServersFile:
@@ -115,7 +122,7 @@ def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
     def table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict[str, Any]()
         for key, value in pairs:
-            if key in table:
+            if key in table and len(flaws) <= _MOST_PROBLEMS:
                 flaws.append(Flaw(key, "stands twice in one table: the last one counts"))
             table[key] = value
         return table
@@ -134,6 +141,8 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         entries = table.get(key)
         if not isinstance(entries, dict):
             raise _WrongError(Flaw(key, expected("a table of servers", entries)))
+        if len(entries) > _MOST_SERVERS:
+            raise _WrongError(Flaw(key, f"more than {_MOST_SERVERS} servers"))
         for name, entry in entries.items():
             yield key, name, entry
 
@@ -145,7 +154,7 @@ def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, n
         return
     try:
         servers[name] = _server(name, _filled(entry, place), place)
-        flaws += _foreign(entry, place.path)
+        flaws += islice(_foreign(entry, place.path), max(_MOST_PROBLEMS + 1 - len(flaws), 0))
     except _WrongError as wrong:
         flaws += wrong.flaws
 
@@ -247,7 +256,7 @@ def _filled_text(text: str, place: _Place) -> str:
 
 def _on_input(name: str, inputs: Mapping[str, str]) -> str:
     variable = re.sub(r"\W", "_", name, flags=re.ASCII).upper()
-    about = f" ({inputs[name]})" if inputs.get(name) else ""
+    about = f" ({one_line(inputs[name], _LONGEST // 2)})" if inputs.get(name) else ""
     why = f"VS Code asks for ${{input:{name}}}{about}, Parley does not"
     return f"{why}: write ${{env:{variable}}} there, and set that variable"
 

@@ -23,7 +23,8 @@ Account = Literal["none", "signed out", "signing in", "signed in"]
 RESERVED = "mock"
 """The name of the built-in server, which no other can have."""
 
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
+"""One that nothing closes goes on to the end, or a hostile text would be read to its end for each `${`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class ServerStatus:
 
 def placeholders(text: str) -> list[str]:
     """What stands in each `${…}` of a text."""
-    return _PLACEHOLDER.findall(text)
+    return [match[1] for match in _PLACEHOLDER.finditer(text) if match[2]]
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
@@ -134,6 +135,8 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
+        if not match[2]:
+            return match[0]
         name, colon, default = _variable(match[1])
         if ":" in name or "${" in default:
             raise SettingsError(
