@@ -58,6 +58,12 @@ def test_what_is_sent_in_the_open_is_known() -> None:
     assert not visit("https://a.example/", "").is_open
     assert not visit("http://localhost:8080/", "").is_open
     assert not visit("http://127.0.0.1/", "").is_open
+    assert not visit("http://[::1]:9/", "").is_open
+
+
+@pytest.mark.parametrize("host", ["127.example.org", "localhost.example.org", "127.0.0.1.example.org"])
+def test_a_host_that_only_looks_like_this_machine_is_another(host: str) -> None:
+    assert visit(f"http://{host}/", "").is_open
 
 
 def test_an_error_names_the_pages_that_a_call_requires() -> None:
