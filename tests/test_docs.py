@@ -22,6 +22,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.writer import render
 from parley.cli.arguments import parser
+from parley.cli.exits import EXITS
 from parley.cli.terminal import in_the_shell
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
@@ -223,6 +224,12 @@ def test_the_page_on_the_shell_names_every_command() -> None:
     cells = [cell.strip("`").split() for cell, *_ in table(SHELL, "command", "what it does")]
     named = [words[1].strip("`") for words in cells if words[0] == "parley"]
     assert sorted(named) == sorted(parsers[0].choices)
+
+
+def test_the_exit_codes_are_one_table() -> None:
+    assert {int(code): meaning for code, meaning in table(SHELL, "exit code", "meaning")} == EXITS
+    printed = parser().format_help().partition("exit codes:\n")[2].splitlines()
+    assert printed == [f"  {code:<4} {meaning.replace('`', '')}" for code, meaning in EXITS.items()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -63,3 +63,40 @@ def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None
         code, _, complaints = output(shell.run("login", "tracker", **browser(tmp_path)))
     assert code == 1
     assert "it was not allowed: access_denied" in complaints
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("# no list of servers\n", "no JSON: Expecting value"),
+        ("{}", "mcpServers: expected a table of servers, got null"),
+        ('{"mcpServers": {}}', ".mcp.json has no servers: there is nothing to trust"),
+        ('{"mcpServers": {"a": {}}}', "mcpServers.a: needs a command or a url"),
+        ('{"mcpServers": {"a": {}, "b": {"command": "b"}}}', "mcpServers.a: needs a command or a url"),
+    ],
+)
+def test_no_trust_ends_with_0_after_a_complaint(
+    tmp_path: Path, forks: ForkServer, content: str, complaint: str
+) -> None:
+    shell = Shell(tmp_path, forks)
+    (tmp_path / ".mcp.json").write_text(content, encoding="utf-8")
+    code, listing, complaints = output(shell.run("trust", ".mcp.json"))
+    assert code == 1
+    assert complaints.count("\n") == 1
+    assert complaint in complaints
+    assert listing == ("b: b\n" if '"b"' in content else "")
+
+
+def test_a_list_of_tools_without_those_of_a_server_does_not_end_with_0(
+    tmp_path: Path, forks: ForkServer
+) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.configure('[mcp.servers.far]\ncommand = "false"\n')
+    assert shell.run("tools").returncode == shell.run("tools", "--json").returncode == 5
+
+
+def test_a_note_on_the_settings_is_no_failure(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.configure("nothing = 1\n")
+    code, _, notes = output(shell.run("tools"))
+    assert (code, "there is no such setting" in notes) == (0, True)

@@ -152,6 +152,9 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     done = shell.run("check", "none.md", "pipe.md", "chat.md")
     assert done.returncode == 1
     assert done.stdout.startswith(b"chat.md:5:")
+    (shell.folder / "good.md").write_text(CHAT, encoding="utf-8")
+    assert shell.run("check", "good.md").returncode == 0
+    assert shell.run("check", "good.md", "none.md", "good.md").returncode == 1
     assert error(done) == (
         "parley: cannot read none.md: No such file or directory\n"
         "parley: cannot read pipe.md: it is a pipe or a device, and no file\n"

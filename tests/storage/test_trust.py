@@ -227,7 +227,7 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     said = capsys.readouterr()
     assert said.out.startswith("mock: ready")
     assert f"then run: parley trust {tmp_path}/.mcp.json" in said.err
-    assert main(["trust", ".mcp.json"]) == 0
+    assert main(["trust", ".mcp.json"]) == 1
     said = capsys.readouterr()
     assert said.out == f"fake: {sys.executable} {FAKE}\nweb: http://127.0.0.1:9/mcp\n"
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"

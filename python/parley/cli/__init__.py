@@ -8,6 +8,8 @@ from __future__ import annotations
 import gc
 import os
 
+from parley.cli.exits import CTRL_C, FAILED
+
 TYPE_CHECKING = False  # of `typing`: nothing is imported before Ctrl-C is waited for
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if argv is None:
                 _end_quietly()
     except KeyboardInterrupt:
-        return 130
+        return CTRL_C
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -32,7 +34,7 @@ def _main(argv: Sequence[str] | None) -> int:
     from parley.cli.terminal import complain, open_screen
     from parley.errors import ParleyError
 
-    screen, code = open_screen(), 1
+    screen, code = open_screen(), FAILED
     try:
         from parley.cli.arguments import parser
 
@@ -40,8 +42,8 @@ def _main(argv: Sequence[str] | None) -> int:
         code = arguments.run(arguments)
     except ParleyError as error:
         complain(str(error))
-    except SystemExit as end:  # argparse has said what is wrong, or helped
-        code = end.code if isinstance(end.code, int) else 1
+    except SystemExit as leave:  # argparse has said what is wrong, or helped
+        code = leave.code if isinstance(leave.code, int) else FAILED
     except Exception:  # noqa: BLE001 - nothing is left above us to report it
         from traceback import format_exc
 
@@ -49,7 +51,7 @@ def _main(argv: Sequence[str] | None) -> int:
             screen.complain(line)
         complain("this is an error in Parley: please report it with the lines above")
     except KeyboardInterrupt:
-        code = 130
+        code = CTRL_C
     return screen.end(code)
 
 

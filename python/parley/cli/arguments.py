@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from parley import __version__
 from parley.chat.transcript import CHOICES
+from parley.cli.exits import exit_codes
 from parley.cli.inspect import check, export, log, messages, show
 from parley.cli.respond import compact, respond
 from parley.cli.servers import convert, demo_server, login, logout, tools, trust
@@ -18,16 +19,6 @@ from parley.policy.summaries import KEEP
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
-_CODES = """exit codes:
-  0    done; of respond: the answer is complete
-  1    an error, errors in a checked chat, output that could not be written;
-       of respond: also when there is no question
-  2    wrong arguments
-  3    respond: tool calls wait for your choice, go on with --choose
-  4    respond: a limit stopped it
-  5    respond: tools of a server are missing, nothing was asked
-  130  Ctrl-C
-"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,7 +37,7 @@ def parser() -> Parser:
     root = Parser(
         prog="parley",
         description="A Markdown file is the conversation with a language model.",
-        epilog=_CODES,
+        epilog=exit_codes(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action="version", version=f"parley {__version__}")

@@ -17,7 +17,8 @@ from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Result, Transcript
-from parley.cli.terminal import complain, plain, read, say, say_json, say_line, screen, settings
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import complain, plain, read, remark, say, say_json, say_line, screen, settings
 from parley.errors import ParleyError
 from parley.models.formats import format_for
 from parley.models.request import Request
@@ -30,8 +31,6 @@ from parley.settings.values import Settings
 from parley.storage.attachments import ChatAttachments
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
-
-COMPLETE, FAILED = 0, 1
 
 
 def messages(arguments: argparse.Namespace) -> int:
@@ -73,7 +72,7 @@ def _tell(what: engine.TurnEvent) -> None:
         case engine.ServerWait(servers):
             screen().status(waiting_for(servers) if servers else "")
         case engine.Aside(text):
-            complain(text)
+            remark(text)
         case _:
             pass
 
@@ -136,21 +135,19 @@ def export(arguments: argparse.Namespace) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     """Print the problems of chats as `file:line:col: level: text`; the exit code is 1 if there are errors."""
-    failed = False
     for path in arguments.files:
         try:
             transcript = parse(read(path))
         except ParleyError as error:  # the others are looked at all the same
             complain(str(error))
-            failed = True
             continue
         front = read_front_matter(transcript.front_matter)
         attached = ChatAttachments(_path(path)).problems(transcript)
         problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
         for problem in problems:
-            failed = failed or problem.severity == "error"
+            screen().has_failure |= problem.severity == "error"
             say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
-    return FAILED if failed else COMPLETE
+    return COMPLETE
 
 
 def _cautions(path: str, transcript: Transcript) -> list[Problem]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from parley import engine
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Proposal, Transcript
-from parley.cli.terminal import complain, plain, say, say_line, screen, settings, warn_of_project
+from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, WAITING
+from parley.cli.terminal import complain, plain, remark, say, say_line, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.doubts import caution
 from parley.policy.plan import AwaitQuestion, Complete, next_step
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
 Work: TypeAlias = Callable[["App", engine.Ports, "_Report"], Awaitable[engine.End]]
 
-COMPLETE, FAILED, WAITING, STOPPED, MISSING = 0, 1, 3, 4, 5
 _WITHOUT = "--without-missing"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _EXITS: dict[engine.EndKind, int] = {
@@ -137,7 +137,7 @@ def _begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> N
     match app.start(transcript, arguments.file, arguments.agent):
         case Ready(hint):
             if hint:
-                complain(f"{hint} in this shell")
+                remark(f"{hint} in this shell")
         case Refusal("unconfirmed agent", wish):
             raise ParleyError(
                 f"{arguments.file} was not made here and asks for {wish}: if that is what you want, "
@@ -173,7 +173,7 @@ async def _turns(ports: engine.Ports, resolve: engine.Resolve, choices: list[Any
         if outcome.doubts:
             return engine.End("waiting", outcome.message)
         if outcome.message:
-            complain(outcome.message)
+            remark(outcome.message)
     return end
 
 
@@ -206,7 +206,7 @@ class _Report:
             case engine.CallEnded(_, result):
                 say(f"{_RESULT} {result.text}\n")
             case engine.Aside(text):
-                complain(text)
+                remark(text)
             case engine.ServerWait(servers):
                 screen().status(waiting_for(servers) if servers else "")
             case engine.CallRefused(proposal, result):
@@ -233,9 +233,9 @@ class _Report:
             return
         self._end_line()
         if end.message:
-            complain(end.message)
+            remark(end.message)
         elif end.kind == "waiting":
-            complain("tool calls wait for your choice: --choose ya approves them, --choose yN refuses them")
+            remark("tool calls wait for your choice: --choose ya approves them, --choose yN refuses them")
 
     def _begin_paragraph(self) -> None:
         self._end_line()

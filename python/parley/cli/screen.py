@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TextIO
 
+from parley.cli.exits import COMPLETE, FAILED
 from parley.text import VisiblePieces, one_line, visible
 
 _CLEAR = "\r\x1b[K"
@@ -31,6 +32,8 @@ class Screen:
         self._failure = ""
         self.needs_output = True
         """Whether it is a failure that standard output is closed from the start."""
+        self.has_failure = False
+        """Whether something went wrong: then the command does not end with 0."""
         _prepare(out, self._out_is_terminal)
         _prepare(err, True)
 
@@ -62,14 +65,15 @@ class Screen:
             self._draw()
 
     def end(self, code: int) -> int:
-        """The exit code: a command whose output was lost has failed, if it did not fail otherwise."""
+        """The exit code; where something went wrong, or output was lost, it says so."""
+        code = code or (FAILED if self.has_failure else COMPLETE)
         self.status("")
         if self._out_is_terminal:
             self._write_out(self._pieces.end())
         if not self._failure:
             return code
         self.complain(f"parley: cannot write to standard output: {self._failure}")
-        return code or 1
+        return code or FAILED
 
     def _write_out(self, text: str) -> None:
         if not text:

@@ -12,13 +12,12 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
+from parley.cli.exits import COMPLETE, MISSING
 from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings, warn_of_project
 from parley.errors import ParleyError
 from parley.programs import program, working_folder
 from parley.text import visible
 from parley.tools.visits import Visit
-
-COMPLETE = 0
 
 
 def convert(arguments: argparse.Namespace) -> int:
@@ -53,14 +52,15 @@ async def _tools(arguments: argparse.Namespace) -> int:
         status = app.servers.status()
     finally:
         await app.close()
+    code = MISSING if any(server.state == "failed" for server in status) else COMPLETE
     if arguments.json:
         say_json(plain(status))
-        return COMPLETE
+        return code
     for server in status:
         say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
-    return COMPLETE
+    return code
 
 
 def login(arguments: argparse.Namespace) -> int:

@@ -67,7 +67,13 @@ def say_json(value: Any) -> None:
 
 
 def complain(text: str) -> None:
-    """Write a line to standard error."""
+    """Say what went wrong, on standard error: after that the command does not end with 0."""
+    screen().has_failure = True
+    remark(text)
+
+
+def remark(text: str) -> None:
+    """Say on standard error what is to be known, and is no failure of the command."""
     screen().complain(f"parley: {in_the_shell(text).removeprefix('parley: ')}")
 
 
@@ -80,7 +86,7 @@ def settings() -> Settings:
     """The shell's settings; what is wrong with them is said."""
     loaded, problems = load_settings(os.environ)
     for problem in problems:
-        complain(problem)
+        remark(problem)
     return loaded
 
 
@@ -88,9 +94,9 @@ def warn_of_project(app: App) -> None:
     """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
     for path in app.untrusted():
         trust = f"parley trust {shlex.quote(str(path))}"
-        complain(f"the servers in {path} are not used yet: read the file, then run: {trust}")
+        remark(f"the servers in {path} are not used yet: read the file, then run: {trust}")
     for problem in app.problems():
-        complain(problem)
+        remark(problem)
 
 
 def read(path: str) -> str:

@@ -87,6 +87,9 @@ def trust(
     if expected is not None and digest(content) != expected:
         raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
     file = read_servers(content, str(path), str(project_of(place)))
+    if not file.servers:
+        problems = (problem.removeprefix("parley: ") for problem in file.problems)
+        raise ParleyError(next(problems, f"{path} has no servers: there is nothing to trust"))
     ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
     return file
 
