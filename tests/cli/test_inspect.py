@@ -75,3 +75,15 @@ def test_what_a_tool_returns_is_told_at_a_shell_with_words_for_its_picture(tmp_p
     done = shell.run("respond", "chat.md", "--choose", "ya")
     assert "[image image/png, 68 B]" in done.stdout.decode()
     assert done.returncode == 0
+
+
+def test_a_check_names_the_byte_at_which_a_problem_stands(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.chat.write_text("💬: q\n\n🤖:[A]\n\n❓:[yX] `{no}`\n", encoding="utf-8")
+    lines = shell.run("check", "chat.md").stdout.decode().splitlines()
+    places = [tuple(map(int, line.split(":")[1:3])) for line in lines]
+    assert [row for row, _ in places] == [5, 5]
+    assert [shell.chat.read_bytes().splitlines()[4][column - 1 :] for _, column in places] == [
+        b"[yX] `{no}`",
+        b"{no}`",
+    ]

@@ -35,8 +35,9 @@ class Page:
     """Old prompt lines: no part of any text."""
 
     def problem(self, line: int, column: int, severity: Severity, message: str) -> None:
-        """Report a problem."""
-        self.problems.append(Problem(line, column, severity, message))
+        """Report a problem at a character of a line."""
+        before = self.lines[line][:column].encode("utf-8", "surrogatepass")
+        self.problems.append(Problem(line, len(before), severity, message))
 
     def replace_unfit(self) -> None:
         """Put replacements where what no text can hold stands."""

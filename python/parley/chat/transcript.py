@@ -52,7 +52,10 @@ NOWHERE = Span(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the file that could not be taken as it stands; `line` and `column` count from 0."""
+    """Something in the file that could not be taken as it stands.
+
+    `line` counts from 0, and so does `column`, in bytes.
+    """
 
     line: int
     column: int
