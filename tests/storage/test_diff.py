@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import zlib
 from pathlib import Path
@@ -177,3 +178,33 @@ async def test_settings_that_name_another_folder_show_nothing_of_it(tree: Reposi
     tree.git("config", "core.worktree", str(tree.folder / place))
     with pytest.raises(ParleyError, match="in no repository"):
         await tree.diff()
+
+
+@pytest.mark.parametrize("way", ["a file", "a link", "links in it"])
+async def test_a_folder_that_names_another_repository_shows_nothing_of_it(
+    tree: Repository, tmp_path: Path, way: str
+) -> None:
+    theirs, secret = tmp_path / "theirs", tree.folder / ".git"
+    theirs.mkdir()
+    if way == "a file":
+        (theirs / ".git").write_text(f"gitdir: {secret}\n", encoding="utf-8")
+    elif way == "a link":
+        (theirs / ".git").symlink_to(secret)
+    else:
+        tree.git("init", "-q", str(theirs))
+        tree.git("-C", str(theirs), "config", "core.worktree", str(theirs))
+        shutil.rmtree(theirs / ".git" / "objects")
+        for name in ("index", "objects"):
+            (theirs / ".git" / name).symlink_to(secret / name)
+    with pytest.raises(ParleyError, match="its repository lies elsewhere"):
+        await tree.diff("../theirs")
+
+
+async def test_a_linked_working_tree_and_a_submodule_show_their_changes(
+    tree: Repository, tmp_path: Path
+) -> None:
+    tree.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    tree.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tree.folder), "inner")
+    for folder in ("../linked", "inner", "../linked/sub"):
+        tree.write(f"{folder.removesuffix('/sub')}/sub/b.py", "two\n")
+        assert "+two\n" in await tree.diff(folder)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from parley.errors import ParleyError
 from parley.programs import program, search_path, working_folder
+from parley.regular import whole
 from parley.text import one_line, size_text
 
 # `core.fsmonitor` names a program, as drivers of diffs and texts do; hooks are programs, one of which runs
@@ -24,11 +25,24 @@ _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submo
 _FILTERS = ("config", "--includes", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
 _IS_INSIDE = ("rev-parse", "--is-inside-work-tree")
 """The settings may name another folder as the working tree, whose files would be shown."""
+_PLACES = (
+    "rev-parse",
+    "--show-toplevel",
+    "--absolute-git-dir",
+    "--git-path",
+    "index",
+    "--git-path",
+    "objects",
+)
+_WORKTREE = ("config", "--local", "--get", "core.worktree")
+"""What the repository of a submodule says, which lies in the one around it."""
+_ELSEWHERE = "not read: its repository lies elsewhere, and knows nothing of this folder"
 _OWN_SCOPES = ("system", "global", "command")
 """The settings that are the user's, and not the folder's."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
 # A repository may lack objects, and say by which program they are fetched.
 _NO_FETCH = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+_MOST_OF_A_PATH = 10_000
 _NONE = 1
 """The exit code of a look for settings that are not there."""
 
@@ -45,6 +59,8 @@ async def working_tree_diff(
         async with asyncio.timeout(seconds):
             if await run(*_IS_INSIDE) != (b"true\n", 0):
                 raise ParleyError(run.why)
+            if not await _is_own(run):
+                raise ParleyError(_ELSEWHERE)
             filters, code = await run(*_FILTERS)
             if code not in (0, _NONE):
                 raise ParleyError(run.why)
@@ -58,6 +74,31 @@ async def working_tree_diff(
     if not content:
         raise ParleyError("nothing has changed that is not staged")
     return content.decode(errors="replace")
+
+
+async def _is_own(run: _Git) -> bool:
+    """Whether the repository is that of this working tree: `.git`, or links in it, may name any other.
+
+    One that lies outside has to name the tree in turn, as those of `git worktree` and of submodules do.
+    """
+    output, _ = await run(*_PLACES)
+    lines = output.decode(errors="surrogateescape").splitlines()
+    if len(lines) != 4:  # a folder with a line break in its name
+        return False
+    is_own = await asyncio.to_thread(_is_of_tree, *(run.folder / line for line in lines))
+    return (await run(*_WORKTREE))[1] == 0 if is_own is None else is_own
+
+
+def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> bool | None:
+    """Whether a repository is that of a working tree, None where its settings say so or not."""
+    tree, repository = tree.resolve(), repository.resolve()
+    if repository.is_relative_to(tree):
+        return all(part.resolve().is_relative_to(repository) for part in (index, objects))
+    try:
+        name = whole(repository / "gitdir", _MOST_OF_A_PATH).decode(errors="surrogateescape").strip()
+    except OSError:
+        return None
+    return Path(repository, name).resolve() == tree / ".git"
 
 
 def _of_the_folder(settings: str) -> str:
@@ -74,7 +115,7 @@ class _Git:
 
     def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
         self.why = f"git shows nothing: {one_line(folder.name, 60)} is in no repository that it reads"
-        self._path, self._folder, self._most = path, folder, most
+        self._path, self.folder, self._most = path, folder, most
         self._environ = {**environ, "PATH": search_path(environ.get("PATH")), "LC_ALL": "C", **_NO_FETCH}
 
     async def __call__(self, *arguments: str) -> tuple[bytes, int]:
@@ -82,7 +123,7 @@ class _Git:
         try:
             process = await asyncio.create_subprocess_exec(
                 self._path,
-                *("-C", str(self._folder), *_GIT, *arguments),
+                *("-C", str(self.folder), *_GIT, *arguments),
                 stdin=DEVNULL,
                 stdout=PIPE,
                 stderr=DEVNULL,
