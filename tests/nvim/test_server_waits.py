@@ -161,3 +161,25 @@ def test_a_choice_waits_for_no_server_but_that_of_the_call(desk: Child, tmp_path
     desk.keys("ya")
     desk.until_text('echo returned: {"a": 1}', LONG_S)
     desk.until_idle(LONG_S)
+
+
+def test_a_call_whose_server_fails_waits_until_it_can_run(desk: Child, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.touch()
+    serve(desk, barred=barred(go))
+    ask(desk, 'call echo {"a": 7}')
+    desk.until_waiting(LONG_S)
+    desk.until_idle(LONG_S)
+    go.unlink()
+    serve(desk, barred=barred(go) | {"timeout_s": 61})  # so it starts anew
+    desk.keys("ya")
+    desk.until(
+        lambda: "echo cannot run now: the tools of barred are missing" in desk.messages(), "it", LONG_S
+    )
+    desk.until_idle(LONG_S)
+    assert "🛠️:" not in desk.text()
+    assert "[ya]" not in desk.text()
+    go.touch()
+    desk.keys("ya")
+    desk.until_text('`{"a": 7}`', LONG_S)
+    desk.until_idle(LONG_S)

@@ -367,3 +367,18 @@ def test_a_yes_is_claimed_by_its_marked_call_until_the_model_is_asked_on_without
     assert unclaimed(two, known) == frozenset()
     assert unclaimed(two, known, since=1) == {"call_1"}
     assert unclaimed(WAITING, view(yes(asked(2), state="used"))) == frozenset()
+
+
+MISSING = Catalogue.of([READ], missing=["demo"])
+
+
+@pytest.mark.parametrize("call", [asked(1), MARKED])
+def test_a_call_whose_server_is_missing_waits_for_it(call: Proposal) -> None:
+    known = LedgerView((yes(MARKED),), proposed=(yes(call).key,))
+    assert step(chat(answer(call)), MISSING, view=known) == AwaitChoices((call,))
+
+
+def test_a_call_that_had_no_tool_when_it_was_proposed_is_refused_whatever_is_missing() -> None:
+    assert isinstance(step(chat(answer(asked(1))), MISSING), Settle)
+    known = LedgerView(proposed=(yes(asked(1)).key,))
+    assert isinstance(step(chat(answer(asked(1))), Catalogue.of([READ]), view=known), Settle)

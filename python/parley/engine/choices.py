@@ -75,6 +75,9 @@ async def _choose(
     if key in YES:
         if choice.proposals and not proposals:
             return ChoiceMade(False, UNREADABLE)
+        if lost := next((p for p in proposals if plan.lacks_server(observation.situation, p)), None):
+            missing = ", ".join(observation.catalogue.missing)
+            return ChoiceMade(False, f"{lost.call.name} cannot run now: the tools of {missing} are missing")
         if left := doubts(proposals, approvals, sightings):
             return _held_back(ports, observation, left, name)
         if rule == "key" and choice.is_from_afar and not is_repeated:

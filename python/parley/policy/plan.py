@@ -217,7 +217,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     call, most = proposal.call, situation.limits.max_tools_per_request
     tool = situation.catalogue.get(call.name)
     if tool is None:
-        return _unknown(situation.catalogue, call.name)
+        return None if lacks_server(situation, proposal) else _unknown(situation.catalogue, call.name)
     if pattern := blocked_by(tool.name, situation.limits.blocked):
         return f"Tool {call.name} is blocked by the pattern {pattern!r}"
     if denied := situation.rules.denied(tool, call.arguments):
@@ -227,6 +227,16 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if number >= most:
         return f"Too many tool calls ({count}) - max allowed: {most}"
     return None
+
+
+def lacks_server(situation: Situation, proposal: Proposal) -> bool:
+    """Whether a call has no tool now, had one when the model proposed it here, and servers are missing."""
+    has_tool = situation.catalogue.get(proposal.call.name) is not None
+    return (
+        not has_tool
+        and bool(situation.catalogue.missing)
+        and (situation.approvals.is_as_proposed(proposal) is False)
+    )
 
 
 def _unknown(catalogue: Catalogue, name: str) -> str:
