@@ -18,11 +18,17 @@ STYLUA := .tools/node_modules/.bin/stylua
 WITH_STYLUA := PATH="$$PATH:$$PWD/.tools/node_modules/.bin"; ! command -v stylua >/dev/null || stylua
 LUA := lua plugin build.lua
 GUESTS := .tools/guests
-NPM_GUESTS := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
-  memory@2026.8.31 sequential-thinking@2026.8.31)
-# Of Rust's SDK: one that knows the older revisions only, one that knows the newest in its own way.
-NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1
-PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
+# Servers of five SDKs, 280 MB to get: what was newest on 2026-11-23. None of their scripts runs when they are
+# installed: one would get a browser, one tells its makers. So the program of mise comes from the package for
+# this system, which is what its script does.
+NPM_GUESTS = $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 \
+  memory@2026.8.31 sequential-thinking@2026.8.31) @playwright/mcp@0.0.83 @wonderwhy-er/desktop-commander@0.2.52
+# Of Rust's SDK: one that knows the older revisions only, one that knows the newest in its own way, one more.
+NPM_GUESTS += nushell@0.114.0 nushell-next@npm:nushell@0.115.1 \
+  @jdxcode/mise-$(shell node -p 'process.platform + "-" + process.arch')@2026.9.15
+# Of Go's, and of C#'s.
+NPM_GUESTS += kubernetes-mcp-server@0.0.67 @azure/mcp@2.0.5
+PYPI_GUESTS := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4.1.2
 # The conformance suite of the protocol's project, the first that plays servers of the newest revision
 # (2026-11-23), and the Node that it needs, which is newer than most.
 SUITE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22.23.3
@@ -52,7 +58,7 @@ guests: $(GUESTS)/.stamp
 $(GUESTS)/.stamp: Makefile
 	@.ci/environment all
 	@echo "installing MCP servers to test with into $(GUESTS) ..."
-	@npm install --silent --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
+	@npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
 	@npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE)
 	@if command -v uv >/dev/null; then \
 	  uv venv --quiet --allow-existing --python $(BIN)/python $(GUESTS)/python && \

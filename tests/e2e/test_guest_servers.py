@@ -33,10 +33,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @dataclass(frozen=True)
-class SdkSession:
+class Guest:
     """A server, a call of one of its tools, and what its result holds; `~` is the test's folder.
 
-    `script` is one of Node.js that is no command.
+    `program` is the path of another program than the usual one, `script` one of Node.js that is no command.
     """
 
     server: str
@@ -47,29 +47,30 @@ class SdkSession:
     env: Mapping[str, str] = field(default_factory=dict)
     app: Path = NPM
     script: str = ""
+    program: str = ""
 
     def settings(self, folder: Path) -> ServerSettings:
         args = tuple(each.replace("~", str(folder)) for each in self.args)
         env = {name: value.replace("~", str(folder)) for name, value in self.env.items()}
         if self.script:
             return ServerSettings("guest", "node", (str(NPM.parent / self.script), *args), env)
-        return ServerSettings("guest", str(self.app / f"mcp-server-{self.server}"), args, env)
+        return ServerSettings(
+            "guest", str(self.app / (self.program or f"mcp-server-{self.server}")), args, env
+        )
 
 
 THOUGHT = {"thought": "so", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
 MEMORY = {"entities": [{"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}]}
 ZONES = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 LOCAL = [
-    SdkSession("everything", "get-sum", {"a": 20, "b": 22}, "42"),
-    SdkSession("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
-    SdkSession(
-        "memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}
-    ),
-    SdkSession("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
-    SdkSession("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), app=PYPI),
-    SdkSession("git", "git_status", {"repo_path": "~"}, "note.txt", app=PYPI),
+    Guest("everything", "get-sum", {"a": 20, "b": 22}, "42"),
+    Guest("filesystem", "read_text_file", {"path": "~/note.txt"}, "what the note says", ("~",)),
+    Guest("memory", "create_entities", MEMORY, "wrote programs", env={"MEMORY_FILE_PATH": "~/memory.jsonl"}),
+    Guest("sequential-thinking", "sequentialthinking", THOUGHT, '"thoughtHistoryLength": 1'),
+    Guest("time", "convert_time", ZONES, "T21:00:00+09:00", ("--local-timezone", "UTC"), app=PYPI),
+    Guest("git", "git_status", {"repo_path": "~"}, "note.txt", app=PYPI),
     *(
-        SdkSession(
+        Guest(
             name,
             "evaluate",
             {"input": "40 + 2"},
@@ -114,7 +115,7 @@ async def played(process: Process, path: Path) -> str:
 
 
 @pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
-async def test_a_server_over_stdio_is_called_from_a_chat(machine: Machine, guest: SdkSession) -> None:
+async def test_a_server_over_stdio_is_called_from_a_chat(machine: Machine, guest: Guest) -> None:
     arguments = json.dumps(guest.arguments).replace("~", str(machine.folder))
     path = machine.chat(f"💬: call {guest.tool} {arguments}\n")
     async with machine.start(settings(guest.settings(machine.folder))) as process:

@@ -15,22 +15,72 @@ from typing import Any
 import pytest
 
 from parley.media import kind_of
-from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, SdkSession
+from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, PYPI, Guest
+from tests.mcp.oauth_server import browser
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
 from tests.nvim.test_servers import prompted, setup, tools
 from tests.nvim.test_turn import MARKER, ask, complete
 
+ROOT = Path(__file__).parents[2]
 BOUND_S = 50.0
+LEARN = {"intent": "what there is", "learn": True}
+CLUSTER = """
+{"apiVersion": "v1", "kind": "Config", "current-context": "quiet",
+ "clusters": [{"name": "quiet", "cluster": {"server": "http://127.0.0.1:9"}}],
+ "contexts": [{"name": "quiet", "context": {"cluster": "quiet", "user": "nobody"}}],
+ "users": [{"name": "nobody", "user": {}}]}
+"""
+AZURE = ("server", "start", "--namespace", "get_azure_bestpractices")
+QUIET = {"HOME": "~", "AZURE_MCP_COLLECT_TELEMETRY": "false"}
+LARGE = [
+    Guest("mise", "list_commands", {}, '"bin": "mise"', ("mcp",), {"HOME": "~"}, program="mise"),
+    Guest(
+        "kubernetes",
+        "configuration_view",
+        {},
+        "http://127.0.0.1:9",
+        ("--kubeconfig", "~/cluster.json"),
+        program="kubernetes-mcp-server",
+    ),
+    Guest(
+        "desktop",
+        "read_file",
+        {"path": "~/note.txt"},
+        "what the note says",
+        env={"HOME": "~"},
+        program="desktop-commander",
+    ),
+    Guest(
+        "azure",
+        "get_azure_bestpractices",
+        LEARN,
+        "get_azure_bestpractices_get",
+        AZURE,
+        QUIET,
+        program="azmcp",
+    ),
+]
+"""Those that are tried here only: Rust, Go, TypeScript, C#. One tool of each: OpenAI takes 128 in all."""
+BROWSER = Guest("playwright", "", {}, "", ("--headless",), {"HOME": "~"}, program="playwright-mcp")
+"""There may be no browser for it: its tools are listed, and none is called."""
+NAMESAKES = ("everything", "nushell", "nushell-next", "mise", "desktop")
+"""Servers with a tool that another one has, too: it goes by both names."""
+FASTMCP = ("stateful", "stateless", "json", "events", "oauth")
 
 pytestmark = pytest.mark.skipif(
     not (GUESTS / ".stamp").exists(), reason="the servers of others are not installed: make guests"
 )
 
 
-def table(guest: SdkSession, folder: Path) -> dict[str, Any]:
+def table(guest: Guest, folder: Path) -> dict[str, Any]:
     settings = guest.settings(folder)
-    return {"command": settings.command, "args": list(settings.args), "env": dict(settings.env)}
+    return {
+        "command": settings.command,
+        "args": list(settings.args),
+        "env": dict(settings.env),
+        "start_timeout_s": BOUND_S,
+    }
 
 
 @contextmanager
@@ -47,19 +97,37 @@ def served() -> Iterator[str]:
         process.kill()
 
 
+@contextmanager
+def fastmcp() -> Iterator[dict[str, str]]:
+    """The addresses of servers that FastMCP makes, by the way in which each is made."""
+    command = [PYPI / "python", ROOT / "tests" / "e2e" / "fastmcp_servers.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().split() for _ in FASTMCP]
+        yield {way: url for way, url in lines}  # noqa: C416 - mypy sees lists in a dict() of them
+        process.kill()
+
+
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A Neovim with all of them at once."""
+    """A Neovim with all of them at once, and a browser that goes where pages lead."""
     home = tmp_path_factory.mktemp("guests")
     (home / "note.txt").write_text("what the note says\n", encoding="utf-8")
+    (home / "cluster.json").write_text(CLUSTER, encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", home], check=True)
-    with served() as url:
-        local = {guest.server: table(guest, home) for guest in LOCAL}
-        with child(home, init=setup({**local, "net": {"url": url}}, agent="Demo-OpenAI")) as nvim:
+    with served() as url, fastmcp() as urls:
+        local = {guest.server: table(guest, home) for guest in (*LOCAL, *LARGE, BROWSER)}
+        for guest in LARGE:
+            local[guest.server]["enabled_tools"] = [guest.tool]
+        remote = {way: {"url": url} for way, url in {"net": url, **urls}.items()}
+        init = setup({**local, **remote}, agent="Demo-OpenAI", safety={"rate_limit_per_minute": 1000})
+        with child(home, init=init, env=browser(tmp_path_factory.mktemp("desktop"))) as nvim:
             nvim.command(f"cd {home}")
             tools(nvim, "net: ready")
-            for name in local:
-                nvim.until_text(f"{name}: ready", BOUND_S)
+            for name in (*local, *urls):
+                nvim.until_text(
+                    f"{name}: failed, signed out" if name == "oauth" else f"{name}: ready", BOUND_S
+                )
             yield nvim
 
 
@@ -82,12 +150,25 @@ def result_of(nvim: Child, call: str) -> str:
     return nvim.text()
 
 
-@pytest.mark.parametrize("guest", LOCAL, ids=lambda guest: guest.server)
-def test_a_server_over_stdio_is_called(desk: Child, guest: SdkSession) -> None:
+@pytest.mark.parametrize("guest", [*LOCAL, *LARGE], ids=lambda guest: guest.server)
+def test_a_server_over_stdio_is_called(desk: Child, guest: Guest) -> None:
     arguments = json.dumps(guest.arguments).replace("~", str(desk.home))
-    is_one_of_two = guest.server in ("everything", "nushell", "nushell-next")
-    tool = f"{guest.server}__{guest.tool}" if is_one_of_two else guest.tool
+    tool = f"{guest.server}__{guest.tool}" if guest.server in NAMESAKES else guest.tool
     assert guest.result in result_of(desk, f"call {tool} {arguments}")
+
+
+def test_the_tools_of_a_browser_are_listed(desk: Child) -> None:
+    tools(desk, "playwright: ready")
+    assert "browser_take_screenshot" in desk.text()
+
+
+@pytest.mark.parametrize("way", FASTMCP)
+def test_a_server_that_fastmcp_makes_is_called(desk: Child, way: str) -> None:
+    if way == "oauth":
+        desk.command("ParleyLogin oauth")
+        desk.until(lambda: "signed in to oauth" in desk.messages(), "the login", BOUND_S)
+        tools(desk, "oauth: ready, signed in")
+    assert '"parley":6' in result_of(desk, f'call {way}__sizes {{"words": ["parley"]}}')
 
 
 def test_a_server_over_http_is_called(desk: Child) -> None:
