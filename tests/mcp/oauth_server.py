@@ -233,13 +233,16 @@ open('{pages}', 'ab').write(page)" "$1"
 """
 
 
-def browser(folder: Path) -> dict[str, str]:
+def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
     """Variables with which a desktop opens pages by a stand-in for a browser: it goes where they lead."""
     (folder / "bin").mkdir()
-    program = folder / "bin" / "xdg-open"
-    program.write_text(BROWSER.format(python=sys.executable, pages=folder / "pages.html"), encoding="utf-8")
-    program.chmod(0o755)
-    return {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}", "DISPLAY": ":0"}
+    for name in ("xdg-open", "open"):  # of Linux, of macOS
+        program = folder / "bin" / name
+        program.write_text(
+            script.format(python=sys.executable, pages=folder / "pages.html"), encoding="utf-8"
+        )
+        program.chmod(0o755)
+    return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "DISPLAY": ":0"}
 
 
 @contextmanager

@@ -74,11 +74,7 @@ def test_the_page_of_servers_says_sign_in_and_its_key_does(desk: Child, tmp_path
 def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
     home: Path, tmp_path: Path, server: str
 ) -> None:
-    (tmp_path / "bin").mkdir()
-    quiet = tmp_path / "bin" / "xdg-open"
-    quiet.write_text("#!/bin/sh\n")
-    quiet.chmod(0o755)
-    with opened(home, server, PATH=f"{quiet.parent}:/usr/bin:/bin") as nvim:
+    with opened(home, server, **browser(tmp_path, "#!/bin/sh\n")) as nvim:
         tools(nvim, "signed out")
         on_the_server(nvim)
         nvim.keys("s")
