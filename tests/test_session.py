@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parley import Chunk, Decision, Proposal, Session
+from parley import CallLimits, Chunk, Decision, Proposal, Session
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
@@ -198,6 +198,41 @@ async def test_a_status_is_a_chunk_and_told_to_a_function() -> None:
     assert texts[0] == "Analyzing request..."
 
 
+async def test_a_function_that_fails_to_hear_a_status_is_a_bug_and_leaves_a_notice() -> None:
+    def fail(text: str) -> None:
+        if text != "Analyzing request...":
+            raise ZeroDivisionError
+
+    async with Session(agent="Demo", on_status=fail, environ=ENVIRON) as session:
+        with pytest.raises(ZeroDivisionError):
+            await session.process_message(STOCKS)
+        assert "🔒: [Interrupted: ZeroDivisionError]" in session.transcript
+
+
+ORDER = ["Analyzing", "Selecting", "Using Web Search", "Processing tool results", "Formulating response"]
+
+
+@pytest.mark.parametrize("agent", ["Demo", "Demo-OpenAI", "Demo-Text"])
+async def test_the_statuses_come_in_order_and_none_speaks_of_a_response_before_there_are_results(
+    agent: str,
+) -> None:
+    async with Session(agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream(STOCKS)]
+    texts = [chunk["content"] for chunk in of_type(chunks, "status")]
+    assert [text for text, begin in zip(texts, ORDER, strict=True) if not text.startswith(begin)] == []
+    formulating = chunks.index({"type": "status", "content": "Formulating response..."})
+    kinds = [chunk["type"] for chunk in chunks]
+    assert "content" not in kinds[kinds.index("tool_result") : formulating]
+    assert "tool_result" not in kinds[formulating:]
+
+
+async def test_without_tools_every_reply_is_the_response() -> None:
+    async with Session({"tool_mode": "off"}, agent="Demo", environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
+    texts = [chunk["content"] for chunk in of_type(chunks, "status")]
+    assert texts == ["Analyzing request...", "Formulating response..."]
+
+
 # --- One message at a time, and its end ---------------------------------------------------------------------
 
 
@@ -244,7 +279,7 @@ async def test_a_message_that_is_stopped_says_so_to_whoever_waits() -> None:
         task = await begun(session, STOCKS)
         await session.stop()
         assert STOPPED in session.transcript
-        with pytest.raises(UserCancelled):
+        with pytest.raises(UserCancelled, match=r"^Streaming cancelled by user$"):
             await task
         await session.stop()
         assert session.transcript.count(STOPPED) == 1
@@ -303,6 +338,16 @@ async def test_who_is_unknown_is_refused_and_nobody_else_answers(
 def test_a_flaw_in_a_table_of_settings_is_an_error(table: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         Session(table)
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "3", True, {"per_message": -1}])
+def test_a_limit_of_calls_is_a_number_or_a_table(limit: Any) -> None:
+    with pytest.raises(SettingsError, match=r"max_tool_calls(\.per_message)?: expected an integer ≥ 0"):
+        Session({"max_tool_calls": limit})
+    with pytest.raises(SettingsError, match="max_tool_calls: expected a number or a table"):
+        Settings(max_tool_calls=limit)
+    with pytest.raises(SettingsError, match=r"max_tool_calls\.per_session: expected an integer ≥ 0"):
+        CallLimits(per_session=limit)
 
 
 # --- Without an event loop ----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this
     """The user ended the turn."""
 
     def __init__(self) -> None:
-        super().__init__("stopped by the user")
+        super().__init__("Streaming cancelled by user")
 
 
 class BusyError(ParleyError):

@@ -209,7 +209,7 @@ class Session:
             await self._interrupted(ports, str(error))
             turn.fail(error)
         except Exception as error:
-            await self._interrupted(ports, f"{type(error).__name__}: {error}")
+            await self._interrupted(ports, ": ".join(filter(None, (type(error).__name__, str(error)))))
             raise
         finally:
             if not (await self._document.read()).exchange.answers:
@@ -241,7 +241,10 @@ class Session:
         chunks = Chunks()
 
         def status(text: str) -> None:
-            self._on_status(text)
+            if not turn.is_mute:
+                turn.is_mute = True  # who fails to hear it is not told again, and the turn ends as it should
+                self._on_status(text)
+                turn.is_mute = False
             if text:
                 turn.tell({"type": "status", "content": text})
 
@@ -306,6 +309,8 @@ class _Turn:
         self.tell = self.queue.put_nowait
         self.reader: Callable[[], object] = lambda: None
         """The stream, None once nobody has it any more."""
+        self.is_mute = False
+        """Whether no status is told: that has failed."""
         self.failure: ParleyError | None = None
         """Why there is no complete answer."""
         self._task: asyncio.Task[None] | None = None

@@ -134,7 +134,7 @@ async def test_what_is_shown_while_it_goes_on() -> None:
     await turns.press("ya")
     await turns.run()
     assert turns.observer.statuses == [
-        *["Analyzing request...", "Formulating response...", *["Selecting appropriate tools..."] * 2, ""],
+        *["Analyzing request...", *["Selecting appropriate tools..."] * 2, ""],
         *["Using Web Search...", "Processing tool results...", "Formulating response...", ""],
     ]
     began = [what.proposal.call.id for what in turns.observer.events if isinstance(what, CallBegan)]

@@ -380,7 +380,7 @@ def test_no_status_is_left_when_a_turn_ends_and_usage_is_known(nvim: Child) -> N
     ask(nvim, "say: hello there")
     complete(nvim)
     said = nvim.lua("return _G.said")
-    assert "Formulating response..." in said
+    assert "Analyzing request..." in said
     assert said[-1] == ""
     usage = nvim.variable("parley_usage")
     assert usage["last"]["output"] > 0

@@ -94,10 +94,10 @@ def test_the_guidance_lists_the_tools_and_four_rules() -> None:
     first, *rules = guidance(TOOLS).split("\n")
     assert first == "You have access to the following tools: read_file, web_search"
     assert rules == [
-        "- Use tools one after another as needed to complete the task.",
-        "- If a tool call fails, try another way.",
-        "- If the task cannot be completed after reasonable attempts, say why.",
-        "- Stop calling tools once there is enough to answer.",
+        "- Use tools sequentially when needed to complete the task",
+        "- If a tool call fails, try alternative approaches",
+        "- If you cannot complete the task after reasonable attempts, explain why to the user",
+        "- Stop making tool calls when you have enough information to answer",
     ]
     assert guidance(Catalogue()) == ""
 
@@ -116,7 +116,7 @@ def test_the_guidance_quotes_what_servers_say_of_their_tools_bounded_and_fenced(
             tool("a", "three", "One."),
         ]
     )
-    _, _, rest = guidance(said).partition("enough to answer.\n")
+    _, _, rest = guidance(said).partition("enough information to answer\n")
     assert rest == (f"{says.format('a')}\n```\nOne.\n```\n{says.format('b')}\n````\nTwo\n```\nlines.\n````")
     many = Catalogue.of([tool(str(n), f"t{n}", "x" * 4_000) for n in range(9)])
     assert 16_000 <= guidance(many).count("x") < 16_100
@@ -156,3 +156,12 @@ def test_a_limit_of_0_is_no_limit() -> None:
     for _ in range(1000):
         window.take(0.0)
     assert (window.wait(0.0), window.left(0.0)) == (0.0, 1.0)
+
+
+def test_the_texts_of_a_call_that_begins_are_known_as_such() -> None:
+    assert all(
+        map(status.is_of_call, [status.SELECTING, status.writing("f", 200), status.writing("", 9_000)])
+    )
+    assert not any(
+        map(status.is_of_call, ["", status.ANALYZING, status.using(["f"]), "busy: retry 1 of 3..."])
+    )

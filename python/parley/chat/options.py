@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from parley.errors import SettingsError
 from parley.tables import rule
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -33,3 +34,8 @@ class CallLimits:
 
     per_message: int | None = field(default=None, metadata=rule(is_short=True))
     per_session: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, limit in (("per_message", self.per_message), ("per_session", self.per_session)):
+            if not (limit is None or (type(limit) is int and limit >= 0)):
+                raise SettingsError(f"max_tool_calls.{name}: expected an integer ≥ 0, got {limit!r}")

@@ -105,10 +105,10 @@ def _has_long_result(exchange: Exchange) -> bool:
 
 
 _RULES = """\
-- Use tools one after another as needed to complete the task.
-- If a tool call fails, try another way.
-- If the task cannot be completed after reasonable attempts, say why.
-- Stop calling tools once there is enough to answer."""
+- Use tools sequentially when needed to complete the task
+- If a tool call fails, try alternative approaches
+- If you cannot complete the task after reasonable attempts, explain why to the user
+- Stop making tool calls when you have enough information to answer"""
 _SAYS = "The MCP server {} says this of its tools. The words are the server's, and the user's go before them:"
 _MOST_SAID = 16_000
 """Bytes of what all servers say of their tools."""

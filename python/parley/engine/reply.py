@@ -54,14 +54,19 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
 
 def _what_for(request: Request) -> str:
     """The status while the model has said nothing yet."""
-    exchange = request.transcript.exchanges[request.at]
-    results = [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
+    results = _results(request)
     if not results:
         return status.ANALYZING
     last = results[-1]
     return (
         status.failed(last.call.name) if last.result and last.result.status == "error" else status.PROCESSING
     )
+
+
+def _results(request: Request) -> list[Proposal]:
+    """The calls of the answer in hand that have results."""
+    exchange = request.transcript.exchanges[request.at]
+    return [p for p in exchange.answers[-1].proposals if p.result] if exchange.answers else []
 
 
 class _Trouble(NamedTuple):
@@ -96,6 +101,9 @@ class _Reply:
         self.finished: Finished | None = None
         self._block = False
         self._shows = request.thinking.show
+        self._is_last = bool(_results(request)) or not (request.tools_on and request.catalogue.tools)
+        """Whether its text may be the response itself: before any result it says what it is going to do."""
+        self._is_response = False
         self._unshown = ""
 
     async def begin(self) -> None:
@@ -107,6 +115,9 @@ class _Reply:
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
+        if isinstance(event, TextDelta) and self._is_last and not self._is_response:
+            self._is_response = True
+            self.ports.observer.status(status.FORMULATING)
         self.ports.observer.on_event(event)
         match event:
             case TextDelta(text):
@@ -128,8 +139,6 @@ class _Reply:
 
     async def _append(self, text: str) -> None:
         if text:
-            if not self.has_text:
-                self.ports.observer.status(status.FORMULATING)
             self.has_text = True
             await self.ports.document.append(text)
 
@@ -153,6 +162,7 @@ class _Reply:
         await self.ports.document.settle()
         await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
+        self._is_response = False
         await self.begin()
 
     async def end(self) -> None:

@@ -131,10 +131,10 @@ class Turn:
             if self._why is not None:  # it came before this had begun
                 raise self._why
             return await self._run(work)
-        except UserCancelled as cancelled:
+        except UserCancelled:
             if self.has_answer:
                 await engine.stopped(self.ports)
-            return engine.End("stopped", str(cancelled))
+            return engine.End("stopped", "stopped by the user")
 
     async def _run(self, work: Work) -> engine.End:
         try:

@@ -17,6 +17,7 @@ FORMULATING = "Formulating response..."
 
 SENTENCE_TOKENS = 20
 SENTENCE_SECONDS = 2.0
+_WRITING = "Writing a call"
 _LONGEST_SENTENCE = 100
 _LONGEST_ARGUMENTS = 1000
 _LONGEST_NAME = 64
@@ -51,7 +52,12 @@ def writing(name: str, size: int) -> str:
     kilobytes = size // 1000
     step = 10 ** max(0, len(str(kilobytes)) - 2)  # two digits: a status for every kilobyte is too many
     done = f", {kilobytes // step * step} kB" if kilobytes else ""
-    return f"Writing a call{' of ' if name else ''}{one_line(name, _LONGEST_NAME)}{done}..."
+    return f"{_WRITING}{' of ' if name else ''}{one_line(name, _LONGEST_NAME)}{done}..."
+
+
+def is_of_call(text: str) -> bool:
+    """Whether this text says that a model is about to call, or writes a call."""
+    return text == SELECTING or text.startswith(_WRITING)
 
 
 def failed(name: str) -> str:

@@ -240,9 +240,9 @@ class ProviderClient:
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
-    """Say of a call that takes a while that it is being written: its pieces are no events."""
-    if call and (text := status.writing(call.name, call.size)):
-        tell(text)
+    """Say of a call that it has begun, or is being written for a while: its pieces are no events."""
+    if call:
+        tell(status.writing(call.name, call.size) or status.SELECTING)
 
 
 @asynccontextmanager

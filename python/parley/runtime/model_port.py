@@ -79,11 +79,13 @@ class ModelPort:
 
         That is found out while the model is at work, when it is known how much it takes.
         """
-        has_begun = False
+        has_begun, doing = False, self._observer.doing
         async with closing(events):
             async for event in events:
                 if not has_begun and not isinstance(event, Aside | RateLimits):
                     has_begun = True
+                    if not status.is_of_call(self._observer.doing):
+                        self._observer.status(doing)  # what was said of a retry is over
                     for aside in self._news(self._client.settled(request)):
                         yield aside
                 yield event

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NewType, Self
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
+from parley.errors import SettingsError
 from parley.models.events import Price
 from parley.models.formats import apis, kinds
 from parley.models.quirks import COMPATIBLE, Quirk
@@ -251,6 +252,13 @@ class Settings:
     keys: Keys = field(default_factory=Keys)
     highlight: Highlight = field(default_factory=Highlight)
     mcp: Mcp = field(default_factory=Mcp)
+
+    def __post_init__(self) -> None:
+        limits: object = self.max_tool_calls
+        if not isinstance(limits, CallLimits):
+            raise SettingsError(
+                f"max_tool_calls: expected a number or a table, as CallLimits, got {limits!r}"
+            )
 
     def with_servers(self, more: Mapping[str, ServerSettings]) -> Self:
         """These settings with more servers; those that they have already stay what they are."""

@@ -92,7 +92,7 @@ def test_the_limit_is_logged_with_its_tool_and_what_was_kept(caplog: pytest.LogC
     parser.feed(f"<think>hm</think>\nLook.\n{CALL}\n{CALL}")
     assert isinstance(parser.limit, ToolLimitReached)
     assert [record.message for record in caplog.records] == [
-        "Tool limit reached after tool #1, stopping generation",
+        "Tool limit reached at tool #1, stopping generation",
         "Collected 3 content blocks before tool limit",
     ]
 

@@ -242,7 +242,7 @@ class XmlParser:
     def _over(self, is_final: bool) -> bool:
         """After the one call that a reply may have; blanks are nothing."""
         if self._buffer.strip():
-            log.debug("Tool limit reached after tool #%d, stopping generation", self._tools)
+            log.debug("Tool limit reached at tool #%d, stopping generation", self._tools)
             log.debug("Collected %d content blocks before tool limit", self._blocks)
             self.limit = ToolLimitReached()
         self._buffer = ""
