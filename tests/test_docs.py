@@ -227,9 +227,11 @@ def test_the_page_on_the_shell_names_every_command() -> None:
 
 
 def test_the_exit_codes_are_one_table() -> None:
-    assert {int(code): meaning for code, meaning in table(SHELL, "exit code", "meaning")} == EXITS
+    assert {
+        int(code): (kind.strip("`"), meaning) for code, kind, meaning in table(SHELL, "exit code", "in JSON")
+    } == EXITS
     printed = parser().format_help().partition("exit codes:\n")[2].splitlines()
-    assert printed == [f"  {code:<4} {meaning.replace('`', '')}" for code, meaning in EXITS.items()]
+    assert printed == [f"  {code:<4} {meaning.replace('`', '')}" for code, (_, meaning) in EXITS.items()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -73,9 +73,10 @@ def test_a_program_is_told_of_a_reference_that_stops_the_question(shell: Shell) 
     shell.ask("say: hello @@../out.txt@@")
     stopped = shell.run("respond", "chat.md", "--json")
     assert stopped.returncode == 1
-    end = json.loads(stopped.stdout.splitlines()[-1])
-    assert (end["type"], end["kind"]) == ("end", "nothing")
-    assert "@@../out.txt@@: outside the working directory: not read" in end["message"]
+    error, end = map(json.loads, stopped.stdout.splitlines()[-2:])
+    assert end == {"type": "end", "code": 1, "kind": "failed"}
+    assert error["type"] == "error"
+    assert "@@../out.txt@@: outside the working directory: not read" in error["message"]
 
 
 def serve(shell: Shell, *options: str, **more: float) -> None:
@@ -95,7 +96,7 @@ def test_a_question_whose_tools_are_missing_is_not_asked_and_says_which_and_why(
     assert refusal == ("parley: not asked: the tools of far are missing; --without-missing asks without them")
     done = shell.run("respond", "chat.md", "--json")
     end = json.loads(done.stdout.splitlines()[-1])
-    assert (done.returncode, end["kind"]) == (5, "nothing")
+    assert (done.returncode, end["kind"]) == (5, "missing")
 
 
 def test_a_question_goes_without_missing_tools_where_that_is_agreed_to(shell: Shell) -> None:

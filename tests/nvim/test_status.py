@@ -234,7 +234,7 @@ def test_the_log_holds_every_request_and_call_and_ends_in_totals(
     assert "| patient/look_up |     1 |         1 |      0 |       0 |" in log
     monkeypatch.setenv("XDG_STATE_HOME", str(neovim.home / "state"))
     assert main(["log", str(path), "--json"]) == 0
-    *records, last = map(json.loads, capsys.readouterr().out.splitlines())
+    *records, totals, end = map(json.loads, capsys.readouterr().out.splitlines())
     assert [r["at"] for r in records] == sorted(r["at"] for r in records)
     (call,) = [r for r in records if r["kind"] == "call"]
     assert (call["tool"], call["outcome"], call["rule"]) == ("patient/look_up", "ok", "auto")
@@ -245,7 +245,7 @@ def test_the_log_holds_every_request_and_call_and_ends_in_totals(
         (None, "complete"),
     ]
     assert all(r["seconds"] >= 0 and r["tokens"]["output"] > 0 for r in requests)
-    totals = last["totals"]
+    assert end == {"type": "end", "code": 0, "kind": "complete"}
     assert (totals["requests"], totals["for_status"]) == (3, 1)
     assert totals["tokens"]["output"] == sum(r["tokens"]["output"] for r in requests)
     assert totals["tools"]["patient/look_up"]["seconds"] == call["seconds"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 from parley.cli.exits import CTRL_C, FAILED
 
@@ -35,6 +36,7 @@ def _main(argv: Sequence[str] | None) -> int:
     from parley.errors import ParleyError
 
     screen, code = open_screen(), FAILED
+    screen.as_json = "--json" in (sys.argv[1:] if argv is None else argv)
     try:
         from parley.cli.arguments import parser
 

@@ -5,24 +5,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from parley import __version__
 from parley.chat.transcript import CHOICES
-from parley.cli.exits import exit_codes
+from parley.cli.exits import USAGE, exit_codes
 from parley.cli.inspect import check, export, log, messages, show
 from parley.cli.respond import compact, respond
 from parley.cli.servers import convert, demo_server, login, logout, tools, trust
-from parley.cli.terminal import screen
+from parley.cli.terminal import complain, screen
 from parley.models.formats import options
 from parley.policy.summaries import KEEP
 
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
+_JSON = "print one JSON object a line, for programs"
 
 
 class Parser(argparse.ArgumentParser):
     """Says what it says on the screen that everything goes through."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, and end the command."""
+        if screen().as_json:
+            complain(message)
+            raise SystemExit(USAGE)
+        super().error(message)
 
     def _print_message(self, message: str, file: object = None) -> None:
         if file is sys.stdout:
@@ -54,15 +63,17 @@ def parser() -> Parser:
     _messages(command("messages", messages))
     command("parse", show).add_argument("file", help=_READ)
     command("export", export).add_argument("file", help=_READ)
-    command("check", check).add_argument("files", nargs="+", metavar="file", help=_READ)
+    checked = command("check", check)
+    checked.add_argument("files", nargs="+", metavar="file", help=_READ)
+    checked.add_argument("--json", action="store_true", help=_JSON)
     history = command("log", log)
     history.add_argument("file", help=_CHAT)
-    history.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    history.add_argument("--json", action="store_true", help=_JSON)
     formats = options()
     command("convert", convert).add_argument(
         "--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats)
     )
-    command("tools", tools).add_argument("--json", action="store_true", help="print JSON, for programs")
+    command("tools", tools).add_argument("--json", action="store_true", help=_JSON)
     for name, run in (("login", login), ("logout", logout)):
         command(name, run).add_argument("server", metavar="NAME", help="a server of the settings")
     trusted = command("trust", trust)
@@ -90,7 +101,7 @@ def _respond(command: argparse.ArgumentParser) -> None:
         "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
     )
     command.add_argument("--without-missing", action="store_true", help=without)
-    command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    command.add_argument("--json", action="store_true", help=_JSON)
 
 
 def _compact(command: argparse.ArgumentParser) -> None:
@@ -104,7 +115,7 @@ def _compact(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"how many of the last exchanges are left as they are; {KEEP} without it",
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
+    command.add_argument("--json", action="store_true", help=_JSON)
 
 
 def _messages(command: argparse.ArgumentParser) -> None:

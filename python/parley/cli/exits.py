@@ -5,18 +5,23 @@ from __future__ import annotations
 COMPLETE, FAILED, USAGE, WAITING, STOPPED, MISSING, CTRL_C = 0, 1, 2, 3, 4, 5, 130
 
 EXITS = {
-    COMPLETE: "all was done; of `respond`: the answer is complete",
-    FAILED: "an error, also an error in a checked file, or output that could not be written",
-    USAGE: "wrong arguments",
-    WAITING: "`respond`: calls wait for a choice; go on with `--choose`",
-    STOPPED: "`respond`, `compact`: a limit stopped it",
-    MISSING: "an MCP server was not ready in time, or failed; `respond` has asked nothing",
-    CTRL_C: "Ctrl-C, or another signal that ends programs",
+    COMPLETE: ("complete", "all was done; of `respond`: the answer is complete"),
+    FAILED: ("failed", "an error, also an error in a checked file, or output that could not be written"),
+    USAGE: ("wrong_arguments", "wrong arguments"),
+    WAITING: ("waiting", "`respond`: calls wait for a choice; go on with `--choose`"),
+    STOPPED: ("stopped", "`respond`, `compact`: a limit stopped it"),
+    MISSING: ("missing", "an MCP server was not ready in time, or failed; `respond` has asked nothing"),
+    CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
 }
-"""What each exit code means."""
+"""What each exit code is called in JSON, and what it means."""
 
 
 def exit_codes() -> str:
     """The table for a terminal."""
-    rows = (f"  {code:<4} {meaning.replace('`', '')}\n" for code, meaning in EXITS.items())
+    rows = (f"  {code:<4} {meaning.replace('`', '')}\n" for code, (_, meaning) in EXITS.items())
     return "exit codes:\n" + "".join(rows)
+
+
+def kind_of(code: int) -> str:
+    """What an exit code is called in JSON."""
+    return EXITS[code][0]

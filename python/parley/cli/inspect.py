@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,33 @@ from typing import Any
 from parley import engine
 from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
-from parley.chat.transcript import Problem, Result, Transcript
+from parley.chat.transcript import (
+    NOWHERE,
+    Attachment,
+    Broken,
+    Note,
+    Orphan,
+    Problem,
+    Proposal,
+    Result,
+    Text,
+    Thinking,
+    Transcript,
+)
 from parley.cli.exits import COMPLETE
-from parley.cli.terminal import complain, plain, read, remark, say, say_json, say_line, screen, settings
+from parley.cli.terminal import (
+    complain,
+    emit,
+    plain,
+    read,
+    remark,
+    say,
+    say_json,
+    say_line,
+    screen,
+    settings,
+    snake_case,
+)
 from parley.errors import ParleyError
 from parley.models.formats import format_for
 from parley.models.request import Request
@@ -31,6 +54,10 @@ from parley.settings.values import Settings
 from parley.storage.attachments import ChatAttachments
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
+
+_VERSION = 1
+"""The version of what `parley parse` prints: higher when a program that reads it would have to change."""
+_PARTS = (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)
 
 
 def messages(arguments: argparse.Namespace) -> int:
@@ -107,20 +134,29 @@ def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
 def show(arguments: argparse.Namespace) -> int:
     """Print a chat as JSON."""
     transcript = parse(read(arguments.file))
-    tree = {**plain(transcript), "problems": [plain(problem) for problem in transcript.problems]}
-    say_json(_typed(transcript, tree))
+    problems = [_problem(problem) for problem in transcript.problems]
+    say_json({"version": _VERSION, **_tree(transcript), "problems": problems})
     return COMPLETE
 
 
-def _typed(transcript: Transcript, tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree with the kind of each segment beside its fields."""
-    for exchange, branch in zip(transcript.exchanges, tree["exchanges"], strict=True):
-        for answer, twig in zip(exchange.answers, branch["answers"], strict=True):
-            twig["segments"] = [
-                {"kind": type(segment).__name__.lower(), **leaf}
-                for segment, leaf in zip(answer.segments, twig["segments"], strict=True)
-            ]
-    return tree
+def _tree(value: Any) -> Any:
+    """A value of a transcript as plain JSON: of which kind it is, its lines counted from 1, its fields."""
+    if isinstance(value, tuple):
+        return [_tree(item) for item in value]
+    if not is_dataclass(value):
+        return value
+    kind = {"kind": snake_case(type(value))} if isinstance(value, _PARTS) else {}
+    span = getattr(value, "span", NOWHERE)
+    lines = {} if span == NOWHERE else {"line": span.start + 1, "end_line": span.end}
+    facts = {field.name: _tree(getattr(value, field.name)) for field in fields(value) if field.compare}
+    if isinstance(value, Broken):
+        facts["marker"] = facts.pop("kind")
+    return {**kind, **lines, **facts}
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON, its line and column counted from 1."""
+    return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
 
 
 def export(arguments: argparse.Namespace) -> int:
@@ -146,6 +182,9 @@ def check(arguments: argparse.Namespace) -> int:
         problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
         for problem in problems:
             screen().has_failure |= problem.severity == "error"
+            if arguments.json:
+                emit("problem", file=path, **_problem(problem))
+                continue
             say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
     return COMPLETE
 
@@ -178,14 +217,14 @@ def log(arguments: argparse.Namespace) -> int:
     for at, kind, facts in history:
         when = datetime.fromtimestamp(at, UTC).astimezone().isoformat(" ", "seconds")
         if arguments.json:
-            say(json.dumps({"at": at, "kind": kind, **facts}))
+            emit("record", **{"at": at, "kind": kind, **facts})
         else:
             say_line(
                 f"{when}  {kind:<8} " + "  ".join(f"{name}={_short(value)}" for name, value in facts.items())
             )
     added = totals(history)
     if arguments.json:
-        say(json.dumps({"totals": added.table()}))
+        emit("totals", **added.table())
     else:
         for line in ["", *totals_table(added)] if history else ["Nothing was decided or asked here yet."]:
             say_line(line)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,7 +15,18 @@ from parley import engine
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Proposal, Transcript
 from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, WAITING
-from parley.cli.terminal import complain, plain, remark, say, say_line, screen, settings, warn_of_project
+from parley.cli.terminal import (
+    complain,
+    emit,
+    plain,
+    remark,
+    say,
+    say_line,
+    screen,
+    settings,
+    snake_case,
+    warn_of_project,
+)
 from parley.errors import GoneError, ParleyError
 from parley.policy.doubts import caution
 from parley.policy.plan import AwaitQuestion, Complete, next_step
@@ -191,13 +201,13 @@ class _Report:
 
     def status(self, text: str) -> None:
         if self._as_json:
-            say(json.dumps({"type": "status", "text": text}))
+            emit("status", text=text)
         else:
             screen().status(text)
 
     def on_event(self, what: engine.TurnEvent) -> None:
-        if self._as_json:
-            say(json.dumps({"type": type(what).__name__, **plain(what)}, ensure_ascii=True))
+        if self._as_json and not isinstance(what, engine.Aside):
+            emit(snake_case(type(what)), **plain(what))
             return
         match what:
             case engine.CallBegan(proposal, tool):
@@ -217,24 +227,24 @@ class _Report:
                 pass
 
     def waiting(self, seen: engine.Observation) -> None:
-        if self._as_json:
-            return
         approvals = seen.situation.approvals
         for call in seen.undecided():
             text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
+            note = caution(call, approvals) if isinstance(call, Proposal) else ""
+            if self._as_json:
+                facts = plain(call.call) if isinstance(call, Proposal) else None
+                emit("call_waiting", text=legible(text), caution=note, call=facts)
+                continue
             self._begin_paragraph()
             say_line(f"{_CALL} {legible(text)}")
-            if isinstance(call, Proposal) and (note := caution(call, approvals)):
+            if note:
                 say_line(f"   {note}")
 
     def end(self, end: engine.End) -> None:
-        if self._as_json:
-            say(json.dumps({"type": "end", "kind": end.kind, "message": end.message}))
-            return
         self._end_line()
         if end.message:
-            remark(end.message)
-        elif end.kind == "waiting":
+            (complain if _EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+        elif end.kind == "waiting" and not self._as_json:
             remark("tool calls wait for your choice: --choose ya approves them, --choose yN refuses them")
 
     def _begin_paragraph(self) -> None:

@@ -8,12 +8,13 @@ at its end.
 from __future__ import annotations
 
 import io
+import json
 import os
 import unicodedata
 from collections.abc import Mapping
 from typing import TextIO
 
-from parley.cli.exits import COMPLETE, FAILED
+from parley.cli.exits import COMPLETE, FAILED, kind_of
 from parley.text import VisiblePieces, one_line, visible
 
 _CLEAR = "\r\x1b[K"
@@ -32,6 +33,8 @@ class Screen:
         self._failure = ""
         self.needs_output = True
         """Whether it is a failure that standard output is closed from the start."""
+        self.as_json = False
+        """Whether a program reads: then all that is said is a line of JSON on standard output."""
         self.has_failure = False
         """Whether something went wrong: then the command does not end with 0."""
         _prepare(out, self._out_is_terminal)
@@ -70,6 +73,8 @@ class Screen:
         self.status("")
         if self._out_is_terminal:
             self._write_out(self._pieces.end())
+        if self.as_json:
+            self._write_out(json.dumps({"type": "end", "code": code, "kind": kind_of(code)}) + "\n")
         if not self._failure:
             return code
         self.complain(f"parley: cannot write to standard output: {self._failure}")

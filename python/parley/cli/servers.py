@@ -13,7 +13,17 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from parley.cli.exits import COMPLETE, MISSING
-from parley.cli.terminal import complain, plain, read, say, say_json, say_line, settings, warn_of_project
+from parley.cli.terminal import (
+    complain,
+    emit,
+    plain,
+    read,
+    say,
+    say_json,
+    say_line,
+    settings,
+    warn_of_project,
+)
 from parley.errors import ParleyError
 from parley.programs import program, working_folder
 from parley.text import visible
@@ -53,10 +63,10 @@ async def _tools(arguments: argparse.Namespace) -> int:
     finally:
         await app.close()
     code = MISSING if any(server.state == "failed" for server in status) else COMPLETE
-    if arguments.json:
-        say_json(plain(status))
-        return code
     for server in status:
+        if arguments.json:
+            emit("server", **plain(server))
+            continue
         say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")

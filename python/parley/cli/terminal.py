@@ -66,15 +66,33 @@ def say_json(value: Any) -> None:
     say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
 
 
+def emit(kind: str, /, **facts: Any) -> None:
+    """Write one line of JSON, for programs; `type` says what it is."""
+    say(json.dumps({"type": kind, **facts}))
+
+
+def snake_case(kind: type) -> str:
+    """The name of a class as JSON has it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
 def complain(text: str) -> None:
-    """Say what went wrong, on standard error: after that the command does not end with 0."""
+    """Say what went wrong: after that the command does not end with 0."""
     screen().has_failure = True
-    remark(text)
+    _tell("error", text)
 
 
 def remark(text: str) -> None:
-    """Say on standard error what is to be known, and is no failure of the command."""
-    screen().complain(f"parley: {in_the_shell(text).removeprefix('parley: ')}")
+    """Say what is to be known, and is no failure of the command."""
+    _tell("note", text)
+
+
+def _tell(kind: str, text: str) -> None:
+    message = in_the_shell(text).removeprefix("parley: ")
+    if screen().as_json:
+        emit(kind, message=message)
+    else:
+        screen().complain(f"parley: {message}")
 
 
 def in_the_shell(message: str) -> str:
