@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
@@ -36,6 +36,16 @@ def counting() -> MCPServer:
 
     server.add_tool(add, structured_output=False)
     return server
+
+
+def without_lifespan(app: Any) -> Any:
+    """An application that is asked for nothing when it starts and ends."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await app(scope, receive, send)
+
+    return answer
 
 
 async def added(servers: Servers, size: int = 0) -> Outcome:
@@ -76,6 +86,33 @@ async def test_a_server_with_the_oldest_transport_that_went_away_is_found_again(
     async with hosted(counting().sse_app(), [], int(url.rpartition(":")[2])):
         assert await servers.call(tool, {}) == Outcome("ok", "1")
         await servers.close()
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["http://{other}/x", "//{other}/x", "http://{here}@{other}/x", "https://{here}/x", "javascript:1"],
+)
+async def test_a_server_with_the_oldest_transport_sends_nobody_elsewhere(place: str) -> None:
+    requests = list[dict[str, str]]()
+    async with hosted(without_lifespan(Response("{}")), requests) as other:
+
+        async def events(scope: Any, receive: Any, send: Any) -> None:
+            here = Request(scope).headers["host"]
+            data = place.format(here=here, other=other.removeprefix("http://"))
+
+            async def stream() -> AsyncIterator[str]:
+                yield f"event: endpoint\ndata: {data}\n\n"
+                await asyncio.Event().wait()
+
+            page = StreamingResponse(stream(), media_type="text/event-stream")
+            await (page if scope["method"] == "GET" else Response("", 405))(scope, receive, send)
+
+        async with hosted(without_lifespan(events), []) as url:
+            web = ServerSettings("web", url=f"{url}/sse", headers={"Authorization": "Bearer secret"})
+            async with servers_of(web) as servers:
+                await servers.catalogue()
+                assert (only(servers).state, only(servers).tools) == ("failed", ())
+    assert requests == []
 
 
 # --- Sessions that end ------------------------------------------------------------------------------------
@@ -198,8 +235,6 @@ async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
 
 async def newest_only(scope: Any, receive: Any, send: Any) -> None:
     """A server that wants a token of those who speak the newest revision, and speaks no other."""
-    if scope["type"] == "lifespan":
-        return
     request = json.loads(await Request(scope, receive).body())
     error = {"code": -32020, "message": "Missing MCP-Protocol-Version header"}
     other = Response(
@@ -211,7 +246,10 @@ async def newest_only(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_server_of_the_newest_revision_only_says_that_it_wants_a_token() -> None:
-    async with hosted(newest_only, []) as url, servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers:
+    async with (
+        hosted(without_lifespan(newest_only), []) as url,
+        servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers,
+    ):
         await servers.catalogue()
         assert only(servers).error.startswith("MCP server 'web': HTTP 401 Unauthorized: The token")
         assert only(servers).account == "signed out"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from parley.mcp import client
+from parley.mcp.session import Signals
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from tests.mcp_servers import NoVisitor, only, servers_of, tool_of, until
@@ -68,6 +69,13 @@ async def test_settings_that_take_few_of_many_tools_leave_room_for_them() -> Non
     async with servers_of(flooding("descriptions", enabled_tools=("t04*",))) as servers:
         assert len((await servers.catalogue()).tools) == 10
         assert only(servers).error == ""
+
+
+def test_what_is_too_long_for_the_id_of_a_page_is_not_kept() -> None:
+    signals = Signals(asyncio.Event())
+    for number in range(100):
+        signals.visit_finished(f"{number}{'i' * 1_000}")
+    assert not signals._finished
 
 
 class Crowd(NoVisitor):

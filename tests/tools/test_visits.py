@@ -79,3 +79,10 @@ def test_an_error_names_the_pages_that_a_call_requires() -> None:
 def test_an_error_that_names_no_page_is_told(details: object) -> None:
     with pytest.raises(ValueError, match="it names"):
         required_visits(details)
+
+
+def test_what_a_server_says_of_a_page_is_bounded() -> None:
+    page = visit("https://a.example/", "m" * 3_000_000, "i" * 3_000_000)
+    assert page.message.startswith("mmm")
+    assert len(page.message) < 2_100
+    assert page.id == ""

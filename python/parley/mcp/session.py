@@ -19,6 +19,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from parley.tools.visits import LONGEST_ID
 
 _FINAL = (401, 403, 407, 429)
 _LOGGED = 20
@@ -113,8 +114,9 @@ class Signals:
 
     def visit_finished(self, visit_id: str) -> None:
         """The server says that all is done at a page which it wanted opened."""
-        self._finished.append(visit_id)
-        self._finish.set()
+        if len(visit_id) <= LONGEST_ID:  # of what says nothing, none is kept
+            self._finished.append(visit_id)
+            self._finish.set()
 
     async def until_finished(self, visit_id: str) -> None:
         """Returns when the server has said so of this page; it need not."""

@@ -14,10 +14,13 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from parley.text import one_line, visible
+from parley.tools.results import cut
 
 MOST_VISITS = 5
 """The pages that one call may ask for at once."""
+LONGEST_ID = 1_000
 _LONGEST = 8_000
+_MOST_SAID = 2_000
 _LONGEST_HOST = 253
 _PORT = re.compile(r":[0-9]{1,5}")
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
@@ -65,7 +68,8 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
     if not _HOST.fullmatch(shown) or len(shown) > _LONGEST_HOST or (port and not _PORT.fullmatch(port)):
         raise ValueError(f"{where} names no host")
     rest = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
-    return Visit(urlunsplit((parts.scheme, f"{shown}{port}", *rest)), visible(message), id)
+    address = urlunsplit((parts.scheme, f"{shown}{port}", *rest))
+    return Visit(address, cut(visible(message), _MOST_SAID), id if len(id) <= LONGEST_ID else "")
 
 
 def _is_here(host: str) -> bool:
