@@ -219,6 +219,19 @@ def test_a_schema_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(checked) == 2
 
 
+@pytest.mark.parametrize(
+    "rule", [{"enum": list(range(2_000))}, {"required": [f"p{n}" for n in range(2_000)]}]
+)
+def test_many_values_that_are_each_held_against_many_are_left_to_the_server(rule: dict[str, Any]) -> None:
+    whole = {f"p{n}": 0 for n in range(2_000)}
+    value = 1_999 if "enum" in rule else whole
+    few = json.dumps({"a": [value, {}]})
+    many = json.dumps({"a": [value] * (2_000 if "enum" in rule else 600) + [{}]})
+    schema = {"type": "object", "properties": {"a": {"items": rule}}}
+    assert check_arguments(few, schema)
+    assert check_arguments(many, schema) is None
+
+
 def test_a_remote_reference_is_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("network")

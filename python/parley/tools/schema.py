@@ -31,6 +31,8 @@ _DIGITS = 1000  # Python itself reads no more than some thousands
 _REASON_SHOWN = 200
 _STEPS = 10_000
 """Keywords of a schema that are looked at for one call; subschemas that refer to others can be endless."""
+_STEP = 100
+"""Values in a keyword, such as `enum`, that one step is enough for: each is held against each of a call's."""
 _UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
 """Keywords that a server checks itself: a regular expression can take for ever over a short text."""
 
@@ -217,10 +219,11 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
 
 
 def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
-    def counting(*arguments: Any) -> Iterable[Any]:
-        if next(_LEFT.get(), None) is None:
+    def counting(validator: Any, rule: Any, *values: Any) -> Iterable[Any]:
+        steps = 1 + (len(rule) // _STEP if isinstance(rule, list | dict) else 0)
+        if len(list(islice(_LEFT.get(), steps))) < steps:
             raise _UncheckedError
-        return check(*arguments) or ()
+        return check(validator, rule, *values) or ()
 
     return counting
 
