@@ -46,6 +46,10 @@ def test_what_is_no_form_has_no_fields(schema: dict[str, Any]) -> None:
     assert fields(schema) == ()
 
 
+def test_a_form_that_requires_nothing_that_can_be_read_requires_nothing() -> None:
+    assert fields({"properties": {"a": {}}, "required": 7}) == (Field("a", {}),)
+
+
 def test_names_that_are_not_one_for_each_value_are_left_out() -> None:
     (field,) = fields({"properties": {"size": {"enum": ["s", "l"], "enumNames": ["small"]}}})
     assert field.options == (("s", "s"), ("l", "l"))

@@ -49,7 +49,8 @@ class Field:
 
 def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a form, in its order."""
-    properties, required = schema.get("properties"), schema.get("required") or ()
+    properties, required = schema.get("properties"), schema.get("required")
+    required = required if isinstance(required, list) else ()
     items = properties.items() if isinstance(properties, Mapping) else ()
     return tuple(_field(name, field, name in required) for name, field in items if isinstance(field, Mapping))
 
