@@ -41,6 +41,14 @@ USED: dict[str, Any] = {
 }
 
 
+async def test_a_tool_that_names_a_parameter_for_a_header_badly_is_told() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no token"}}}
+    listed = {"tools/list": {"tools": [{**ODD, "inputSchema": schema}, ECHO]}}
+    async with servers_of(table(listed, protocol="2026-07-28")) as servers:
+        assert (await servers.catalogue()).names() == ("echo",)
+        assert only(servers).error == "left out: tools whose definition is broken: 1 (odd)"
+
+
 @pytest.mark.parametrize("protocol", REVISIONS)
 @pytest.mark.parametrize("kind", LOST)
 async def test_a_broken_definition_loses_itself_alone_and_is_told(kind: str, protocol: Protocol) -> None:

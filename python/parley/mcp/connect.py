@@ -254,16 +254,18 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
 
 
 def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
-    """Whether the SDK takes this result."""
+    """Whether the SDK takes this result, and all of it: it drops tools whose headers have no proper names."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header
     from mcp_types.methods import parse_server_result
 
     try:
         parse_server_result(method, version, result)
+        tools = result["tools"] if (method, version) == ("tools/list", _NEWEST) else ()
+        return not any(find_invalid_x_mcp_header(tool["inputSchema"]) for tool in tools)
     except KeyError:
         return True  # it does not look
     except (ValueError, RecursionError):
         return False
-    return True
 
 
 def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
