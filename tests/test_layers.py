@@ -60,7 +60,10 @@ BELOW: dict[str, set[str]] = {
         "export",
     },
     "chunks": {"chat", "models", "engine"},
-    "session": {"chat", "models", "policy", "engine", "settings", "storage", "runtime", "chunks"},
+    "session": {
+        *("chat", "tools", "models", "policy", "engine", "settings", "storage", "mcp", "runtime"),
+        "chunks",
+    },
     "cli": {
         *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "runtime"),
         *("demo", "export", ""),
@@ -80,6 +83,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         "mcp/callbacks.py",
         "mcp/connect.py",
         "mcp/client.py",
+        "mcp/functions.py",
         "mcp/remote.py",
         "mcp/sign_in.py",
         "mock_server.py",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from mcp.server import MCPServer
 
 from parley import CallLimits, Chunk, Decision, Proposal, Session
 from parley.chat.reader import parse
@@ -348,6 +350,99 @@ def test_a_limit_of_calls_is_a_number_or_a_table(limit: Any) -> None:
         Settings(max_tool_calls=limit)
     with pytest.raises(SettingsError, match=r"max_tool_calls\.per_session: expected an integer ≥ 0"):
         CallLimits(per_session=limit)
+
+
+# --- Tools of one's own -------------------------------------------------------------------------------------
+
+
+def price(symbol: str, currency: Literal["USD", "EUR"] = "USD") -> str:
+    """The price of a share."""
+    if symbol == "NONE":
+        raise LookupError("no such share")
+    return f"{symbol} is at 7 {currency}"
+
+
+async def later_price(symbol: str) -> str:
+    """The price of a share, when the exchange opens."""
+    await asyncio.sleep(0)
+    return f"{symbol} will be at 8"
+
+
+def answers_to(chunks: list[Chunk]) -> list[tuple[str, str, bool]]:
+    return [(chunk["name"], chunk["content"], chunk["is_error"]) for chunk in of_type(chunks, "tool_result")]
+
+
+async def test_a_function_is_a_tool_with_the_schema_of_its_signature() -> None:
+    async with Session(agent="Demo", tools=[price, later_price], environ=ENVIRON) as session:
+        catalogue = await session._app.servers.catalogue()
+    (tool,) = (tool for _, tool in catalogue.tools if tool.name == "price")
+    assert (tool.server, tool.description) == ("python", "The price of a share.")
+    assert tool.input_schema["required"] == ["symbol"]
+    assert tool.input_schema["properties"]["currency"]["enum"] == ["USD", "EUR"]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ('call price {"symbol":"X"}', ("price", "X is at 7 USD", False)),
+        ('call later_price {"symbol":"X"}', ("later_price", "X will be at 8", False)),
+        ('call price {"symbol":"NONE"}', ("price", "Error executing tool price", True)),
+        ('call price {"symbol":"X","currency":"DM"}', ("price", "Invalid arguments: ", True)),
+    ],
+)
+async def test_a_function_runs_as_a_tool_when_it_is_approved(
+    call: str, answer: tuple[str, str, bool]
+) -> None:
+    async with Session(
+        agent="Demo", tools=[price, later_price], approve=lambda _: True, environ=ENVIRON
+    ) as session:
+        chunks = [chunk async for chunk in session.send_message_stream(call)]
+    ((name, text, is_error),) = answers_to(chunks)
+    assert (name, is_error) == (answer[0], answer[2])
+    assert answer[1] in text
+    assert chunks[-1] == {"type": "done"}
+
+
+async def test_a_function_asks_for_approval_as_every_tool_does() -> None:
+    async with Session(agent="Demo", tools=[price], environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream('call price {"symbol":"X"}')]
+    assert [chunk["refused"] for chunk in of_type(chunks, "tool_result")] == [True]
+
+
+async def test_a_server_of_this_process_is_one_by_its_name() -> None:
+    server = MCPServer[Any]("shares")
+    server.add_tool(price)
+    async with Session(
+        agent="Demo",
+        servers={"shares": server},
+        tools=[later_price],
+        approve=lambda _: True,
+        environ=ENVIRON,
+    ) as session:
+        chunks = [chunk async for chunk in session.send_message_stream('call price {"symbol":"X"}')]
+        names = {(tool.server, tool.name) for _, tool in session._app.servers.offered().tools}
+    assert answers_to(chunks) == [("price", "X is at 7 USD", False)]
+    assert {("shares", "price"), ("python", "later_price")} <= names
+
+
+def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is() -> None:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    Session(tools=[price])
+    assert (root.handlers, root.level) == before
+
+
+def test_what_makes_no_tool_and_a_name_that_is_taken_are_errors() -> None:
+    server = MCPServer[Any]("shares")
+    with pytest.raises(SettingsError, match="tools: <lambda> makes no tool: "):
+        Session(tools=[lambda: ""])
+    with pytest.raises(SettingsError, match="tools: two functions have the name price"):
+        Session(tools=[price, price])
+    for name in ("mock", "python", "here"):
+        with pytest.raises(SettingsError, match=f"servers: the name '{name}' is taken"):
+            Session(
+                {"mcp": {"servers": {"here": {"command": "true"}}}}, servers={name: server}, tools=[price]
+            )
 
 
 # --- Without an event loop ----------------------------------------------------------------------------------

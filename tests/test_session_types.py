@@ -19,6 +19,7 @@ import parley
 ROOT = Path(__file__).parent.parent
 
 RIGHT = """
+from mcp.server import MCPServer
 from parley import Chunk, Decision, Proposal, Session
 
 def text_of(chunk: Chunk) -> str:
@@ -34,6 +35,9 @@ def text_of(chunk: Chunk) -> str:
         case _:
             return ""
 
+def price(symbol: str) -> int:
+    return len(symbol)
+
 async def approve(call: Proposal) -> Decision:
     return call.call.name == "web_search" or (False, "not this one")
 
@@ -43,7 +47,7 @@ async def main() -> None:
             print(text_of(chunk))
         answer: str = await session.process_message("hello")
         print(answer, session.usage.input, session.calls_left)
-    with Session(approve=lambda _: True) as session:
+    with Session(approve=lambda _: True, tools=[price], servers={"own": MCPServer("own")}) as session:
         print(session.ask("hello").upper())
 """
 

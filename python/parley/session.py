@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import os
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
@@ -24,6 +24,7 @@ from parley.chat.writer import join_blocks, question_blocks
 from parley.chunks import Chunk, Chunks
 from parley.engine.notices import end_unfinished
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
+from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.policy.limits import calls_left
 from parley.runtime.app import App
@@ -34,6 +35,7 @@ from parley.settings.values import Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.text import one_line
+from parley.tools.servers import RESERVED, ServerSettings
 
 No: TypeAlias = Literal[False, "yn", "yN"]
 Decision: TypeAlias = bool | Choice | tuple[No, str]
@@ -57,17 +59,22 @@ class Session:
         agent: str | None = None,
         approve: Approve | None = None,
         on_status: Callable[[str], object] = lambda _: None,
+        tools: Sequence[Callable[..., object]] = (),
+        servers: Mapping[str, InProcess] | None = None,
         transcript: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
 
         `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
-        told what is being done, "" when nothing is. `transcript` is a chat to go on with; `environ` has keys.
-        Raises SettingsError where a table of settings has a flaw.
+        told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
+        are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has keys.
+        Raises SettingsError where a table of settings has a flaw, and for what makes no tool.
         """
-        self._settings = settings if isinstance(settings, Settings) else _read(settings or {})
-        self._app = App(self._settings, environ, LedgerFile(None))
+        settings = settings if isinstance(settings, Settings) else _read(settings or {})
+        objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
+        self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
+        self._app = App(self._settings, environ, LedgerFile(None), in_process=objects)
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status
@@ -350,6 +357,14 @@ def _read(table: Mapping[str, object]) -> Settings:
     if problems:
         raise SettingsError("\n".join(problems))
     return settings
+
+
+def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:
+    """The settings with servers of these names in this process. Raises SettingsError where one is taken."""
+    for number, name in enumerate(names):
+        if name == RESERVED or name in settings.mcp.servers or name in names[:number]:
+            raise SettingsError(f"servers: the name {name!r} is taken")
+    return settings.with_servers({name: ServerSettings(name, builtin=True) for name in names})
 
 
 def _without_blank_edges(text: str) -> str:

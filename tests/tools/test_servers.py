@@ -85,7 +85,8 @@ def test_the_identity_says_where_a_server_comes_from_and_holds_no_secret() -> No
     assert stdio.identity == '{"args":["x"],"command":"run","cwd":"/d"}'
     http = ServerSettings(name="a", url="http://h/", headers={"Authorization": "secret"})
     assert http.identity == '{"url":"http://h/"}'
-    assert ServerSettings(name="a", builtin=True).identity == '{"builtin":true}'
+    assert ServerSettings(name="mock", builtin=True).identity == '{"builtin":true}'
+    assert ServerSettings(name="a", builtin=True).identity == '{"builtin":"a"}'
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from parley.mcp import line_codec as lines
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import CONNECTION_CLOSED, SdkSession
+from parley.mcp.functions import InProcess
 from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
 from parley.mcp.session import LostError, Refusal, Signals, cause
@@ -51,8 +52,13 @@ class Connector:
         accounts: Accounts,
         max_bytes: int,
         folder: Callable[[], Path],
+        in_process: Mapping[str, InProcess],
     ) -> None:
-        """`folder` says where the user works: a relative `cwd` is seen from there."""
+        """`folder` says where the user works: a relative `cwd` is seen from there.
+
+        `in_process` are servers of this process by name, beside the mock server.
+        """
+        self._in_process = in_process
         self._environ = environ
         self._folder = folder
         self._reaper = reaper
@@ -162,7 +168,9 @@ class Connector:
     async def _server(
         self, settings: ServerSettings, stderr: StderrTail, signals: Signals, wire: Wire, way: Way
     ) -> AsyncIterator["Transport | MCPServer"]:
-        if settings.builtin:
+        if settings.builtin and (server := self._in_process.get(settings.name)):
+            yield server
+        elif settings.builtin:
             from parley.mock_server import create_server
 
             yield create_server(extra="--extra" in settings.args)

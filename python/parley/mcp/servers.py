@@ -17,6 +17,7 @@ from parley.errors import ServerError
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
+from parley.mcp.functions import InProcess
 from parley.mcp.reaper import Reaper
 from parley.mcp.session import Progress, Session
 from parley.mcp.supervisor import Supervisor, T
@@ -34,7 +35,8 @@ class Servers:
     """The servers of the settings, each started when it is first needed, in a life of its own.
 
     `elicitor` is who fills in forms of servers, `sample` who replies to those that may have the model talk,
-    None if nobody does; `folder` says where the user works.
+    None if nobody does; `folder` says where the user works; `in_process` are the servers that are objects of
+    this process, by the names that the settings have them under.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Servers:
         elicitor: Elicitor | None = None,
         folder: Callable[[], Path] = Path.cwd,
         sample: Sample | None = None,
+        in_process: Mapping[str, InProcess] | None = None,
     ) -> None:
         environ = os.environ if environ is None else environ
         self._reaper = Reaper()
@@ -57,6 +60,7 @@ class Servers:
             self._accounts,
             max_bytes,
             folder,
+            in_process or {},
         )
         self.max_bytes = max_bytes
         self.sample = sample

@@ -19,6 +19,7 @@ from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.errors import ParleyError
 from parley.mcp.callbacks import Elicitor
+from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
@@ -62,10 +63,12 @@ class App:
         may_read: Callable[[Path], Awaitable[bool]] = nobody_asked,
         patience: int | None = None,
         before: App | None = None,
+        in_process: Mapping[str, InProcess] | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
         `may_read` asks about a file outside of the working directory that a question refers to.
+        `in_process` are servers that are objects of this process, by their names in the settings.
         `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
         `before`, which is to be closed, go on here if they are set as they were.
         """
@@ -82,6 +85,7 @@ class App:
             elicitor=elicitor,
             folder=folder,
             sample=sample,
+            in_process=in_process,
         )
         self.servers.sample = sample
         self._ledger = ledger

@@ -29,7 +29,8 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """One server: `builtin` (the mock server, in this process), or a command (stdio), or a url (HTTP).
+    """One server: `builtin` (in this process: the mock server, or an object), or a command (stdio), or a url
+    (HTTP).
 
     `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
     know the working directory; None leaves that to whether its arguments name a folder of their own.
@@ -60,7 +61,7 @@ class ServerSettings:
     def identity(self) -> str:
         """Canonical JSON of where the server comes from; `${VAR}` unexpanded, so it holds no secret."""
         if self.builtin:
-            return canonical({"builtin": True})
+            return canonical({"builtin": True if self.name == RESERVED else self.name})
         if self.url is not None:
             return canonical({"url": self.url})
         return canonical({"command": self.command, "args": list(self.args), "cwd": self.cwd})

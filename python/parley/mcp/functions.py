@@ -1,0 +1,47 @@
+"""Tools that are Python functions, as an MCP server in this process: the SDK makes schemas of signatures.
+
+Knows how the SDK takes functions; nothing of who calls them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from parley.errors import SettingsError
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    InProcess: TypeAlias = MCPServer[Any]
+    """A server in this process, as an object of the SDK's."""
+else:
+    InProcess: TypeAlias = Any  # the SDK takes a second to import
+
+FUNCTIONS = "python"
+"""The name of the server whose tools are functions."""
+
+
+def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
+    """A server with these tools: names, descriptions and parameters are those of the functions.
+
+    Raises SettingsError for what makes no tool.
+    """
+    from mcp.server import MCPServer
+
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    server, names = MCPServer[Any](FUNCTIONS, log_level="WARNING"), set[str]()
+    root.handlers[:] = before[0]  # the SDK sets up the logging of the whole process, which is its user's
+    root.setLevel(before[1])
+    for function in functions:
+        name = getattr(function, "__name__", repr(function))
+        try:
+            server.add_tool(function)
+        except Exception as error:
+            raise SettingsError(f"tools: {name} makes no tool: {error}") from error
+        if name in names:
+            raise SettingsError(f"tools: two functions have the name {name}")
+        names.add(name)
+    return server
