@@ -425,11 +425,14 @@ async def test_a_server_of_this_process_is_one_by_its_name() -> None:
     assert {("shares", "price"), ("python", "later_price")} <= names
 
 
-def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is() -> None:
+def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     root = logging.getLogger()
-    before = root.handlers[:], root.level
+    monkeypatch.setattr(root, "handlers", [])  # as in a program that has not set it up: pytest has
+    level = root.level
     Session(tools=[price])
-    assert (root.handlers, root.level) == before
+    assert (root.handlers, root.level) == ([], level)
 
 
 def test_what_makes_no_tool_and_a_name_that_is_taken_are_errors() -> None:
