@@ -82,11 +82,33 @@ function M.float(lines, buf, sighting)
   local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
   if below > 0 then
     local rows = below == 1 and "1 row" or below .. " rows"
-    api.nvim_win_set_config(win, { footer = (" +%s: K again goes in "):format(rows), footer_pos = "right" })
+    local is_in = api.nvim_get_current_win() == win
+    local footer = is_in and " q closes " or (" +%s: K again goes in, q closes "):format(rows)
+    local width = math.max(api.nvim_win_get_width(win), #footer)
+    api.nvim_win_set_config(win, { footer = footer, footer_pos = "right", width = width })
   end
+  H.close_by_key(buf, win)
   if buf and sighting and sighting > 0 then
     require("parley.seen").mark(buf, sighting)
   end
+end
+
+--- While a float is there, `q` beside it closes it, as it does within: it would begin to record what is
+--- typed next, the yes to the call.
+function H.close_by_key(buf, win)
+  if not buf or vim.fn.reg_recording() ~= "" or vim.fn.maparg("q", "n", false, true).buffer == 1 then
+    return
+  end
+  vim.keymap.set("n", "q", function()
+    pcall(api.nvim_win_close, win, true)
+  end, { buffer = buf, nowait = true, desc = "Close the float" })
+  api.nvim_create_autocmd("WinClosed", {
+    pattern = tostring(win),
+    once = true,
+    callback = function()
+      pcall(vim.keymap.del, "n", "q", { buffer = buf })
+    end,
+  })
 end
 
 --- Show the keys of a chat.

@@ -83,6 +83,46 @@ def test_the_key_shows_a_call_that_ran_from_its_fold_and_from_its_result(nvim: C
         nvim.until(lambda: not floating(nvim), "the end of the float")
 
 
+def test_beside_the_float_a_key_closes_it_and_records_nothing(nvim: Child) -> None:
+    call_and_result(nvim, content=CODE * 20)
+    nvim.nvim.api.win_set_cursor(0, (5, 0))
+    nvim.keys("K")
+    nvim.until_screen("rows: K again goes in, q closes")
+    nvim.keys("q")
+    nvim.until(lambda: not floating(nvim), "the end of the float")
+    assert nvim.lua("return vim.fn.reg_recording() .. vim.fn.maparg('q', 'n')") == ""
+    nvim.keys("K")
+    nvim.until(lambda: floating(nvim), "the float")
+    nvim.keys("gg")
+    nvim.until(lambda: not floating(nvim), "the end of the float")
+    nvim.until(lambda: nvim.lua("return vim.fn.maparg('q', 'n')") == "", "the key as it was")
+
+
+def test_in_the_float_its_edge_says_how_to_leave_and_no_more(nvim: Child) -> None:
+    call_and_result(nvim, content=CODE * 20)
+    nvim.nvim.api.win_set_cursor(0, (5, 0))
+    nvim.keys("K")
+    nvim.until_screen("rows: K again goes in, q closes")
+    nvim.keys("K")
+    nvim.until(lambda: "K again" not in nvim.screen(), "the other edge")
+    assert " q closes " in nvim.screen()
+    nvim.keys("q")
+    nvim.until(lambda: not floating(nvim), "the end of the float")
+
+
+def test_while_something_is_recorded_the_key_ends_that(nvim: Child) -> None:
+    call_and_result(nvim)
+    nvim.nvim.api.win_set_cursor(0, (5, 0))
+    nvim.keys("qx")
+    nvim.until(lambda: nvim.lua("return vim.fn.reg_recording()") == "x", "the recording")
+    nvim.keys("K")
+    nvim.until(lambda: floating(nvim), "the float")
+    nvim.keys("q")
+    nvim.until(lambda: nvim.lua("return vim.fn.reg_recording()") == "", "the end of the recording")
+    nvim.keys("gg")
+    nvim.until(lambda: not floating(nvim), "the end of the float")
+
+
 def test_elsewhere_the_key_is_what_it_was(nvim: Child) -> None:
     call_and_result(nvim)
     nvim.lua("vim.bo.keywordprg = ':let g:looked_up ='")
