@@ -76,6 +76,14 @@ function M.drop(buf, id)
   end
 end
 
+--- A call is undecided again: how it once ended is not true any more.
+function M.reopen(buf, id)
+  local state = H.states[buf] and H.states[buf][id]
+  if state and not H.is_unfinished(state) then
+    M.drop(buf, id)
+  end
+end
+
 function M.forget(buf)
   H.states[buf] = nil
   H.count(buf)

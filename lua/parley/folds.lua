@@ -7,7 +7,7 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.folds")
-local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {} }
+local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {}, later = {} }
 
 local shows = "v:lua.require'parley.folds'.text()"
 
@@ -34,7 +34,9 @@ function M.put(buf, rows, first, last, later)
     local id, before = mark[1], folds[mark[1]] or {}
     local is_call = row[6] ~= ""
     local fold = { number = row[3], is_open = row[4], by = row[5], call = row[6] }
-    fold.both = is_call and row[2] > row[1] + 1 and not (later and H.has_cursor(buf, row[1] + 1, row[2]))
+    local has_result = is_call and row[2] > row[1] + 1
+    local has_cursor = has_result and H.has_cursor(buf, row[1] + 1, row[2])
+    fold.both = has_result and not (later and has_cursor)
     local is_longer = id and mark[4].end_row ~= row[2] - 1
     if before.number ~= fold.number or before.both ~= fold.both or is_longer then
       local opts =
@@ -43,6 +45,9 @@ function M.put(buf, rows, first, last, later)
     end
     H.add(anew, fold, row[1], row[2], before)
     folds[id], marks[row[1]] = fold, nil
+    if has_cursor and not before.both then
+      H.later[buf] = vim.tbl_extend("force", H.later[buf] or {}, { [id] = true })
+    end
     if is_longer or before.both and not fold.both then
       H.shake(buf, id)
     end
@@ -128,7 +133,7 @@ end
 function M.forget(buf)
   require("parley.calls").forget(buf)
   pcall(api.nvim_del_augroup_by_name, "parley.folds." .. buf)
-  for _, facts in ipairs({ H.texts, H.folds, H.levels, H.left, H.shaken }) do
+  for _, facts in ipairs({ H.texts, H.folds, H.levels, H.left, H.shaken, H.later }) do
     facts[buf] = nil
   end
 end
@@ -196,6 +201,13 @@ function M.update(buf, tick, found)
   if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
     M.put(buf, found.folds, found.first, found.last, true)
   end
+end
+
+--- The mark of the call whose line is at a row.
+---@return integer?
+function M.id(buf, row)
+  local mark = api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, 0 }, { limit = 1 })[1]
+  return mark and mark[1]
 end
 
 --- The row below one that is drawn above if it is to be seen below that: Neovim draws nothing above or below
@@ -336,8 +348,39 @@ function H.of(buf)
         M.mend(buf)
       end,
     })
+    api.nvim_create_autocmd({ "CursorMoved", "CursorMovedI" }, {
+      group = "parley.folds." .. buf,
+      buffer = buf,
+      callback = function()
+        H.catch_up(buf)
+      end,
+    })
   end
   return H.folds[buf]
+end
+
+--- Fold calls with those of their results that the cursor has left by now.
+function H.catch_up(buf)
+  for id in pairs(H.later[buf] or {}) do
+    local fold = H.folds[buf][id]
+    local mark = fold and api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
+    if not mark or not mark[1] then
+      H.later[buf][id] = nil
+    elseif not H.has_cursor(buf, mark[1] + 1, mark[3].end_row + 1) then
+      H.later[buf][id] = nil
+      if fold.both then
+        H.each_by_hand(buf, function()
+          vim.cmd(("silent! %dfoldclose"):format(mark[1] + 1))
+        end)
+      else
+        fold.both, H.levels[buf] = true, nil
+        local _, last = H.span(fold, mark)
+        for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+          H.make(win, { { mark[1], last, is_call = true, is_open = fold.is_open } })
+        end
+      end
+    end
+  end
 end
 
 --- The marks of some lines by row; of several on one row one stays.

@@ -26,6 +26,9 @@ function M.draw(buf, tick, found)
     api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
   end
   folds.put(buf, found.folds, 0, api.nvim_buf_line_count(buf))
+  for _, call in ipairs(found.proposals) do
+    require("parley.calls").reopen(buf, folds.id(buf, call.row))
+  end
   M.redraw(buf)
   H.listen(buf, #found.proposals > 0)
   require("parley.keys").wait(buf, #found.waiting > 0)

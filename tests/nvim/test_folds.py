@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from parley.chat.reader import parse
+from parley.nvim.folds import FoldTexts, folds
+from parley.nvim.view import ChatView
+from parley.policy.approval import LedgerView
 from tests.nvim.harness import Child
-from tests.nvim.test_rows import LONG, call, draw, opened, row, shown
+from tests.nvim.test_rows import LONG, TOOLS, call, draw, opened, row, shown
 from tests.nvim.test_rows import chat as waiting_chat
 
 HEAD = "---\ntopic: what `zo` does…\nagent: Demo\n---\n\n"
@@ -77,6 +81,39 @@ def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apa
     plain.command("call search('^❓', 'bcw')")
     draw(plain)
     plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in plain.screen(), "both again")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves(
+    plain: Child, later: bool
+) -> None:
+    opened(plain, waiting_chat(call(1, query="google")))
+    at = next(number for number, line in enumerate(plain.lines()) if line.startswith("❓"))
+    result = ["", "🛠️: [web_search][call_1]", "", "`found`", "", "Said.", "", "💬: "]
+    plain.nvim.api.buf_set_lines(0, at + 1, -1, True, result)
+    plain.nvim.api.win_set_cursor(0, (at + 5, 0))
+    if later:
+        texts = FoldTexts()
+        rows, said = texts.rows(folds(ChatView(parse(plain.text()), TOOLS, LedgerView())))
+        update = {"folds": rows, "texts": said, "first": 0, "last": len(plain.lines())}
+        plain.lua(
+            "require('parley.folds').update(0 + vim.api.nvim_get_current_buf(), vim.b.changedtick, ...)",
+            update,
+        )
+    else:
+        draw(plain)
+    assert "`found`" in shown(plain)
+    plain.keys("k")
+    assert "`found`" in shown(plain)
+    plain.keys("G")
+    plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in shown(plain), "both in one row")
+    assert "`found`" not in plain.screen()
+    plain.command("call search('^❓', 'b')")
+    plain.keys("zo")
+    plain.until(lambda: "`found`" in shown(plain), "it, opened")
+    plain.keys("jjG")
+    plain.until(lambda: plain.cursor[0] == len(plain.lines()), "the cursor at the end")
+    assert "`found`" in shown(plain)
 
 
 def test_front_matter_and_thinking_and_files_say_what_they_are(plain: Child) -> None:

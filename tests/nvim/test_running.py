@@ -205,6 +205,20 @@ def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcom
     assert JSON not in nvim.screen()
 
 
+def test_a_call_that_is_undecided_after_an_undo_does_not_say_how_it_ended(
+    nvim: Child, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    ask_for_some(nvim, tmp_path, 'call look_up {"query":"a"} and call look_up {"query":"fail"}')
+    nvim.keys("ya")
+    complete(nvim)
+    nvim.until(lambda: "failed" in row(nvim, "❓"), "how it failed")
+    nvim.keys("<Esc>u")
+    nvim.until_screen("Please choose")
+    nvim.until(lambda: row(nvim, "W ❓").endswith('look_up(query: "fail") · patient'), "the row alone")
+    assert not re.search("· (done|failed)", nvim.screen())
+
+
 def test_undoing_a_choice_and_then_its_answer_leaves_rows_and_then_nothing(
     nvim: Child, tmp_path: Path
 ) -> None:
