@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parley.chat.rounds import rounds
+from parley.chat.rounds import Notice, resumption, rounds
 from parley.chat.transcript import Answer, Broken, Note, Proposal, Segment, Text, Thinking, ToolCall
 
 
@@ -29,3 +29,8 @@ def test_a_number_that_does_not_grow_begins_a_round() -> None:
 def test_a_call_that_cannot_be_read_is_a_call_and_a_note_is_nothing() -> None:
     assert sizes(Broken("proposal", "❓: {"), Text("b"), proposal(0)) == [1, 2]
     assert sizes(Text("a"), Note("n"), proposal(0), Note("n"), proposal(1)) == [5]
+
+
+def test_a_turn_that_went_on_after_a_stop_says_so_in_english() -> None:
+    assert resumption(Notice("Stopped", "by the user")) == "[Resumed after: stopped by the user]"
+    assert resumption(Notice("Interrupted", "demo broke off")) == "[Resumed after: demo broke off]"

@@ -51,7 +51,8 @@ def read_notice(note: Note) -> Notice | None:
 
 def resumption(notice: Notice) -> str:
     """The text of the note that replaces a notice when the turn goes on: limits count anew from there."""
-    return f"[Resumed after: {_as_reason(notice.reason)}]"
+    reason = f"stopped {notice.reason}" if notice.kind == "Stopped" else notice.reason
+    return f"[Resumed after: {_as_reason(reason)}]"
 
 
 def is_resumption(segment: Segment) -> bool:
