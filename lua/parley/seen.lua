@@ -15,18 +15,19 @@ function M.look(buf)
   end
 end
 
---- The same once it is drawn, if there is anything to look for.
+--- The same once it is drawn, and fits beside the signs that come with it.
 function M.look_soon(buf)
-  local function is_new(call)
-    return not H.has(buf, call.sighting)
-  end
-  if not vim.iter(require("parley.view").drawn(buf)):any(is_new) then
+  if #require("parley.view").drawn(buf) == 0 then
     return
   end
   vim.schedule(function()
     if api.nvim_buf_is_loaded(buf) then
-      require("parley.view").refit(buf)
+      local refit = require("parley.view").refit
+      refit(buf)
       vim.cmd.redraw()
+      if refit(buf) then -- that brought the column of signs, or took it away
+        vim.cmd.redraw()
+      end
       M.look(buf)
     end
   end)

@@ -68,10 +68,13 @@ function M.redraw(buf)
 end
 
 --- Draw again if a window has become narrower or wider by what nobody tells: a column of numbers or signs.
+---@return boolean whether it was
 function M.refit(buf)
-  if H.drawn[buf] and H.drawn[buf].width ~= H.width(buf) then
+  local is_other = H.drawn[buf] ~= nil and H.drawn[buf].width ~= H.width(buf)
+  if is_other then
     M.redraw(buf)
   end
+  return is_other
 end
 
 --- What is drawn of the calls that wait.
@@ -260,17 +263,21 @@ end
 function H.compose(buf, calls, width)
   local prompt, lengths = calls[#calls].prompt, {}
   local room = H.height(buf) - #calls - #prompt - 5
-  for _, call in ipairs(calls) do
-    room = room - #call.notes
+  local notes = {}
+  for i, call in ipairs(calls) do
+    notes[i] = vim.iter(call.notes):fold({}, function(lines, note)
+      return vim.list_extend(lines, H.wrap(note, width))
+    end)
+    room = room - #notes[i]
     for _, one in ipairs(call.blocks) do
       table.insert(lengths, one.count + 1)
     end
   end
   local share = H.share(lengths, math.max(room, 0))
   local block = { { { "" } } }
-  for _, call in ipairs(calls) do
+  for i, call in ipairs(calls) do
     call.is_whole = true
-    local lines = vim.list_slice(call.notes)
+    local lines = notes[i]
     for _, one in ipairs(call.blocks) do
       local some = H.lines(one, share)
       call.is_whole = call.is_whole and #some > one.count
@@ -288,6 +295,24 @@ function H.compose(buf, calls, width)
     block[#block + 1] = M.fit(line, width)
   end
   return block
+end
+
+local most_rows = 4
+
+--- A note as rows: broken between words, and cut where it is longer than a note should be.
+function H.wrap(note, width)
+  local lines, used = { { note[1] } }, api.nvim_strwidth(note[1][1])
+  local text, group = note[2][1], note[2][2]
+  for space, word in text:gmatch("(%s*)(%S+)") do
+    local length = api.nvim_strwidth(space .. word)
+    if used + length > width and #lines < most_rows then
+      space, used, length = "    ", 0, 4 + api.nvim_strwidth(word)
+      lines[#lines + 1] = {}
+    end
+    table.insert(lines[#lines], { space .. word, group })
+    used = used + length
+  end
+  return lines
 end
 
 --- A long argument in so many rows: its first and its last lines, and how many are between.

@@ -15,6 +15,7 @@ from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import LedgerView
 from parley.settings.values import ChoiceKeys, Key, Keys
 from parley.tools.catalogue import Catalogue
+from parley.tools.schema import check_arguments
 from tests.chats import tool
 from tests.nvim.harness import Child
 
@@ -44,9 +45,9 @@ def remote(nvim: Child, name: str, *arguments: Any) -> Any:
     return nvim.lua("return require('parley.remote')(...)", name, *shown_arguments(name, arguments))
 
 
-def draw(nvim: Child) -> list[int]:
+def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
     """Have the chat drawn as its host does; the rows of its calls."""
-    view = ChatView(parse(nvim.text()), TOOLS, LedgerView())
+    view = ChatView(parse(nvim.text()), tools, LedgerView())
     drawn = drawing(view)
     rows = [proposal["row"] for proposal in drawn["proposals"]]
     drawn["sightings"] = list(range(1, len(rows) + 1))
@@ -115,6 +116,36 @@ def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be
     assert PROMPT in screen
     assert "Let me look." in screen
     assert numbers(plain) == []
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_what_is_wrong_with_a_call_is_told_in_whole_words_beside_the_signs_that_come_with_it(
+    plain: Child, width: int
+) -> None:
+    tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": ["query", "language"]})])
+    text = chat(call(1, query="a"), call(2, query="b"))
+    opened(plain, text, width, before="setlocal signcolumn=no")
+    draw(plain, tools)
+    plain.command("setlocal signcolumn=auto")
+    draw(plain, tools)
+    note = check_arguments('{"query": "a"}', {"type": "object", "required": ["query", "language"]})
+
+    def joined() -> str:
+        return " ".join(" ".join(shown(plain)).split())
+
+    plain.until(lambda: f"call 2: this call cannot run: {note}" in joined(), "all of the words")
+    plain.until(lambda: f"call 1: this call cannot run: {note}" in joined(), "all of the words")
+    assert any(line.startswith("E ❓ web_search") for line in shown(plain))
+
+
+def test_a_note_that_is_too_long_is_cut_with_a_mark_after_some_rows(plain: Child) -> None:
+    tools = Catalogue.of([tool("web_search", "mock", input_schema=ANY | {"required": ["long name " * 60]})])
+    opened(plain, chat(call(1, query="a")))
+    draw(plain, tools)
+    plain.command("normal! zt")
+    plain.until(lambda: shown(plain)[5].endswith("…"), "the mark")
+    assert shown(plain)[2].startswith("    this call cannot run: Missing")
+    assert shown(plain)[6] == ""
 
 
 def test_a_short_text_is_shown_whole_and_counts_as_seen(plain: Child) -> None:
