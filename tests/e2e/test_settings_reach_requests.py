@@ -152,6 +152,10 @@ ROWS: Mapping[str, Row] = {
     "max_full_exchanges": Row(stands_in(1), other={"max_full_exchanges": 2}),
     "max_tool_calls": Row(has_no_tools, other={"max_tool_calls": 0}),
     "tool_mode": Row(has_no_tools, other={"tool_mode": "off"}),
+    "tools": Row(
+        lambda outcome: [each["function"]["name"] for each in outcome.body["tools"]] == ["find_tools"],
+        other={"tools": {"budget_tokens": 0}},
+    ),
     "safety.max_tokens_per_request": Row(
         is_asked("max_tokens", 9), other={"safety": {"max_tokens_per_request": 9}}
     ),

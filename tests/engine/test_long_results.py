@@ -170,10 +170,10 @@ async def test_one_that_the_model_did_not_make_here_asks() -> None:
 
 def test_it_is_on_offer_while_the_chat_has_a_long_result() -> None:
     with_one, without = parse(chat()), parse(chat(whole=replace(WHOLE, path=f"{WHOLE.path[:-3]}png")))
-    assert with_own_tools(TOOLS, with_one).get("read_result") == READ_RESULT
-    assert with_own_tools(TOOLS, without) is TOOLS
+    assert with_own_tools(TOOLS, with_one, None).get("read_result") == READ_RESULT
+    assert with_own_tools(TOOLS, without, None) is TOOLS
     namesake = Tool("demo", "read_result", input_schema={"type": "object"})
-    both = with_own_tools(Catalogue.of([namesake]), with_one)
+    both = with_own_tools(Catalogue.of([namesake]), with_one, None)
     assert both.names() == ("demo__read_result", "parley__read_result")
 
 

@@ -233,7 +233,7 @@ def test_the_page_of_tools_has_colours_of_its_own(chat: Child) -> None:
     good, bad = (colours(chat, name)["fg"] for name in ("DiagnosticOk", "DiagnosticError"))
     assert foregrounds(chat, "[x] write_file", "ready, protocol", "failed, 0") == [good, good, bad]
     assert foregrounds(chat, "Error: no such", "! a.b: no such") == [bad, bad]
-    assert foregrounds(chat, "write_file  Writes", "x: on", "<CR>:", 'object"') == [
+    assert foregrounds(chat, "write_file ~25  Writes", "x: on", "<CR>:", 'object"') == [
         colours(chat, name)["fg"] for name in ("Function", "Special", "Special", "String")
     ]
     assert [text for text, style, before in underscores(chat) if style != before] == []

@@ -64,11 +64,11 @@ def desk(neovim: Child) -> Child:
         "its last words: no licence found. What it needs of your environment goes into mcp.servers.dies.",
         "Error: MCP server 'mute' was not ready within 2 s",
         "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': its answer is none: tools: ",
-        "## [x] part: ready, protocol 2025-11-25, 1 tool\n\nError: left out: tools whose definition",
+        "## [x] part: ready, protocol 2025-11-25, 1 tool, ~18 tokens\n\nError: left out: tools whose",
         "## [x] nobody: failed, 0 tools\n\nError: MCP server 'nobody': ",
         "## [x] many: ready, protocol 2025-06-18, 307 tools",
-        f"- [x] {LONG}  To {LONG}.",
-        "- [x] strange  To strange.",
+        f"- [x] {LONG} ~81  To {LONG}.",
+        "- [x] strange ~37  To strange.",
     ],
 )
 def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> None:

@@ -337,7 +337,7 @@ def chat_of(nvim: Child, name: str, text: str = f"{MARKER} ask\n") -> Path:
 
 def test_the_page_shows_servers_and_tools_with_all_that_is_known_folded(desk: Child) -> None:
     text = tools(desk, "## [x] fake: ready, protocol 2025-06-18, 14 tools")
-    assert "- [x] echo  To echo." in text
+    assert "- [x] echo ~19  To echo." in text
     assert '"type": "object"' in text
     assert '"type": "object"' not in desk.screen()
     desk.command("wincmd _")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from parley.chat.options import CallLimits, ThinkingSettings
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
+from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
-from parley.settings.values import Agent, Approval, Mcp, Safety, Settings
+from parley.settings.values import Agent, Approval, Mcp, Safety, Settings, Tools
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
 from tests.chats import tool
@@ -143,6 +144,26 @@ def whom(front_matter: str, chosen: str | None = None, using: Settings | None = 
     text = f"---\n{front_matter}\n---\n💬: q\n"
     agent = agent_of(parse(text), using or Settings(), {}, chosen)
     return agent.name, agent.provider, agent.model
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "mode", "room"),
+    [
+        ("anthropic", "claude-sonnet-5-5", "auto", ToolRoom(150_000)),
+        ("openai", "gpt-4o", "auto", ToolRoom(19_200, 128)),
+        ("openai", "gpt-4o", "native", ToolRoom(19_200, 128)),
+        ("openai", "gpt-4o", "json", ToolRoom(19_200)),
+        ("ollama", "llama3.1", "auto", ToolRoom(8_000, 128)),
+        ("ollama", "llama3.1", "xml", ToolRoom(8_000)),
+    ],
+)
+def test_tools_have_a_share_of_the_window_and_of_what_the_provider_takes(
+    provider: str, model: str, mode: Any, room: ToolRoom
+) -> None:
+    agent = Agent("A", provider, model, tool_mode=mode)
+    assert look(agent=agent).request.tool_room == room
+    budget = Settings(tools=Tools(77))
+    assert look(using=budget, agent=agent).request.tool_room == replace(room, tokens=77)
 
 
 def test_whom_a_chat_talks_to() -> None:

@@ -13,9 +13,11 @@ from parley.chat.transcript import Choice, Proposal, Result
 from parley.engine.long_results import read_result
 from parley.engine.observe import Observation
 from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
+from parley.engine.tool_search import find_tools
 from parley.policy import plan, status
 from parley.policy.approval import Decision, Explained, all_proposals, call_key
 from parley.tools.long_results import READ_RESULT
+from parley.tools.search import FIND_TOOLS
 
 T = TypeVar("T")
 
@@ -103,6 +105,8 @@ async def run_tools(
         ports.observer.on_event(CallBegan(proposal, tool))
         if tool == READ_RESULT:
             return proposal, await read_result(ports, observation, proposal.call.arguments)
+        if tool == FIND_TOOLS:
+            return proposal, find_tools(observation, proposal.call.arguments)
         return proposal, await ports.tools.call(tool, proposal.call.arguments, observation.settings.request)
 
     ports.observer.status(status.using(proposal.call.name for proposal in proposals))

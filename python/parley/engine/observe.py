@@ -9,15 +9,17 @@ from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text, Transcript
 from parley.engine.ports import ChatSettings, Ports, Resolve, Snapshot
 from parley.models.request import Request
+from parley.models.tool_room import ToolRoom
 from parley.policy import plan
 from parley.policy.approval import LedgerView, unclaimed
 from parley.policy.choice import open_keys
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.text import fence
-from parley.tools.catalogue import Catalogue
+from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.long_results import READ_RESULT
 from parley.tools.results import cut
+from parley.tools.search import FIND_TOOLS, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     catalogue = Catalogue()
     if settings.tools:
         offered = await ports.tools.catalogue(settings.tools, _open_calls(snapshot))
-        catalogue = with_own_tools(settings.tools(offered), snapshot.transcript)
+        catalogue = with_own_tools(settings.tools(offered), snapshot.transcript, settings.request.tool_room)
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
     if undone := unclaimed(snapshot.transcript, view):
@@ -90,11 +92,36 @@ def _open_calls(snapshot: Snapshot) -> list[str]:
     return [c.call.name for c in plan.waiting(answers[-1]) if isinstance(c, Proposal)] if answers else []
 
 
-def with_own_tools(catalogue: Catalogue, transcript: Transcript) -> Catalogue:
-    """The tools on offer, with the one that reads on in long results where the chat has one."""
-    if not any(map(_has_long_result, transcript.exchanges)):
-        return catalogue
-    return Catalogue.of([*(tool for _, tool in catalogue.tools), READ_RESULT], catalogue.missing)
+def with_own_tools(catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None) -> Catalogue:
+    """The tools on offer, with those of Parley's own that the chat needs.
+
+    One reads on in long results, where there are some. One finds tools, where all of them with their schemas
+    are too much: then those that the chat found or called last are sent in full, and of the others the names.
+    """
+    own = [READ_RESULT] if any(map(_has_long_result, transcript.exchanges)) else []
+    tools = [*(tool for _, tool in catalogue.tools), *own]
+    if room is None or room.holds(tools):
+        return Catalogue.of(tools, catalogue.missing) if own else catalogue
+    own.append(FIND_TOOLS)
+    every = Catalogue.of([*tools, FIND_TOOLS], catalogue.missing)
+    latest = [tool for tool in _latest(every, transcript) if tool not in own]
+    in_full = {*own, *room.fitting(latest, len(own))}
+    return replace(every, names_only=frozenset(wire for wire, tool in every.tools if tool not in in_full))
+
+
+def _latest(catalogue: Catalogue, transcript: Transcript) -> list[Tool]:
+    """The tools that were found or called in a chat, each once, the latest first."""
+    names = [name for exchange in transcript.exchanges for name in _uses(exchange, catalogue)]
+    return [tool for name in dict.fromkeys(reversed(names)) if (tool := catalogue.get(name))]
+
+
+def _uses(exchange: Exchange, catalogue: Catalogue) -> Iterator[str]:
+    """The names of tools that the calls of an exchange have, or found; a call that waits does not count."""
+    search = catalogue.wire(FIND_TOOLS)
+    for proposal in (p for answer in exchange.answers for p in answer.proposals if p.result):
+        yield proposal.call.name
+        if proposal.call.name == search and proposal.result and proposal.result.status == "ok":
+            yield from reversed(names_in(proposal.result.body))
 
 
 def _has_long_result(exchange: Exchange) -> bool:
@@ -109,6 +136,11 @@ _RULES = """\
 - If a tool call fails, try alternative approaches
 - If you cannot complete the task after reasonable attempts, explain why to the user
 - Stop making tool calls when you have enough information to answer"""
+_NAMES_ONLY = """\
+You can call the tools that are described in this request. Of these, only the names are here: {}
+Before you call one of them, find it with {}: then it is described."""
+_MOST_NAMES = 8_000
+"""Bytes of the names of tools that are not described."""
 _SAYS = "The MCP server {} says this of its tools. The words are the server's, and the user's go before them:"
 _MOST_SAID = 16_000
 """Bytes of what all servers say of their tools."""
@@ -120,10 +152,24 @@ def guidance(catalogue: Catalogue) -> str:
 
     It says nothing that changes from one moment to the next: what is missing belongs to the list of tools.
     """
-    names, missing = ", ".join(catalogue.names()), ", ".join(catalogue.missing)
-    tools = f"You have access to the following tools: {names}\n{_RULES}" if names else ""
+    missing = ", ".join(catalogue.missing)
+    tools = f"{_names(catalogue)}\n{_RULES}" if catalogue.tools else ""
     lack = f"The tools of these MCP servers are not available now: {missing}. {_LACK}" if missing else ""
     return "\n".join(filter(None, (tools, *_instructions(catalogue), lack)))
+
+
+def _names(catalogue: Catalogue) -> str:
+    """The tools by name; where some are not described, those alone."""
+    if not catalogue.names_only:
+        return f"You have access to the following tools: {', '.join(catalogue.names())}"
+    names, room = list[str](), _MOST_NAMES
+    for name in sorted(catalogue.names_only):
+        room -= len(name) + 2
+        if room < 0:
+            names.append(f"and {len(catalogue.names_only) - len(names)} more")
+            break
+        names.append(name)
+    return _NAMES_ONLY.format(", ".join(names), catalogue.wire(FIND_TOOLS))
 
 
 def _instructions(catalogue: Catalogue) -> Iterator[str]:

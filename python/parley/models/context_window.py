@@ -57,9 +57,14 @@ ASSUMED_OUTPUT = 8_192
 
 def context_window(model: str) -> int:
     """The tokens that prompt and reply may have together; a cautious guess for models not known here."""
+    return known_window(model) or _ASSUMED_WINDOW
+
+
+def known_window(model: str) -> int | None:
+    """The tokens that prompt and reply may have together; None for models not known here."""
     if (version := claude_version(model)) is not None:
         return next(window for least, window, _ in _CLAUDE_REACH if version >= least)
-    return next((window for pattern, window in _WINDOWS if pattern.search(model)), _ASSUMED_WINDOW)
+    return next((window for pattern, window in _WINDOWS if pattern.search(model)), None)
 
 
 def max_output(model: str) -> int:

@@ -54,7 +54,8 @@ class Format:
     `request_body` makes the body of a streamed request, `unstreamed` the payloads of the stream that a reply
     in one piece would have been, `tool` the shape of an offered tool and `definition` the way back to MCP.
     `notice` has what a user is to know before a request. `other` is the format to take where
-    `is_for_other(model, status, words)` says that a refusal asks for it.
+    `is_for_other(model, status, words)` says that a refusal asks for it. `most_tools` is how many tools a
+    request may have at most; None where no such limit is known.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Format:
     notice: Callable[[Request], str] = lambda _: ""
     other: str | None = None
     is_for_other: Callable[[str, int, str], bool] = lambda *_: False
+    most_tools: int | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request's body, with the tools in its text where they are to be."""
@@ -93,6 +95,10 @@ class Format:
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")
 _OPENAI = SDK("openai", "AsyncOpenAI", "https://api.openai.com/v1")
 
+# "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length
+# 142 instead." (github.com/anomalyco/opencode/issues/4909, of 2025-11-29, read 2026-11-23).
+_OPENAI_TOOLS = 128
+
 FORMATS: dict[str, Format] = {
     entry.name: entry
     for entry in (
@@ -110,6 +116,7 @@ FORMATS: dict[str, Format] = {
             definition=openai_chat.definition,
             other="responses",
             is_for_other=openai_chat.is_for_other,
+            most_tools=_OPENAI_TOOLS,
         ),
         Format(
             name="responses",
@@ -126,6 +133,7 @@ FORMATS: dict[str, Format] = {
             preferred=prefers_responses,
             other="chat",
             is_for_other=openai_responses.is_for_other,
+            most_tools=_OPENAI_TOOLS,
         ),
         Format(
             name="anthropic",

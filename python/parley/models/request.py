@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Literal
 
 from parley.chat.history import ModelTurn, Turn
@@ -21,6 +20,7 @@ from parley.models.memory import Memory, memory
 from parley.models.pictures import attachments_of, room, sees, selection, short_name
 from parley.models.quirks import Quirk
 from parley.models.text_tools.template import Template
+from parley.models.tool_room import ToolRoom
 from parley.tools.catalogue import Catalogue, Tool
 
 GONE = "This tool was called earlier; it cannot be called now."
@@ -57,7 +57,8 @@ class Request:
     there where tools have to be, or may have to be, described in the text; `wire_turns` are the turns in the
     words of the wire, where those are not the file's. `pictures` are the contents of attachments by their
     paths, or why there is none; `refused` are paths of those that the provider refused, and with `is_blind`
-    it refused any. `price` is what its tokens cost, where that is known.
+    it refused any. `price` is what its tokens cost, where that is known. `tool_room` is what the schemas of
+    tools may take; without it all are sent.
     """
 
     transcript: Transcript
@@ -81,6 +82,7 @@ class Request:
     pictures: Mapping[str, bytes | str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     is_blind: bool = False
+    tool_room: ToolRoom | None = None
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """What was worked out of the others, once it was."""
 
@@ -160,8 +162,7 @@ class Request:
 
     def _rest(self) -> int:
         """The bytes of what is sent beside the transcript."""
-        tools = (f"{tool.description}{tool.input_schema}" for _, tool in self.catalogue.tools)
-        return sum(map(size, chain([self.system], tools)))
+        return size(self.system) + sum(tool.size for _, tool in self.catalogue.in_full)
 
     def _answer(self, window: int) -> int:
         """The tokens of a window that are left for the reply."""
@@ -205,7 +206,7 @@ def tool_fields(
     }
     if not names and not request.tools_on:
         return {}
-    tools = request.catalogue.tools or tuple(
+    tools = request.catalogue.in_full or tuple(
         (name, Tool("", name, description=GONE)) for name in sorted(names)
     )
     offered = {"tools": [shape(name, tool) for name, tool in tools]} if tools else {}

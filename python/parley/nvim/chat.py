@@ -337,7 +337,8 @@ class Chat:
         tick, transcript, lines = self.mirror.tick, self.mirror.text.transcript, self.mirror.text.lines
         self.editor.tell("agent", self.buf, self.app.agent_name(transcript, self.chosen))
         known = self.catalogue or self.app.servers.known()
-        known = known and engine.with_own_tools(known, transcript)
+        room = self.resolve(transcript).request.tool_room
+        known = known and engine.with_own_tools(known, transcript, room)
         ledger = self.app.ledger(self.path)
         missing = await self.app.attachments(self.path).missing(transcript)
         view = ChatView(transcript, known, ledger.view(open_keys(transcript)), missing)

@@ -39,13 +39,15 @@ _NAME, _ID = 24, 8
 
 def request_page(request: Request, agent: str, url: str, body: Mapping[str, Any]) -> list[str]:
     """A request's body as JSON, below comments that say whom it goes to and what it offers."""
-    tools = [wire for wire, _ in request.catalogue.tools] if request.offers_tools else []
+    tools = [wire for wire, _ in request.catalogue.in_full] if request.offers_tools else []
     in_words = " in words" if request.text_tools and request.text_tools.syntax else ""
+    left = len(request.catalogue.names_only) if request.offers_tools else 0
+    names_only = f"; and the names of {left} more" if left else ""
     window = request.window or context_window(request.model)
     facts = {
         "agent": f"{agent}: {request.model} of {request.provider}",
         "URL": url,
-        "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}",
+        "tools": f"{len(tools)}{in_words}{': ' if tools else ''}{', '.join(tools)}{names_only}",
         "tokens": f"about {request.tokens():,}, by an estimate; the model takes {window:,}",
     }
     head = [line for name, fact in facts.items() for line in _comment(name, fact)]

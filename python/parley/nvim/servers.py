@@ -125,11 +125,13 @@ class ServersPage:
         untrusted = [
             f"{p} is not used: nobody has trusted it (t shows it, and asks)" for p in app.untrusted()
         ]
+        settings = resolve(transcript)
         return Offer(
             servers,
             _tool_keys(resolve(replace(transcript, front_matter=_without_tools(transcript))), catalogue),
-            _tool_keys(resolve(transcript), catalogue),
+            _tool_keys(settings, catalogue),
             frozenset(out),
+            settings.request.tool_room,
             self._chat.name if self._chat else "",
             (*untrusted, *app.problems()),
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from parley.models.tool_room import ToolRoom, tokens_of
 from parley.nvim.summary import count, legible_line
 from parley.text import fence
 from parley.tools.catalogue import Tool
@@ -30,6 +31,8 @@ class Offer:
     in_use: frozenset[tuple[str, str]] = frozenset()
     left_out: frozenset[str] = frozenset()
     """Servers whose tools are not known, and which the chat leaves out as a whole."""
+    room: ToolRoom | None = None
+    """The room for tools with their schemas in a request of the chat."""
     chat: str = ""
     problems: Sequence[str] = ()
 
@@ -84,9 +87,26 @@ def tools_page(offer: Offer) -> Page:
         page.add(LOGIN_KEYS)
     if offer.problems:
         page.add("", *(f"! {legible_line(problem)}" for problem in offer.problems))
+    page.add(*_excess(offer))
     for server in offer.servers:
         _server(page, offer, server)
     return page
+
+
+def _excess(offer: Offer) -> list[str]:
+    """Words on tools that are too many to be sent in full."""
+    every = [tool for server in offer.servers for tool in server.tools]
+    tools, room = [tool for tool in every if (tool.server, tool.name) in offer.in_use], offer.room
+    if room is None or room.holds(tools):
+        return []
+    most = (
+        f"~{room.tokens:,} tokens" if room.count is None else f"{room.count} tools, ~{room.tokens:,} tokens"
+    )
+    return [
+        "",
+        f"In use: {_sum(tools)}. There is room for {most}:",
+        "a model gets the names of tools, and finds what it needs with find_tools.",
+    ]
 
 
 def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
@@ -95,8 +115,7 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     state = server.state if server.enabled else "switched off in the settings"
     account = f", {server.account}" if server.enabled and server.account != "none" else ""
     protocol = f", protocol {server.protocol}" if server.protocol else ""
-    tools = count(len(server.tools), "tool")
-    page.add(f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {tools}")
+    page.add(f"## {offer.box(server)} {server.name}: {state}{account}{protocol}, {_sum(server.tools)}")
     if server.account == "signed out":
         page.add("", "Sign in with the key s: it opens a page in your browser")
     if server.page:
@@ -112,6 +131,12 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     for tool in server.tools:
         page.mark(server.name, tool.name)
         _tool(page, offer, tool)
+
+
+def _sum(tools: Sequence[Tool]) -> str:
+    """How many tools there are, and what they cost."""
+    text = count(len(tools), "tool")
+    return f"{text}, ~{tokens_of(tools):,} tokens" if tools else text
 
 
 def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> None:
@@ -130,7 +155,8 @@ def _tool(page: Page, offer: Offer, tool: Tool) -> None:
     notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
     schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
     page.fold(
-        f"- {offer.tool_box(tool)} {legible_line(tool.name)}{'  ' + described[0] if described else ''}",
+        f"- {offer.tool_box(tool)} {legible_line(tool.name)} ~{tokens_of([tool]):,}"
+        f"{'  ' + described[0] if described else ''}",
         [
             *(["", f"  Title: {legible_line(tool.title)}"] if tool.title else []),
             *(["", *(f"  {line}" for line in described)] if described else []),

@@ -16,6 +16,7 @@ from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcrip
 from parley.policy.rules import Rules
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.long_results import READ_RESULT
+from parley.tools.search import FIND_TOOLS
 
 Rule: TypeAlias = Literal["key", "command", "memory", "auto"]
 State: TypeAlias = Literal["live", "used", "revoked", "closed"]
@@ -274,6 +275,13 @@ class Decision:
     why: str
 
 
+_APPROVED: Mapping[Tool, str] = {
+    READ_RESULT: "it shows no more than what was approved before",
+    FIND_TOOLS: "it reads only definitions of tools that are on offer here",
+}
+"""The tools of Parley's own that nobody is asked about, and why."""
+
+
 def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision | None:
     """The decision that memory or a rule makes on an undecided proposal; None means: ask.
 
@@ -285,8 +293,8 @@ def decide(proposal: Proposal, approvals: Approvals, rules: Rules) -> Decision |
         return None
     if proposal.choice is not None or approvals.standing(proposal) != "undecided":
         return None
-    if tool == READ_RESULT:
-        return Decision(proposal, "auto", "it shows no more than what was approved before")
+    if tool in _APPROVED:
+        return Decision(proposal, "auto", _APPROVED[tool])
     if entry := approvals.remembered(tool).get(tool.digest):
         return Decision(proposal, "memory", f"it is remembered by {entry.choice} on {entry.key.id}")
     if why := rules.allowed(tool, proposal.call.arguments):

@@ -18,8 +18,10 @@ from parley.policy.rules import Rules
 from parley.policy.safety import blocked_by
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
+from parley.tools.search import available
 
 DECLINED = "The user declined this call."
+_NOW_KNOWN = " You were sent only the name of this tool; its parameters are there now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,8 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
     if denied := situation.rules.denied(tool, call.arguments):
         return f"Tool {call.name} is denied by the rule {denied}"
     if invalid := check_arguments(call.arguments, tool.input_schema):
-        return lim.invalid_arguments(invalid)
+        hint = _NOW_KNOWN if situation.catalogue.is_name_only(tool) else ""
+        return f"{lim.invalid_arguments(invalid)}{hint}"
     if number >= most:
         return f"Too many tool calls ({count}) - max allowed: {most}"
     return None
@@ -242,5 +245,5 @@ def lacks_server(situation: Situation, proposal: Proposal) -> bool:
 def _unknown(catalogue: Catalogue, name: str) -> str:
     near = catalogue.nearest(name)
     hint = f" Did you mean {near}?" if near else ""
-    names = ", ".join(catalogue.names()) or "none"
+    names = available(catalogue) or "none"
     return f"{lim.UNKNOWN_TOOL} {name[:128]!r}.{hint} Available tools: {names}"

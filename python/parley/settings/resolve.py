@@ -13,11 +13,14 @@ from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.options import CallLimits, ToolMode
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
+from parley.models.context_window import known_window
+from parley.models.formats import of_kind
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.template import Templates, builtin_templates, template_for
+from parley.models.tool_room import ToolRoom
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, Agent, Provider, Settings
+from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, TOOLS_SHARE, TOOLS_TOKENS, Agent, Provider, Settings
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
 from parley.tools.servers import RESERVED
@@ -52,6 +55,7 @@ def chat_settings(
         request=_with_tools(
             _ask(transcript, settings, agent, provider, front),
             settings,
+            provider,
             tool_mode(settings, agent, front),
             templates or builtin_templates(),
         ),
@@ -103,11 +107,14 @@ def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
     return "off" if configured == "off" else mode
 
 
-def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates: Templates) -> Request:
-    """The request with what it needs where tools have to be, or may have to be, described in words.
+def _with_tools(
+    request: Request, settings: Settings, provider: Provider, mode: ToolMode, templates: Templates
+) -> Request:
+    """The request with its room for tools, and what it needs where they may have to be described in words.
 
     With tools off that may be the calls of the history: a provider without tools knows no calls either.
     """
+    request = replace(request, tool_room=_tool_room(request.model, settings, provider, mode))
     if mode == "native":
         return request
     text_tools = TextTools(
@@ -117,6 +124,15 @@ def _with_tools(request: Request, settings: Settings, mode: ToolMode, templates:
         most_tokens=settings.safety.max_tokens_per_request or TEXT_TOOLS_MAX_TOKENS,
     )
     return replace(request, text_tools=text_tools)
+
+
+def _tool_room(model: str, settings: Settings, provider: Provider, mode: ToolMode) -> ToolRoom:
+    """The room that tools may take; known by the model's name alone, so that it is the same each time."""
+    tokens, window = settings.tools.budget_tokens, known_window(model)
+    if tokens is None:
+        tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS
+    most = min((entry.most_tools for entry in of_kind(provider.kind) if entry.most_tools), default=None)
+    return ToolRoom(tokens, None if mode in ("json", "xml") else most)
 
 
 def _call_limits(limits: CallLimits, front: FrontMatter) -> CallLimits:

@@ -87,6 +87,19 @@ class Safety:
     blocked_tool_patterns: tuple[str, ...] = ()
 
 
+TOOLS_SHARE = 0.15
+"""The share of a model's window that tools may take, where `tools.budget_tokens` says nothing."""
+TOOLS_TOKENS = 8_000
+"""The same in tokens, for models whose window is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tokens that tools may take with their schemas; of more, a model is sent the names."""
+
+    budget_tokens: int | None = field(default=None, metadata=rule(least=0))
+
+
 @dataclass(frozen=True, slots=True)
 class Approval:
     """Rules for deciding without asking; deny beats remembered beats auto.
@@ -245,6 +258,7 @@ class Settings:
     thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
     agents: tuple[Agent, ...] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict)
+    tools: Tools = field(default_factory=Tools)
     loop: Loop = field(default_factory=Loop)
     safety: Safety = field(default_factory=Safety)
     status: Status = field(default_factory=Status)

@@ -19,6 +19,10 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+OWN = canonical({"builtin": "parley"})
+"""The identity of tools of Parley's own, which have no server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool as its server defines it.
@@ -42,6 +46,8 @@ class Tool:
     """All that a person approves when approving a call of this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)
     """SHA-256 of the definition, in hex."""
+    size: int = field(init=False, repr=False, compare=False)
+    """The bytes of what a model is sent of it, more or less."""
 
     def __post_init__(self) -> None:
         definition = canonical(
@@ -57,6 +63,9 @@ class Tool:
         )
         object.__setattr__(self, "definition", definition)
         object.__setattr__(self, "digest", hashlib.sha256(definition.encode()).hexdigest())
+        offer = {"name": self.name, "description": self.description, "input_schema": self.input_schema}
+        text = json.dumps(offer, ensure_ascii=False)
+        object.__setattr__(self, "size", len(text.encode("utf-8", "surrogatepass")))
 
     def __hash__(self) -> int:
         # Schemas are dicts; equal tools have equal digests, and that is all a hash has to promise.
@@ -75,6 +84,8 @@ class Catalogue:
     tools: tuple[tuple[str, Tool], ...] = ()
     missing: tuple[str, ...] = ()
     """The servers, sorted, whose tools cannot be had now: a model that may need them is told."""
+    names_only: frozenset[str] = frozenset()
+    """The wire names of tools of which a model is sent nothing else, since it would be too much."""
 
     @classmethod
     def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
@@ -95,6 +106,17 @@ class Catalogue:
     def wire(self, tool: Tool) -> str | None:
         """The name under which `tool` is offered here."""
         return next((wire for wire, other in self.tools if other == tool), None)
+
+    @property
+    def in_full(self) -> tuple[tuple[str, Tool], ...]:
+        """The tools that a model is sent with their descriptions and schemas."""
+        if not self.names_only:
+            return self.tools
+        return tuple((wire, tool) for wire, tool in self.tools if wire not in self.names_only)
+
+    def is_name_only(self, tool: Tool) -> bool:
+        """Whether a model is sent only the name of this tool."""
+        return bool(self.names_only) and self.wire(tool) in self.names_only
 
     def names(self) -> tuple[str, ...]:
         """The wire names, sorted."""

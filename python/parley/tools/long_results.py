@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley.tools.catalogue import Tool, canonical
+from parley.tools.catalogue import OWN, Tool
 
 READ_RESULT = Tool(
     "parley",
@@ -33,7 +33,7 @@ READ_RESULT = Tool(
         "additionalProperties": False,
     },
     annotations={"readOnlyHint": True, "openWorldHint": False},
-    identity=canonical({"builtin": "parley"}),
+    identity=OWN,
 )
 """Runs without asking: it shows nothing that was not approved before."""
 

@@ -46,8 +46,8 @@ def tool_prompt(text_tools: TextTools, catalogue: Catalogue) -> str:
     """The part of the system prompt that offers the tools and says how they are called."""
     template = text_tools.template
     prompt = template.xml if text_tools.syntax == "xml" else template.json
-    definitions = "\n".join(_definition(name, tool, template) for name, tool in catalogue.tools)
-    name, tool = catalogue.tools[0]
+    definitions = "\n".join(_definition(name, tool, template) for name, tool in catalogue.in_full)
+    name, tool = catalogue.in_full[0]
     example = text_call(text_tools, name, json.dumps(_sample(tool), ensure_ascii=False))
     return string.Template(prompt).safe_substitute(tools=definitions, example=example)
 

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from parley.errors import ParleyError
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_arguments
+from parley.tools.search import available
 
 _NAME_SHOWN = 128
 
@@ -78,13 +79,18 @@ class ToolLimitReached(ParleyError):  # noqa: N818 - its name is what it says: t
 
 
 def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
-    """The problem of a call, for the model to read; None: it may be proposed."""
+    """The problem of a call, for the model to read; None: it may be proposed.
+
+    Where the model knows no more than the name of a tool, the file has the answer: so the tool is found.
+    """
     tool = catalogue.get(call.name)
+    if tool is not None and catalogue.is_name_only(tool):
+        return None
     if tool is not None:
         return check_arguments(call.arguments, tool.input_schema)
     near = catalogue.nearest(call.name)
     hint = f", did you mean '{near}'?" if near else "."
-    return f"Unknown tool '{call.name[:_NAME_SHOWN]}'{hint} Available tools: {', '.join(catalogue.names())}"
+    return f"Unknown tool '{call.name[:_NAME_SHOWN]}'{hint} Available tools: {available(catalogue)}"
 
 
 def joined(items: list[Item]) -> list[Item]:

@@ -1,0 +1,24 @@
+"""Finding tools by words: a tool of Parley's own, which needs no server."""
+
+from __future__ import annotations
+
+from parley.chat.transcript import Result
+from parley.engine.observe import Observation
+from parley.policy.limits import invalid_arguments
+from parley.tools.catalogue import OWN
+from parley.tools.schema import decode_arguments
+from parley.tools.search import ranking, report
+
+
+def find_tools(observation: Observation, arguments: str) -> Result:
+    """The tools that fit the query of the arguments, as many as a request has room for."""
+    try:
+        query = str(decode_arguments(arguments)["query"])
+    except ValueError as error:
+        return Result("error", invalid_arguments(str(error)))
+    every, room = observation.catalogue.tools, observation.settings.request.tool_room
+    offers = [(wire, tool) for wire, tool in every if tool.identity != OWN]
+    hits = ranking(query, offers)
+    tools = [tool for _, tool in hits]
+    fitting = room.fitting(tools, len(every) - len(offers)) if room else tools
+    return Result("ok", report(query, [hit for hit in hits if hit[1] in fitting], len(offers)))

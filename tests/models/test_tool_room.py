@@ -1,0 +1,40 @@
+"""The room for tools in a request."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.models.tool_room import ToolRoom, tokens_of
+from parley.tools.catalogue import Tool
+
+sizes = st.lists(st.integers(0, 400), max_size=12)
+
+
+def tools_of(lengths: list[int]) -> list[Tool]:
+    return [Tool("s", f"t{number}", description="x" * length) for number, length in enumerate(lengths)]
+
+
+@given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12), st.integers(0, 3))
+def test_what_fits_is_in_the_room_but_for_the_first_one(
+    lengths: list[int], tokens: int, count: int | None, others: int
+) -> None:
+    room, tools = ToolRoom(tokens, count), tools_of(lengths)
+    fitting = room.fitting(tools, others)
+    assert fitting == [tool for tool in tools if tool in fitting]
+    assert count is None or len(fitting) <= max(0, count - others)
+    assert len(fitting) <= 1 or tokens_of(fitting) <= tokens
+
+
+@given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12))
+def test_where_the_room_holds_all_all_are_fitting(lengths: list[int], tokens: int, count: int | None) -> None:
+    room, tools = ToolRoom(tokens, count), tools_of(lengths)
+    assert not room.holds(tools) or room.fitting(tools) == tools
+
+
+def test_the_estimate_counts_name_description_and_schema() -> None:
+    assert tokens_of([]) == 0
+    assert tokens_of([Tool("s", "t")]) == 13
+    assert tokens_of([Tool("s", "t", description="x" * 400)]) == 113
+    assert tokens_of([Tool("s", "t", description="é" * 200)]) == 113
+    assert tokens_of([Tool("s", "t", input_schema={"type": "object"})]) == 17
