@@ -77,6 +77,9 @@ def call(number: object, token: object) -> None:
             for n in range(200):
                 out({"id": f"form {n}", "method": "elicitation/create", "params": params})
             return
+        case "questions":
+            for n in range(50_000):
+                out({"id": n, "method": "ping"})
         case "parts":
             answer(number, content=[{"type": "text", "text": "x"}] * 5_000)
             return

@@ -78,6 +78,15 @@ def test_what_is_too_long_for_the_id_of_a_page_is_not_kept() -> None:
     assert not signals._finished
 
 
+async def test_a_server_that_asks_on_and_takes_no_answer_is_broken_off() -> None:
+    async with servers_of(flooding("questions")) as servers:
+        outcome = await servers.call(await tool_of(servers, "echo"), {})
+        assert outcome.status == "error"
+        assert outcome.text.startswith("MCP server 'flood' ended during the call; its last words: ")
+        told = "(more than 1000 questions, and no answer taken: the connection was closed)"
+        assert told in only(servers).stderr
+
+
 class Crowd(NoVisitor):
     """A user who is asked by many forms, and leaves each."""
 

@@ -20,7 +20,7 @@ from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
 from parley.mcp.session import LostError, Refusal, Signals, cause
 from parley.mcp.stderr import StderrTail
-from parley.mcp.transport import Wire
+from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.programs import program, search_path, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.servers import ServerSettings
@@ -141,6 +141,10 @@ class Connector:
                 signals.connection_lost()
 
         def note_end() -> None:
+            if wire.is_flooded:
+                stderr.lines.append(
+                    f"(more than {MOST_QUESTIONS} questions, and no answer taken: the connection was closed)"
+                )
             if settings.url is None or way == "events":
                 signals.connection_lost()
 

@@ -21,6 +21,8 @@ _CLOSED = -32000
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
 """No such revision; which there are, the SDK reads in the data of the error."""
+MOST_QUESTIONS = 1_000
+"""A server that asks more at once than it takes answers to would have us keep them all."""
 _BROKEN_OFF = "SSE stream"
 """The beginning of what the SDK says where a reply ends before it is complete."""
 
@@ -43,6 +45,7 @@ class Wire:
         self._methods = dict[str, str]()
         self._refusals = dict[str, Refusal]()
         self._first: Refusal | None = None
+        self._questions = 0
         self._version = _FIRST
 
     @asynccontextmanager
@@ -67,6 +70,7 @@ class Wire:
     def note_received(self, message: Any) -> None:
         """A message of the server's, before anybody reads it."""
         if hasattr(message, "method"):
+            self._questions += hasattr(message, "id")
             return  # the server asks
         number = str(getattr(message, "id", None))
         method, refusal = self._methods.pop(number, ""), self._refusals.pop(number, None)
@@ -87,6 +91,15 @@ class Wire:
                 method, result, lambda fields: self._accepts(method, version, fields)
             )
             self.left_out += lost
+
+    def note_taken(self, message: Any) -> None:
+        """The transport has taken a message of ours."""
+        self._questions -= not hasattr(message, "method")
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether the server asks more than anybody answers."""
+        return self._questions > MOST_QUESTIONS
 
     def note_refusal(self, number: object, refusal: Refusal | None) -> None:
         """How the request with this id was refused; None where it was not, or not for good."""
@@ -140,10 +153,14 @@ class _ReadStream(_Stream):
 
     async def __anext__(self) -> Any:
         try:
-            return self._passed(await self._stream.__anext__())
+            item = self._passed(await self._stream.__anext__())
         except StopAsyncIteration:
             self._wire.note_end()
             raise
+        if self._wire.is_flooded:
+            self._wire.note_end()
+            raise StopAsyncIteration
+        return item
 
     def _passed(self, item: Any) -> Any:
         self._wire.note_received(getattr(item, "message", None))
@@ -154,3 +171,4 @@ class _WriteStream(_Stream):
     async def send(self, item: Any) -> None:
         self._wire.note_sent(item.message)
         await self._stream.send(item)
+        self._wire.note_taken(item.message)
