@@ -130,6 +130,7 @@ def test_a_module_of_the_working_directory_is_no_picker(nvim: Child) -> None:
     nvim.command("ParleyFind")
     seen(nvim, "Type number")
     nvim.keys("<CR>")
+    nvim.until(lambda: nvim.nvim.api.get_mode() == {"mode": "n", "blocking": False}, "the end of the prompt")
     nvim.command(f"cd {nvim.home}")
     assert nvim.lua("return vim.g.evil") is None
     assert nvim.lua("return { package.path, package.cpath }") == before

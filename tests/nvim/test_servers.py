@@ -23,7 +23,7 @@ def server(*args: str, **more: Any) -> dict[str, Any]:
 
 def setup(servers: dict[str, Any], start: str = "lazy", **more: Any) -> str:
     mcp = {"servers": servers, "start": start}
-    settings = {"agent": "Demo", "mcp": mcp, **more}
+    settings = {"agent": "Demo", "mcp": mcp, "safety": {"rate_limit_per_minute": 100_000}, **more}
     return f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
 
 
