@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from parley.chat import edits
 from parley.chat.edits import Edit
+from parley.chat.reader import parse
+from parley.chat.rounds import Notice
 from parley.engine import Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.storage.chat_file import FileDocument, TextDocument, write_atomically
+from parley.storage.chat_file import FileDocument, TextDocument, replace_content
 from tests.powers import bound_by_permissions
 
 CALL = '❓: `{"id":"c","type":"function","function":{"name":"note","arguments":"{}"}}`'
+UNFINISHED = "🔒: [Interrupted: the answer was still being written]\n"
 CHAT = "💬: q\n\n🤖:[A]\n\nold\n\n💬: next\n"
 
 
@@ -25,6 +31,14 @@ def path(tmp_path: Path) -> Path:
     chat = tmp_path / "chat.md"
     chat.write_text(CHAT, encoding="utf-8")
     return chat
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def save(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def names(folder: Path) -> list[str]:
@@ -83,16 +97,19 @@ def test_what_is_not_named_stays_byte_for_byte(path: Path, layout: str) -> None:
     assert path.read_bytes() == after
 
 
-def test_a_reply_is_in_the_file_when_it_is_settled(path: Path) -> None:
+async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_with_the_next_change(
+    path: Path,
+) -> None:
     shown = list[str]()
     document = FileDocument(path, 0, shown.append)
-    asyncio.run(document.change(lambda s: [edits.empty_answer(s.lines, s.answer, "Demo")]))
-    asyncio.run(document.open_stream(lambda s: edits.open_tip(s.lines, s.answer)))
+    await document.change(lambda s: [edits.empty_answer(s.lines, s.answer, "Demo")])
+    await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
     for piece in ("one\n", "\ntwo", ""):
-        asyncio.run(document.append(piece))
-    assert "one" not in path.read_text(encoding="utf-8")
-    asyncio.run(document.settle())
-    assert path.read_text(encoding="utf-8") == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
+        await document.append(piece)
+    await document.settle()
+    assert text_of(path) == f"💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n{UNFINISHED}\n💬: next\n"
+    await document.change(lambda _: [])
+    assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
     assert shown == ["one\n", "\ntwo", ""]
 
 
@@ -223,7 +240,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file_and_no_other(path: Path
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as a full disk
     try:
         with pytest.raises(OSError, match="File too large"):
-            write_atomically(path, b"x" * 10_000)
+            replace_content(path, before, b"x" * 10_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
@@ -236,3 +253,135 @@ def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
     asyncio.run(FileDocument(path).change(answer))
     assert path.read_text(encoding="utf-8").endswith("🤖:[Demo]\n")
     assert names(tmp_path) == [path.name]
+
+
+def others_save_while_it_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program saves the file while the disk takes its time over ours."""
+    write = os.fsync
+
+    def fsync(handle: int) -> None:
+        write(handle)
+        path.write_text(CHAT + "saved meanwhile\n", encoding="utf-8")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_what_another_program_saves_while_it_is_written_is_not_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = FileDocument(path)
+    others_save_while_it_is_written(path, monkeypatch)
+    with pytest.raises(GoneError, match="changed by another program"):
+        asyncio.run(document.change(answer))
+    assert path.read_text(encoding="utf-8") == CHAT + "saved meanwhile\n"
+    assert names(path.parent) == [path.name]
+
+
+async def text_when(path: Path, condition: Callable[[str], bool]) -> str:
+    """The file's text as soon as it is so."""
+    for _ in range(3_000):
+        if condition(text_of(path)):
+            break
+        await asyncio.sleep(0.01)
+    return text_of(path)
+
+
+async def streaming(path: Path) -> FileDocument:
+    document = FileDocument(path, 0)
+    await document.change(lambda s: [edits.empty_answer(s.lines, s.answer, "Demo")])
+    await document.open_stream(lambda s: edits.open_tip(s.lines, s.answer))
+    await document.append("one\n\ntw")
+    return document
+
+
+async def test_what_is_streamed_is_on_the_disk_soon_and_says_that_there_is_more(path: Path) -> None:
+    document = await streaming(path)
+    text = await text_when(path, lambda text: "tw" in text)
+    assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntw\n\n{UNFINISHED}\n💬: next\n"
+    await document.append("o\n")
+    text = await text_when(path, lambda text: "two" in text)
+    assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n{UNFINISHED}\n💬: next\n"
+    assert not parse(text).problems
+    await document.settle()
+    await document.change(lambda _: [])
+    assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n\n💬: next\n"
+
+
+async def test_a_change_above_the_tip_ends_no_reply(path: Path) -> None:
+    document = await streaming(path)
+    await document.change(lambda _: [Edit(0, 0, ("above",))])
+    assert text_of(path).startswith("above\n")
+    assert UNFINISHED in text_of(path)
+    await document.change(lambda s: [edits.append_notice(s.lines, s.answer, Notice("Stopped", "x"))])
+    assert UNFINISHED not in text_of(path)
+    assert "tw\n\n🔒: [Stopped: x]\n\n💬: next\n" in text_of(path)
+
+
+async def speak(document: FileDocument) -> None:
+    for _ in range(3_000):
+        await document.append("more ")
+        await asyncio.sleep(0.01)
+
+
+async def test_a_reply_ends_where_its_file_was_changed_by_another_program(path: Path) -> None:
+    document = await streaming(path)
+    save(path, "mine\n")
+    with pytest.raises(GoneError, match="changed by another program"):
+        await speak(document)
+    assert text_of(path) == "mine\n"
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o400])
+def test_a_file_that_is_read_only_is_refused_and_stays(path: Path, mode: int) -> None:
+    document = FileDocument(path)
+    path.chmod(mode)
+    for work in (lambda: FileDocument(path), lambda: asyncio.run(document.change(answer))):
+        with pytest.raises(ParleyError, match=f"^cannot write {path}: it is read-only$"):
+            work()
+    assert path.read_text(encoding="utf-8") == CHAT
+
+
+def notes_of_a_change(path: Path) -> list[str]:
+    notes = list[str]()
+    document = FileDocument(path, on_note=notes.append)
+    asyncio.run(document.change(answer))
+    asyncio.run(document.change(answer))
+    return notes
+
+
+def test_that_other_names_of_a_file_keep_its_old_text_is_told_once(path: Path) -> None:
+    other = path.with_name("other.md")
+    other.hardlink_to(path)
+    (note,) = notes_of_a_change(path)
+    assert note == f"{path}: it had 2 names (hard links); what is under the others stays as it was"
+    assert other.read_text(encoding="utf-8") == CHAT
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Python knows no extended attributes there")
+def test_extended_attributes_are_kept(path: Path) -> None:
+    os.setxattr(path, "user.parley", b"mine")
+    assert notes_of_a_change(path) == []
+    assert os.getxattr(path, "user.parley") == b"mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of others")
+def test_the_owner_is_kept_or_the_loss_is_told() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # others may reach it, unlike a test's own
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "chat.md"
+        path.write_text(CHAT, encoding="utf-8")
+        path.chmod(0o664)
+        os.chown(path, 1, 2)
+        assert notes_of_a_change(path) == []
+        assert (path.stat().st_uid, path.stat().st_gid) == (1, 2)
+        path.chmod(0o676)
+        os.chown(folder, 3, 3)
+        os.setegid(3)
+        os.seteuid(3)
+        try:
+            notes = notes_of_a_change(path)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        assert notes == [f"{path}: it belonged to user 1, group 2, and is yours now"]
+        assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (3, 3, 0o666)

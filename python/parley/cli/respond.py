@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -120,7 +120,7 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
     app = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     warn_of_project(app)
     report = _Report(arguments.json)
-    document = FileDocument(Path(arguments.file), on_append=report.text)
+    document = FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
     transcript = (await document.read()).transcript
     _begin(app, transcript, arguments)
     if arguments.agent == app.agent_name(transcript, None):
@@ -137,6 +137,8 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
         complain(await on_stop(ports))
         raise
     finally:
+        with suppress(ParleyError):  # whatever went wrong was told
+            await document.settle()
         await app.close()
     report.end(end)
     return _EXITS[end.kind]

@@ -1,26 +1,36 @@
 """A chat as a text or a file, moved on without an editor.
 
-Implements the engine's document. A file is written whole and atomically, keeps its line ends, BOM and mode,
-and is never written over when something else changed it meanwhile.
+Implements the engine's document. A file is written whole and atomically, keeps its line ends, BOM, mode,
+owner and extended attributes, and is never written over when something else changed it meanwhile. While a
+reply comes it is written again and again, each time with a notice that there is more to come: whatever ends
+the process leaves that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import stat
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, split_lines
-from parley.chat.rounds import is_unfinished
+from parley.chat.rounds import Notice, is_unfinished
 from parley.chat.transcript import Exchange, Question
+from parley.chat.writer import note_lines
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
 from parley.regular import beginning
 from parley.text import size_text
 
 MOST_BYTES = 100_000_000
+_SAVE_AFTER_S = 0.5
+"""Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
+_UNFINISHED = Notice("Interrupted", "the answer was still being written")
 
 
 class TextDocument:
@@ -102,34 +112,80 @@ class TextDocument:
 
 
 class FileDocument(TextDocument):
-    """A chat file. Raises ParleyError where it cannot be read or written."""
+    """A chat file; `on_note` is called with what could not be kept of it beside its text.
+
+    Raises ParleyError where it cannot be read or written.
+    """
 
     def __init__(
-        self, path: Path, anchor: int | None = None, on_append: Callable[[str], None] = lambda _: None
+        self,
+        path: Path,
+        anchor: int | None = None,
+        on_append: Callable[[str], None] = lambda _: None,
+        on_note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.path = Path(os.path.realpath(path))
         self._on_disk = content(path)
+        _check_writable(self.path)
         text = self._on_disk.decode("utf-8", "surrogateescape")
         super().__init__(text, 0, on_append)
         self.anchor = _in_hand(text) if anchor is None else anchor
         self._bom = "\ufeff" if text.startswith("\ufeff") else ""
         self._newline = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+        self._on_note = on_note
+        self._is_streaming = False
+        self._timer: asyncio.TimerHandle | None = None
+        """Writes what was appended; None where all of it is written."""
+        self._failure: ParleyError | None = None
+        """What the timer met."""
+
+    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
+        """Write at the line that `tip` names; until something is written below it, there is more to come."""
+        await super().open_stream(tip)
+        self._is_streaming = True
+
+    async def append(self, text: str) -> None:
+        """Write at the tip; on the disk it is within a second."""
+        if self._failure:
+            raise self._failure
+        await super().append(text)
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._timer = loop.call_later(_SAVE_AFTER_S, self._save)
+        elif self._timer.when() < loop.time():  # pieces come too fast for anything to be done between them
+            self._changed()
+
+    def _save(self) -> None:
+        try:
+            self._changed()
+        except ParleyError as error:
+            self._failure = error
+
+    def _apply(self, edits: list[Edit]) -> None:
+        is_above = bool(edits) and all(edit.end <= self._tip for edit in edits)
+        self._is_streaming = self._is_streaming and is_above
+        super()._apply(edits)
 
     def _changed(self) -> None:
-        text = self._bom + "".join(line + self._newline for line in self.lines)
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        lines = self.lines
+        if self._is_streaming:
+            below = self._tip + 1
+            gap = [""] if lines[self._tip] else []
+            lines = [*lines[:below], *gap, *note_lines(_UNFINISHED.text), *lines[below:]]
+        text = self._bom + "".join(line + self._newline for line in lines)
         new = text.encode("utf-8", "surrogateescape")
         if new == self._on_disk:
             return
         try:
-            if _content(self.path) != self._on_disk:
-                raise GoneError(
-                    f"{self.path} was changed by another program, so nothing more is written to it: "
-                    ":ParleyRespond goes on from what is there now"
-                )
-            write_atomically(self.path, new)
+            losses = replace_content(self.path, self._on_disk, new)
         except OSError as error:
             raise ParleyError(f"cannot write {self.path}: {error.strerror}") from error
         self._on_disk = new
+        for loss in losses:
+            self._on_note(f"{self.path}: {loss}")
 
 
 def _in_hand(text: str) -> int:
@@ -173,17 +229,85 @@ def too_large(what: object) -> ParleyError:
     return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one."""
-    mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
+def _check_writable(path: Path) -> None:
+    """Raises ParleyError for a file, or one in a folder, that whoever runs this is not to change."""
+    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
+        raise ParleyError(f"cannot write {path}: it is read-only")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ParleyError(f"cannot write {path}: its folder is read-only, and a chat is replaced as a whole")
+
+
+def _check_content(path: Path, content: bytes) -> None:
+    if _content(path) != content:
+        raise GoneError(
+            f"{path} was changed by another program, so nothing more is written to it: "
+            ":ParleyRespond goes on from what is there now"
+        )
+
+
+def replace_content(path: Path, old: bytes, new: bytes) -> list[str]:
+    """Replace a file's content at once: whoever reads it, or loses power, has the old or the new one.
+
+    Returns what else could not be kept of it. Raises GoneError where its content is not the old one any more,
+    ParleyError where it has become read-only, OSError.
+    """
+    _check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".parley-", suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.write(new)
             file.flush()
+            losses = _keep(path, file.fileno())
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), mode)
+        _check_content(path, old)  # at the last moment: to write takes as long as the disk likes
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    return losses
+
+
+def _keep(path: Path, handle: int) -> list[str]:
+    """Give a file that is to take another one's place what that has beside its content.
+
+    Returns what it does not get, a clause each.
+    """
+    old, losses = path.stat(), list[str]()
+    mode = stat.S_IMODE(old.st_mode)
+    if old.st_nlink > 1:
+        losses.append(f"it had {old.st_nlink} names (hard links); what is under the others stays as it was")
+    new = os.fstat(handle)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(handle, old.st_uid, old.st_gid)
+        except OSError:
+            losses.append(f"it belonged to user {old.st_uid}, group {old.st_gid}, and is yours now")
+            mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3  # what others may do, the new group may
+    os.fchmod(handle, mode)
+    missing = [name for name in _attributes(path) if not _copy_attribute(path, handle, name)]
+    if missing:
+        losses.append(f"its attributes {', '.join(missing)} could not be kept")
+    return losses
+
+
+def _attributes(path: Path) -> list[str]:
+    """The names of a file's extended attributes, where the system has some."""
+    try:
+        return os.listxattr(path) if sys.platform == "linux" else []
+    except OSError:
+        return []
+
+
+def _copy_attribute(path: Path, handle: int, name: str) -> bool:
+    """Whether a file has an extended attribute of another one now."""
+    if sys.platform != "linux":
+        return False
+    value = b""
+    try:
+        value = os.getxattr(path, name)
+        os.setxattr(handle, name, value)
+    except OSError:  # of some the system has the say
+        with suppress(OSError):
+            return os.getxattr(handle, name) == value
+        return False
+    return True

@@ -1,0 +1,106 @@
+"""A turn that ends early, whatever ends it: what was said is in the file, and so is that there is more."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.rounds import last_notice
+from parley.chat.transcript import Text
+from tests.cli.shell import PATIENCE_S, Shell
+
+PACE_S = 0.02
+MOST_LOST = 75
+"""Words: at this pace no more than 50 come in a second."""
+GENTLE = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def speaking(shell: Shell) -> subprocess.Popen[bytes]:
+    shell.ask("write 400 words")
+    return shell.start("respond", "chat.md", PARLEY_DEMO_PACE=str(PACE_S))
+
+
+def read_some(process: subprocess.Popen[bytes], count: int) -> str:
+    """What the model says, up to so many bytes."""
+    assert process.stdout is not None
+    pieces = b""
+    while len(pieces) < count and (piece := os.read(process.stdout.fileno(), 4_096)):
+        pieces += piece
+    return pieces.decode(errors="ignore")
+
+
+def check_end(shell: Shell, output: str, reason: str) -> None:
+    """The answer has what was said, but for the last second, and says that there is more to come."""
+    transcript = parse(shell.text)
+    assert not transcript.problems
+    answers = transcript.exchanges[0].answers
+    notice = last_notice(answers[-1]) if answers else None
+    texts = [segment.text for segment in answers[-1].segments if isinstance(segment, Text)] if answers else []
+    words, spoken = " ".join(texts).split(), output.split()
+    assert words[:-1] == spoken[: len(words[:-1])]
+    assert len(spoken) - len(words) <= MOST_LOST
+    assert (notice.reason if notice else "") == (reason if words else "")
+
+
+SIGNALS = [*[(signal.SIGKILL, number) for number in range(6)], *[(number, 0) for number in sorted(GENTLE)]]
+
+
+@pytest.mark.parametrize(("number", "seed"), SIGNALS)
+def test_whenever_a_turn_is_ended_the_last_second_is_lost_at_most(
+    shell: Shell, number: signal.Signals, seed: int
+) -> None:
+    process = speaking(shell)
+    output = read_some(process, random.Random(seed).randint(1, 1_000))
+    process.send_signal(number)
+    rest, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (130 if number in GENTLE else -number)
+    said = output + rest.decode(errors="ignore")
+    check_end(shell, said, "by the user" if number in GENTLE else "the answer was still being written")
+    done = shell.run("respond", "chat.md")
+    assert done.returncode == 0
+    assert "🔒" not in shell.text
+    assert len(shell.text.split()) > 400
+
+
+def test_a_reader_that_goes_away_in_the_middle_loses_nothing(shell: Shell) -> None:
+    process = speaking(shell)
+    read_some(process, 200)
+    assert process.stdout is not None
+    with process:
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+    assert len(shell.text.split()) > 400
+    assert "🔒" not in shell.text
+
+
+def test_a_file_that_is_read_only_is_refused_before_anything_is_asked(shell: Shell) -> None:
+    shell.ask("hello")
+    shell.chat.chmod(0o444)
+    before = shell.chat.stat()
+    done = shell.run("respond", "chat.md")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"parley: cannot write {shell.chat}: it is read-only\n"
+    assert shell.chat.stat().st_ino == before.st_ino
+    assert shell.text == "💬: hello\n"
+
+
+def test_what_a_file_cannot_keep_is_told_once(shell: Shell) -> None:
+    shell.ask("say: hello")
+    other = shell.folder / "other.md"
+    other.hardlink_to(shell.chat)
+    done = shell.run("respond", "chat.md")
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    note = "it had 2 names (hard links); what is under the others stays as it was"
+    assert done.stderr.decode() == f"parley: {shell.chat}: {note}\n"
+    assert other.read_text(encoding="utf-8") == "💬: say: hello\n"
