@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Safety,
         Settings,
         Status,
+        Tools,
         Xml,
     )
     from parley.tools.catalogue import Tool
@@ -99,6 +100,7 @@ __all__ = [
     "ThinkingSettings",
     "Tool",
     "ToolCall",
+    "Tools",
     "Usage",
     "UsageChunk",
     "UserCancelled",
@@ -116,7 +118,7 @@ _HOMES = {
     "session": ("Approve", "Decision", "Session"),
     "settings.values": (
         *("Agent", "Approval", "ChoiceKeys", "Highlight", "Keys", "Loop", "Mcp", "PromptTools", "Provider"),
-        *("Safety", "Settings", "Status", "Xml"),
+        *("Safety", "Settings", "Status", "Tools", "Xml"),
     ),
     "tools.catalogue": ("Tool",),
     "tools.servers": ("ServerSettings",),

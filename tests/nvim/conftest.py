@@ -23,8 +23,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(shared: Child) -> Iterator[Child]:
-    """The shared Neovim, with nothing open."""
+    """The shared Neovim, with nothing open, and `vim.ui` as it is without the tests before."""
     shared.keys("<C-\\><C-n>")
+    shared.lua("_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }")
+    shared.lua("for name, of_neovim in pairs(_G.ui) do vim.ui[name] = of_neovim end")
     shared.nvim.ui_try_resize(WIDTH, HEIGHT)
     shared.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
     yield shared

@@ -120,7 +120,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
         for guest in LARGE:
             local[guest.server]["enabled_tools"] = [guest.tool]
         remote = {way: {"url": url} for way, url in {"net": url, **urls}.items()}
-        init = setup({**local, **remote}, agent="Demo-OpenAI", safety={"rate_limit_per_minute": 1000})
+        init = setup({**local, **remote}, agent="Demo-OpenAI", tools={"budget_tokens": 1_000_000})
         with child(home, init=init, env=browser(tmp_path_factory.mktemp("desktop"))) as nvim:
             nvim.command(f"cd {home}")
             tools(nvim, "net: ready")
