@@ -431,7 +431,7 @@ def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])  # as in a program that has not set it up: pytest has
     level = root.level
-    Session(tools=[price])
+    Session(tools=[price]).close()
     assert (root.handlers, root.level) == ([], level)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -181,6 +182,7 @@ def test_the_shell_trusts_the_file_of_an_editor_from_any_folder(
     assert (app.untrusted(), names(app)) == ([], ["own", "mock"])
     (tmp_path / "serve.sh").write_text("other", encoding="utf-8")
     assert app.untrusted() == [path]
+    asyncio.run(app.close())
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "large"])
