@@ -306,13 +306,8 @@ class Chat:
 
     async def look(self) -> Transcript:
         """The buffer's text as it is now."""
-
-        def heed(reply: dict[str, Any]) -> None:
-            if "gone" not in reply:
-                self.mirror.take(reply["change"])
-
         for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN):
-            checked(await self.editor.ask("look", self.buf, tick, heed=heed))
+            checked(await self.editor.ask("look", self.buf, tick, heed=self.mirror.heed))
             if self.mirror.is_known:
                 break
         return self.mirror.text.transcript

@@ -102,6 +102,11 @@ class Mirror:
         """Something was written that is not known here."""
         self._is_old = True
 
+    def heed(self, reply: Mapping[str, Any]) -> None:
+        """Take the change that a reply of Neovim's tells, unless the buffer is gone."""
+        if "gone" not in reply:
+            self.take(reply["change"])
+
     def take(self, change: Mapping[str, Any]) -> None:
         """Take a change: `{tick, count, since, start, end, lines}`, where all is new without `since`.
 

@@ -112,11 +112,7 @@ class Queue:
 
     async def _read(self, *handles: int | None) -> dict[str, Any]:
         """Where the marks and handles are in the text as it is now, which is that of the mirror."""
-
-        def heed(reply: dict[str, Any]) -> None:
-            if "gone" not in reply:
-                self._mirror.take(reply["change"])
-
+        heed = self._mirror.heed
         reply = await self._editor.ask("queue_read", self._buf, self._mirror.tick, *handles, heed=heed)
         if checked(reply) and not self._mirror.is_known:
             reply = await self._editor.ask("queue_read", self._buf, UNKNOWN, *handles, heed=heed)
