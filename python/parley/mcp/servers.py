@@ -203,7 +203,7 @@ class Servers:
     def news(self, missing: Collection[str]) -> dict[str, str]:
         """News for the user, by server, each once: why tools are `missing`, what of others is left out."""
         news = {}
-        for server in self.status():
+        for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
             if server.name in missing:
                 line = f"no tools of MCP server '{server.name}': {server.error or 'it is still starting'}"

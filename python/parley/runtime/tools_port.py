@@ -75,9 +75,8 @@ class ToolsPort:
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
         """The tools of all servers, those that failed before tried again at the beginning of the turn.
 
-        A turn that begins with calls to be run, whose tools are all known, waits for nobody else.
-
-        Of servers whose tools are missing the user is told why once, and in each turn that they are missing.
+        A turn that begins with calls to be run, whose tools are all known, waits for nobody else. Of servers
+        whose tools are missing the user is told why once, and in each turn that they are missing.
         """
         known = narrow(self._servers.offered())
         is_choice = bool(calls) and not self._has_begun and all(map(known.get, calls))
