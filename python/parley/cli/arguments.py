@@ -1,30 +1,46 @@
-"""What may be typed behind `parley`: the commands, their arguments, and the help on them."""
+"""What may be typed behind `parley`: the commands, their arguments, and the help on them.
+
+The help on all commands imports none of them: a command's code, and what its arguments need to know, are
+imported when it is named.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
 
 from parley import __version__
-from parley.chat.transcript import CHOICES
 from parley.cli.exits import USAGE, exit_codes
-from parley.cli.inspect import check, export, log, messages, show
-from parley.cli.respond import compact, respond
-from parley.cli.servers import convert, demo_server, login, logout, tools, trust
 from parley.cli.terminal import complain, screen
-from parley.models.formats import options
-from parley.policy.summaries import KEEP
 
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
 _JSON = "print one JSON object a line, for programs"
+_AGENT = "the agent to talk to, instead of the chat's"
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what it says on the screen that everything goes through."""
+    """Says what it says on the screen that everything goes through, and learns its arguments when used."""
+
+    def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
+        super().__init__(*rest, **options)
+        self._fill: Callable[[Parser], None] | None = fill
+
+    def fill(self) -> None:
+        """Add the arguments, where that is still to be done."""
+        fill, self._fill = self._fill, None
+        if fill:
+            fill(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read arguments as argparse does."""
+        self.fill()
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and end the command."""
@@ -41,6 +57,28 @@ class Parser(argparse.ArgumentParser):
             screen().complain(line)
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: the function that carries it out, as `module:name` of this room, and its help.
+
+    The help is the first line of the function's docstring.
+    """
+
+    function: str
+    help: str
+    fill: Callable[[Parser], None]
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """The exit code of the command."""
+        return int(self.load()(arguments))
+
+    def load(self) -> Callable[[argparse.Namespace], int]:
+        """The function, imported now."""
+        module, _, name = self.function.partition(":")
+        function: Callable[[argparse.Namespace], int] = getattr(import_module(f"parley.cli.{module}"), name)
+        return function
+
+
 def parser() -> Parser:
     """All commands; `run` of what is parsed carries out the one that was named."""
     root = Parser(
@@ -51,44 +89,19 @@ def parser() -> Parser:
     )
     root.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = root.add_subparsers(required=True, metavar="COMMAND")
-
-    def command(name: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        text = (run.__doc__ or "").strip()
-        added: argparse.ArgumentParser = commands.add_parser(name, help=text.rstrip("."), description=text)
-        added.set_defaults(run=run)
-        return added
-
-    _respond(command("respond", respond))
-    _compact(command("compact", compact))
-    _messages(command("messages", messages))
-    command("parse", show).add_argument("file", help=_READ)
-    command("export", export).add_argument("file", help=_READ)
-    checked = command("check", check)
-    checked.add_argument("files", nargs="+", metavar="file", help=_READ)
-    checked.add_argument("--json", action="store_true", help=_JSON)
-    history = command("log", log)
-    history.add_argument("file", help=_CHAT)
-    history.add_argument("--json", action="store_true", help=_JSON)
-    formats = options()
-    command("convert", convert).add_argument(
-        "--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats)
-    )
-    command("tools", tools).add_argument("--json", action="store_true", help=_JSON)
-    for name, run in (("login", login), ("logout", logout)):
-        command(name, run).add_argument("server", metavar="NAME", help="a server of the settings")
-    trusted = command("trust", trust)
-    trusted.add_argument("file", help="usually .mcp.json")
-    trusted.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
-    served = command("demo-server", demo_server)
-    served.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
-    served.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
-    served.add_argument("--strict", action="store_true", help=_STRICT)
+    for name, command in COMMANDS.items():
+        added = commands.add_parser(
+            name, help=command.help.rstrip("."), description=command.help, fill=command.fill
+        )
+        added.set_defaults(run=command.run)
     return root
 
 
-def _respond(command: argparse.ArgumentParser) -> None:
+def _respond(command: Parser) -> None:
+    from parley.chat.transcript import CHOICES
+
     command.add_argument("file", help=_CHAT)
-    command.add_argument("--agent", metavar="NAME", help="the agent to talk to, instead of the chat's")
+    command.add_argument("--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "--choose",
         action="append",
@@ -104,9 +117,11 @@ def _respond(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
-def _compact(command: argparse.ArgumentParser) -> None:
+def _compact(command: Parser) -> None:
+    from parley.policy.summaries import KEEP
+
     command.add_argument("file", help=_CHAT)
-    command.add_argument("--agent", metavar="NAME", help="the agent to talk to, instead of the chat's")
+    command.add_argument("--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "-n",
         dest="keep",
@@ -118,7 +133,9 @@ def _compact(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
-def _messages(command: argparse.ArgumentParser) -> None:
+def _messages(command: Parser) -> None:
+    from parley.models.formats import options
+
     command.add_argument("file", help=_READ)
     command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
     formats = options()
@@ -126,6 +143,46 @@ def _messages(command: argparse.ArgumentParser) -> None:
         "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
     )
     command.add_argument("--tools", action="store_true", help="start the MCP servers, print their tools too")
+
+
+def _chat(command: Parser) -> None:
+    command.add_argument("file", help=_READ)
+
+
+def _check(command: Parser) -> None:
+    command.add_argument("files", nargs="+", metavar="file", help=_READ)
+    _json(command)
+
+
+def _log(command: Parser) -> None:
+    command.add_argument("file", help=_CHAT)
+    _json(command)
+
+
+def _json(command: Parser) -> None:
+    command.add_argument("--json", action="store_true", help=_JSON)
+
+
+def _convert(command: Parser) -> None:
+    from parley.models.formats import options
+
+    formats = options()
+    command.add_argument("--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats))
+
+
+def _server(command: Parser) -> None:
+    command.add_argument("server", metavar="NAME", help="a server of the settings")
+
+
+def _trust(command: Parser) -> None:
+    command.add_argument("file", help="usually .mcp.json")
+    command.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
+
+
+def _demo_server(command: Parser) -> None:
+    command.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
+    command.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
+    command.add_argument("--strict", action="store_true", help=_STRICT)
 
 
 def _count(text: str) -> int:
@@ -140,3 +197,41 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text[:6]) < 65536):
         raise argparse.ArgumentTypeError("expected a number from 0 to 65535")
     return int(text)
+
+
+COMMANDS: dict[str, Command] = {
+    "respond": Command(
+        "respond:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
+    ),
+    "compact": Command(
+        "respond:compact",
+        "Have the model sum up older exchanges of a chat, each in a line of its answer.",
+        _compact,
+    ),
+    "messages": Command("inspect:messages", "Print the request that a chat would send.", _messages),
+    "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
+    "export": Command("inspect:export", "Print a chat as one HTML page that needs nothing else.", _chat),
+    "check": Command(
+        "inspect:check",
+        "Print the problems of chats as `file:line:col: level: text`; errors end it with 1.",
+        _check,
+    ),
+    "log": Command("inspect:log", "Print what was decided, run and asked in a chat, and the totals.", _log),
+    "convert": Command(
+        "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert
+    ),
+    "tools": Command("servers:tools", "Start the MCP servers and list their tools.", _json),
+    "login": Command(
+        "servers:login", "Sign in at an MCP server with a browser, and keep what it grants.", _server
+    ),
+    "logout": Command("servers:logout", "Forget what an MCP server granted when you signed in.", _server),
+    "trust": Command(
+        "servers:trust",
+        "Trust the file of MCP servers of a project, with the content that it has now.",
+        _trust,
+    ),
+    "demo-server": Command(
+        "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
+    ),
+}
+"""What may be typed behind `parley`, in the order of the help."""

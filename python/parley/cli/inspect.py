@@ -170,7 +170,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print the problems of chats as `file:line:col: level: text`; the exit code is 1 if there are errors."""
+    """Print the problems of chats as `file:line:col: level: text`; errors end it with 1."""
     for path in arguments.files:
         try:
             transcript = parse(read(path))

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
 from parley.errors import ParleyError
-from parley.settings.load import load_settings
-from parley.settings.values import Settings
-from parley.storage.chat_file import MOST_BYTES, content, too_large
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
+    from parley.settings.values import Settings
 
 
 _screen: ContextVar[Screen] = ContextVar("screen")
@@ -102,6 +100,8 @@ def in_the_shell(message: str) -> str:
 
 def settings() -> Settings:
     """The shell's settings; what is wrong with them is said."""
+    from parley.settings.load import load_settings
+
     loaded, problems = load_settings(os.environ)
     for problem in problems:
         remark(problem)
@@ -119,10 +119,14 @@ def warn_of_project(app: App) -> None:
 
 def read(path: str) -> str:
     """The text of a file, `-` for standard input. Raises ParleyError."""
+    from parley.storage.chat_file import content
+
     return (_standard_input() if path == "-" else content(Path(path))).decode("utf-8", "surrogateescape")
 
 
 def _standard_input() -> bytes:
+    from parley.storage.chat_file import MOST_BYTES, too_large
+
     if sys.stdin is None:
         raise ParleyError("cannot read standard input: it is closed")
     try:
