@@ -13,7 +13,7 @@ from parley.errors import ModelError
 from parley.models.events import Event
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from tests.fakes import Turns
 from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
 
@@ -43,20 +43,20 @@ class FaultyProviders:
         self.server.plan(*script)
         self.is_hasty = any("silence" in response.parts for response in script)
 
-    def provider(self, kind: str, **more: Any) -> Provider:
+    def provider(self, kind: str, **more: Any) -> ProviderSettings:
         family: Any = "anthropic" if kind == "anthropic" else "openai"
         url = self.server.url + ("" if kind == "anthropic" else "/v1")
         settings = {"base_url": url, "api_key_env": "FAULTY_KEY", "api": "auto" if family == kind else kind}
-        return Provider("faulty", family, **(settings | more))
+        return ProviderSettings("faulty", family, **(settings | more))
 
-    async def say(self, provider: Provider, **more: Any) -> list[Event]:
+    async def say(self, provider: ProviderSettings, **more: Any) -> list[Event]:
         """What the model says to a question."""
         self.notices.clear()
         self.waits.clear()
         request = Request(QUESTION, 0, provider.name, "some-model", **more)
         return [event async for event in self.client.stream(provider, request, self.notices.append)]
 
-    async def fail(self, provider: Provider) -> ModelError:
+    async def fail(self, provider: ProviderSettings) -> ModelError:
         """How the model fails."""
         with pytest.raises(ModelError) as caught:
             await self.say(provider)
@@ -100,7 +100,7 @@ def check_message(error: ModelError, *words: str) -> None:
 class ProviderModel:
     """The engine's model port, over the wire."""
 
-    def __init__(self, faulty: FaultyProviders, provider: Provider, turns: Turns) -> None:
+    def __init__(self, faulty: FaultyProviders, provider: ProviderSettings, turns: Turns) -> None:
         self.faulty, self.provider, self.turns = faulty, provider, turns
 
     def stream(self, request: Request) -> AsyncIterator[Event]:

@@ -24,7 +24,7 @@ from parley.runtime.audit import AuditedObserver
 from parley.runtime.model_port import ModelPort
 from parley.runtime.tasks import Callbacks, together
 from parley.runtime.text_tool_caller import TextToolCaller
-from parley.settings.values import Provider, Settings
+from parley.settings.values import ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
@@ -286,4 +286,6 @@ def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], N
     audit = open_ledger().chat("chat.md")
     observer = AuditedObserver(Callbacks(status), audit)
     talker: Any = Talker()
-    return ModelPort(talker, Provider, observer, clock, audit, rate, TextToolCaller(attempts_with()), set())
+    return ModelPort(
+        talker, ProviderSettings, observer, clock, audit, rate, TextToolCaller(attempts_with()), set()
+    )

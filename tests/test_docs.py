@@ -25,7 +25,7 @@ from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
 from parley.cli.terminal import in_the_shell
 from parley.settings.read import read_settings
-from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, Provider, Settings
+from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
 from parley.tools.servers import ServerSettings
 from tests.e2e.test_demo import ANSWER, PROXIES
 from tests.nvim.harness import nvim_path
@@ -159,7 +159,7 @@ def test_the_help_names_every_agent_with_its_key_and_address() -> None:
 
 def test_the_help_names_the_fields_of_a_provider() -> None:
     rows = entries("A provider of your own has", "Parley writes a key nowhere")
-    known = {each.name for each in fields(Provider)}
+    known = {each.name for each in fields(ProviderSettings)}
     assert set(rows) == known - {"name", "base_url_env", "official", "builtin"}
 
 

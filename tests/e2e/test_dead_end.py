@@ -14,7 +14,7 @@ from parley.engine import End, run_turn
 from parley.models.events import Aside
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Provider, Settings
+from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.faulty_server import SAYS, FaultyServer, Response
 from tests.ledgers import open_ledger
@@ -79,7 +79,7 @@ class Chat:
         family: Any = "anthropic" if kind == "anthropic" else "openai"
         url = server.url + ("" if kind == "anthropic" else "/v1")
         api: Any = "auto" if family == kind else kind
-        lab = Provider("lab", family, base_url=url, api=api)
+        lab = ProviderSettings("lab", family, base_url=url, api=api)
         agent = Agent("A", "lab", window.model)
         settings = Settings(agent="A", agents=(agent,), providers={"lab": lab}, tool_mode="native")
         self.app = App(settings, {}, open_ledger())

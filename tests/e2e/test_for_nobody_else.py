@@ -12,7 +12,7 @@ import pytest
 from parley.nvim.log import log_to
 from parley.providers.api_keys import key_of
 from parley.secrets import command_secret
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from tests.nvim.harness import child
 
 TOKEN = "tok-" + "0123456789abcdef" * 16
@@ -78,7 +78,7 @@ async def test_the_log_holds_no_key_that_a_command_printed_or_a_variable_of_any_
     try:
         for key in TOKEN, renewed:
             await command_secret(("printf", "%s\\n", key), os.environ)
-        await key_of(Provider("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"})
+        await key_of(ProviderSettings("p", "openai", api_key_env="MINE"), {"MINE": "what-mine-holds"})
         logging.getLogger("parley").error("%s, %s... and what-mine-holds", TOKEN, renewed[:40])
     finally:
         log_to(Path(os.devnull) / "none", {})

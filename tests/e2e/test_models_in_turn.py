@@ -22,7 +22,7 @@ from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.plan import waiting
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Provider, Settings, Status
+from parley.settings.values import Agent, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from tests.faulty_server import SAYS, FaultyServer, Response, event
 from tests.ledgers import open_ledger
@@ -124,7 +124,7 @@ def settings(urls: dict[str, str]) -> Settings:
     """Each provider at its own server."""
     api: Any = {"openai-chat": "chat"}
     providers = {
-        shape.provider: Provider(
+        shape.provider: ProviderSettings(
             shape.provider,
             "anthropic" if name == "Claude" else "openai",
             urls[name] if name == "Claude" else f"{urls[name]}/v1",

@@ -20,13 +20,13 @@ from parley.models.events import Aside
 from parley.policy.rules import Pattern
 from parley.providers.client import wire_format
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Approval, Mcp, Provider, Settings, Status
+from parley.settings.values import Agent, Approval, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings
 from tests.e2e.machine import Machine, Process, proposals, read
 from tests.pictures import beside, png, question
 
-RESPONSES = Provider("demo-responses", "openai", api="responses", official=True, builtin=True)
+RESPONSES = ProviderSettings("demo-responses", "openai", api="responses", official=True, builtin=True)
 SETTINGS = Settings(
     status=Status(llm=False),
     providers={RESPONSES.name: RESPONSES},

@@ -17,7 +17,7 @@ from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.load import merged
 from parley.settings.read import read_settings
-from parley.settings.values import Agent, Provider, Settings
+from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.faulty_server import SAYS, FaultyServer, Response
 from tests.ledgers import open_ledger
@@ -188,7 +188,7 @@ IN_NO_REQUEST = {
 
 def test_every_setting_has_a_row() -> None:
     known = {each.name for each in fields(Settings)} | {f"file: {key}" for key in KEYS}
-    for prefix, cls in (("agents", Agent), ("providers", Provider), ("thinking", ThinkingSettings)):
+    for prefix, cls in (("agents", Agent), ("providers", ProviderSettings), ("thinking", ThinkingSettings)):
         known |= {f"{prefix}.{each.name}" for each in fields(cls)}
     assert known - set(ROWS) == IN_NO_REQUEST
     assert set(ROWS) - known == {"safety.max_tokens_per_request"}

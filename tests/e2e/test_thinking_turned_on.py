@@ -18,7 +18,7 @@ from parley.models.events import Aside
 from parley.policy.plan import waiting
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Provider, Settings, Status
+from parley.settings.values import Agent, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
 from tests.faulty_server import SAYS, FaultyServer, Response, event
@@ -65,7 +65,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
     async with FaultyServer(check_anthropic) as server:
         settings = Settings(
             agents=(Agent("Claude", "anthropic", model),),
-            providers={"anthropic": Provider("anthropic", "anthropic", server.url)},
+            providers={"anthropic": ProviderSettings("anthropic", "anthropic", server.url)},
             status=Status(llm=False),
         )
         app = App(settings, os.environ, LedgerFile(None))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from parley.errors import ModelError
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from parley.tools.results import NO_OUTPUT, result_text
 from tests.defaults import MAX_BYTES
 from tests.examples import examples
@@ -110,7 +110,9 @@ def answers(draw: st.DrawFn, kind: str) -> list[bytes]:
 
 
 @asynccontextmanager
-async def client_of(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[ProviderClient, Provider]]]:
+async def client_of(
+    pieces: list[bytes],
+) -> AsyncIterator[Callable[[str], tuple[ProviderClient, ProviderSettings]]]:
     """A server that answers so, and who asks it."""
 
     async def no_wait(_: float) -> None:
@@ -123,10 +125,10 @@ async def client_of(pieces: list[bytes]) -> AsyncIterator[Callable[[str], tuple[
     async with RawServer() as server:
         server.plan(pieces)
 
-        def provider(kind: str) -> tuple[ProviderClient, Provider]:
+        def provider(kind: str) -> tuple[ProviderClient, ProviderSettings]:
             family: Any = "anthropic" if kind == "anthropic" else "openai"
             api: Any = "auto" if family == kind else kind
-            return client, Provider("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
+            return client, ProviderSettings("faulty", family, server.url, api=api, api_key_env="FAULTY_KEY")
 
         yield provider
         await client.close()

@@ -9,7 +9,7 @@ from parley.http.proxies import ProxyError, client_options, is_here
 from parley.models.events import Event, TextDelta
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
 from tests.faulty_providers import QUESTION, FaultyProviders
@@ -31,11 +31,11 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def far(faulty: FaultyProviders, kind: str) -> Provider:
+def far(faulty: FaultyProviders, kind: str) -> ProviderSettings:
     return faulty.provider(kind, base_url=FAR + ("" if kind == "anthropic" else "/v1"))
 
 
-async def text(faulty: FaultyProviders, provider: Provider, kind: str) -> list[Event]:
+async def text(faulty: FaultyProviders, provider: ProviderSettings, kind: str) -> list[Event]:
     """What a provider's model says, asked by a client that is made now."""
     faulty.server.plan(Response(SAYS[kind]("Whole")))
     client = ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)

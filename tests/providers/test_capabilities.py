@@ -15,7 +15,7 @@ from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, Provider, Settings
+from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from tests.chats import TOOLS
 from tests.fakes import LoggedTools, ScriptedModel, Turns
@@ -38,7 +38,7 @@ def fresh(faulty: FaultyProviders) -> ProviderClient:
     return ProviderClient({"FAULTY_KEY": "k"}, faulty.client._builtin_url)
 
 
-async def events_of(client: ProviderClient, provider: Provider, request: Request) -> list[Event]:
+async def events_of(client: ProviderClient, provider: ProviderSettings, request: Request) -> list[Event]:
     events = [each async for each in client.stream(provider, request, print)]
     return [each for each in events if isinstance(each, TextDelta | Aside | RateLimits)]
 
@@ -188,7 +188,7 @@ async def test_the_user_is_told_once_what_of_a_chat_is_not_sent(
     faulty: FaultyProviders,
 ) -> None:
     exchanges = "".join(f"💬: {n} {'word ' * 50_000}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in range(3))
-    lab = Provider("lab", base_url=f"{faulty.server.url}/v1")
+    lab = ProviderSettings("lab", base_url=f"{faulty.server.url}/v1")
     agent = Agent("A", "lab", "gpt-4o")
     app = App(Settings(agent="A", agents=(agent,), providers={"lab": lab}), {}, open_ledger())
     asides = list[str]()

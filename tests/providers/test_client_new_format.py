@@ -15,7 +15,7 @@ from parley.models.formats import FORMATS, format_for
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.read import read_settings
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from parley.tools.convert import convert_all
 from tests.faulty_providers import KEY, QUESTION
 from tests.faulty_server import FaultyServer, Response, event
@@ -36,7 +36,7 @@ async def server() -> AsyncIterator[FaultyServer]:
         yield each
 
 
-def provider(url: str) -> Provider:
+def provider(url: str) -> ProviderSettings:
     """The one of a user's settings."""
     table = {"providers": {"lab": {"kind": "toy", "base_url": url, "api_key_env": "LAB_KEY"}}}
     settings, problems = read_settings(table)

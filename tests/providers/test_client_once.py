@@ -12,13 +12,13 @@ from parley.errors import ModelError
 from parley.models.events import Finished, TextDelta, Usage
 from parley.models.request import Request
 from parley.providers.client import ProviderClient
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 ASK = Request(parse("💬: say: a short reply\n"), 0, "here", "demo", max_tokens=20, tools_on=False)
 PROVIDERS = {
-    "anthropic": Provider("here", "anthropic", api_key_command=("echo", "key")),
-    "chat": Provider("here", "openai", api="chat", api_key_command=("echo", "key")),
-    "responses": Provider("here", "openai", api="responses", api_key_command=("echo", "key")),
+    "anthropic": ProviderSettings("here", "anthropic", api_key_command=("echo", "key")),
+    "chat": ProviderSettings("here", "openai", api="chat", api_key_command=("echo", "key")),
+    "responses": ProviderSettings("here", "openai", api="responses", api_key_command=("echo", "key")),
 }
 
 
@@ -42,7 +42,9 @@ async def test_a_reply_in_one_piece_is_asked_for_and_read(form: str) -> None:
 
 async def test_what_fails_is_not_tried_again() -> None:
     client = ProviderClient({}, no_demo)
-    nowhere = Provider("here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key"))
+    nowhere = ProviderSettings(
+        "here", "anthropic", base_url="http://127.0.0.1:9", api_key_command=("echo", "key")
+    )
     with pytest.raises(ModelError):
         async for _ in client.once(nowhere, ASK):
             pass

@@ -15,7 +15,7 @@ from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.providers.sdk_clients import address
 from parley.settings.read import read_settings
-from parley.settings.values import PROVIDERS, Provider
+from parley.settings.values import PROVIDERS, ProviderSettings
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
@@ -43,7 +43,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-async def heads(faulty: FaultyProviders, provider: Provider, environ: dict[str, str]) -> str:
+async def heads(faulty: FaultyProviders, provider: ProviderSettings, environ: dict[str, str]) -> str:
     """The heads of the requests that a client made now sends."""
     kind = "anthropic" if provider.kind == "anthropic" else provider.api
     faulty.server.plan(Response(SAYS["chat" if kind == "auto" else kind]("Whole")))
@@ -96,7 +96,7 @@ async def test_an_entry_without_an_address_means_the_official_one(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", faulty.server.url)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", faulty.server.url)
-    assert address(Provider("mine", kind, api_key_env="MY_KEY"), os.environ).startswith(
+    assert address(ProviderSettings("mine", kind, api_key_env="MY_KEY"), os.environ).startswith(
         f"https://api.{kind}.com"
     )
 
@@ -165,5 +165,5 @@ async def test_where_a_request_goes_is_told_in_words_where_that_is_no_address() 
     client = ProviderClient({"OPENAI_BASE_URL": "https://gate.example/v1/"}, no_demo)
     assert client.url(PROVIDERS["openai"], "/responses") == "https://gate.example/v1/responses"
     assert client.url(PROVIDERS["demo"], "/v1/messages") == "a small program on this machine"
-    broken = Provider("lab", base_url="nowhere")
+    broken = ProviderSettings("lab", base_url="nowhere")
     assert client.url(broken, "/chat/completions") == "lab has no base URL that can be used"

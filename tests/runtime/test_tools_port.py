@@ -22,7 +22,7 @@ from parley.policy.status import sentence_prompt
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.tasks import Callbacks
 from parley.runtime.tools_port import ToolsPort
-from parley.settings.values import PROVIDERS, Provider, Settings, Status
+from parley.settings.values import PROVIDERS, ProviderSettings, Settings, Status
 from parley.storage.attachments import ChatAttachments
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
@@ -45,7 +45,7 @@ class Talker:
         self.after = after
         self.asked = list[Request]()
 
-    async def once(self, _: Provider, request: Request) -> AsyncIterator[Event]:
+    async def once(self, _: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         self.asked.append(request)
         await asyncio.sleep(self.after)
         for piece in self.said:

@@ -21,7 +21,7 @@ from parley.models.formats import sdks
 from parley.nvim.summary import count
 from parley.paths import config_path
 from parley.runtime.app import App
-from parley.settings.values import DEMO, Agent, Provider
+from parley.settings.values import DEMO, Agent, ProviderSettings
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 
@@ -86,14 +86,14 @@ def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
     return "ok", f"{where}: {_key(provider)}{listens}", []
 
 
-def _key(provider: Provider) -> str:
+def _key(provider: ProviderSettings) -> str:
     """Where the key of a provider is found."""
     if provider.api_key_command:
         return f"the key comes from the command {provider.api_key_command[0]}"
     return f"key found in {provider.api_key_env}" if provider.api_key_env else "needs no key"
 
 
-def _base(app: App, provider: Provider) -> str:
+def _base(app: App, provider: ProviderSettings) -> str:
     return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from parley.providers.errors import no_key
 from parley.secrets import SecretError, command_secret, sound_secret
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 
-async def key_of(provider: Provider, environ: Mapping[str, str]) -> str:
+async def key_of(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
     """The key; "" for a provider that names neither variable nor command, since it needs none."""
     try:
         if provider.api_key_command:

@@ -39,7 +39,7 @@ from parley.providers.errors import (
     no_stream,
     rate_limits,
 )
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 IDLE_S = 60.0
 CONNECT_S = 10.0
@@ -64,7 +64,7 @@ def _nobody(_: str) -> None:
     """Nobody is told."""
 
 
-def wire_format(provider: Provider, request: Request) -> Format:
+def wire_format(provider: ProviderSettings, request: Request) -> Format:
     """The format in which a provider's model is asked: with `api = "auto"`, the one the model accepts."""
     usual, *others = of_kind(provider.kind)
     name = request.api if provider.api == "auto" else provider.api
@@ -90,10 +90,10 @@ class ProviderClient:
         self._idle_s = idle_s
         self._sleep = sleep
         self._luck = luck
-        self._clients: dict[Provider, tuple[Any, str]] = {}
+        self._clients: dict[ProviderSettings, tuple[Any, str]] = {}
         self._capabilities = Capabilities()
 
-    def url(self, provider: Provider, path: str) -> str:
+    def url(self, provider: ProviderSettings, path: str) -> str:
         """Where a request to this path of a provider goes, in words where that is nowhere or no address."""
         if provider.builtin:
             return "a small program on this machine"
@@ -107,7 +107,7 @@ class ProviderClient:
         return self._capabilities.settled(request)
 
     async def stream(
-        self, provider: Provider, request: Request, tell: Tell, clock: PausableClock | None = None
+        self, provider: ProviderSettings, request: Request, tell: Tell, clock: PausableClock | None = None
     ) -> AsyncIterator[Event]:
         """The events of a reply. As long as there was none, a passing failure is tried again.
 
@@ -140,7 +140,7 @@ class ProviderClient:
             else:
                 return
 
-    async def once(self, provider: Provider, request: Request) -> AsyncIterator[Event]:
+    async def once(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         """The events of a reply in one piece; asked for once, since such a reply can be done without."""
         async with closing(self._events(provider, self.settled(request), _nobody, streamed=False)) as events:
             async for event in events:
@@ -158,7 +158,7 @@ class ProviderClient:
             await self._sleep(wait)
 
     async def _events(
-        self, provider: Provider, request: Request, tell: Tell, *, streamed: bool = True
+        self, provider: ProviderSettings, request: Request, tell: Tell, *, streamed: bool = True
     ) -> AsyncIterator[Event]:
         form = wire_format(provider, request)
         body = form.body(request) if streamed else form.unstreamed_body(request)
@@ -191,7 +191,7 @@ class ProviderClient:
                 raise no_stream(provider, kind) from error
             raise in_stream(error, secret) from error
 
-    async def _client(self, provider: Provider) -> tuple[Any, str, ModuleType]:
+    async def _client(self, provider: ProviderSettings) -> tuple[Any, str, ModuleType]:
         name = sdk(provider.kind).package
         if provider in self._clients:  # then it has been imported, and no thread need look
             return *self._clients[provider], sys.modules[name]
@@ -203,7 +203,7 @@ class ProviderClient:
             self._clients.setdefault(provider, await self._connected(provider, library))
         return *self._clients[provider], library
 
-    async def _connected(self, provider: Provider, library: ModuleType) -> tuple[Any, str]:
+    async def _connected(self, provider: ProviderSettings, library: ModuleType) -> tuple[Any, str]:
         from parley.http import bodies  # which takes httpx2 with it
 
         secret = "" if provider.builtin else await key_of(provider, self._environ)
@@ -228,7 +228,7 @@ class ProviderClient:
             raise broken_off(provider, error, secret) from error
         return client, secret
 
-    async def _base_url(self, provider: Provider) -> str:
+    async def _base_url(self, provider: ProviderSettings) -> str:
         if provider.builtin:
             return await self._builtin_url() + sdk(provider.kind).root
         return clients.address(provider, self._environ)

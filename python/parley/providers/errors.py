@@ -12,7 +12,7 @@ from parley.errors import ModelError, ParleyError
 from parley.http.pages import MOST_READ, without_tags
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 from parley.text import one_line
 
 LONGEST_MESSAGE = 300
@@ -40,7 +40,7 @@ _PASSING = frozenset({408, 409, 429})
 _SECRETS = re.compile(r"(?i)(sk-|key-|bearer\s+|api[_-]?key[\"'=:\s]+)[\w*.\-]{6,}")
 
 
-def no_key(provider: Provider, why: str = "") -> ModelError:
+def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     """The provider's key is not to be had."""
     advice = f"set {provider.api_key_env} before you start Neovim"
     if provider.api_key_command:
@@ -53,7 +53,7 @@ def no_key(provider: Provider, why: str = "") -> ModelError:
     )
 
 
-def failure(provider: Provider, model: str, error: Any, secret: str) -> ModelError:
+def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> ModelError:
     """The meaning of an SDK's error."""
     status = getattr(error, "status_code", None)
     if status is None:
@@ -86,7 +86,7 @@ _LASTING = (
 """Errors that come again however often one asks."""
 
 
-def broken_off(provider: Provider, error: BaseException, secret: str) -> ModelError:
+def broken_off(provider: ProviderSettings, error: BaseException, secret: str) -> ModelError:
     """The connection could not be made, or was lost."""
     kind = type(error).__name__
     if "Timeout" in kind:
@@ -122,7 +122,7 @@ def in_stream(error: ModelError, secret: str) -> ModelError:
     )
 
 
-def no_stream(provider: Provider, content_type: str) -> ModelError:
+def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
     """The address answered, but as no model does."""
     content = bounded(content_type) or "no content type"
     return ModelError(
@@ -132,14 +132,14 @@ def no_stream(provider: Provider, content_type: str) -> ModelError:
     )
 
 
-def no_proxy(provider: Provider, error: ParleyError) -> ModelError:
+def no_proxy(provider: ProviderSettings, error: ParleyError) -> ModelError:
     """The way to the provider leads through a proxy that cannot be used."""
     return ModelError(
         f"{provider.name} cannot be reached: {error}", reason=f"no usable proxy to {provider.name}"
     )
 
 
-def no_sdk(provider: Provider, error: ImportError) -> ModelError:
+def no_sdk(provider: ProviderSettings, error: ImportError) -> ModelError:
     """The client library is not there."""
     return ModelError(
         f"the client of {provider.name} cannot be loaded ({bounded(str(error))}). What to do: :ParleyInstall",

@@ -17,7 +17,7 @@ from parley.models.events import Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
-from parley.settings.values import Agent, Provider
+from parley.settings.values import Agent, ProviderSettings
 from parley.tools.sampling import MOST_TOKENS, SamplingReply, SamplingRequest
 
 
@@ -25,7 +25,7 @@ class Sampler:
     """One for each process; `agent` is who is asked, with its provider."""
 
     def __init__(
-        self, client: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, Provider]]
+        self, client: ProviderClient, rate: RateWindow, agent: Callable[[], tuple[Agent, ProviderSettings]]
     ) -> None:
         self._client = client
         self._rate = rate

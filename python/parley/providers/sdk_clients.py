@@ -21,10 +21,10 @@ from parley.addresses import flaw
 from parley.errors import ModelError
 from parley.models.formats import sdk, sdks
 from parley.providers.errors import bounded
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 
-def address(provider: Provider, environ: Mapping[str, str]) -> str:
+def address(provider: ProviderSettings, environ: Mapping[str, str]) -> str:
     """Where a provider is; raises ModelError for an address that is none."""
     named = environ.get(provider.base_url_env or "")
     url = named or provider.base_url or sdk(provider.kind).url
@@ -38,14 +38,14 @@ def address(provider: Provider, environ: Mapping[str, str]) -> str:
     return url
 
 
-def client(provider: Provider, library: ModuleType, url: str, **options: Any) -> Any:
+def client(provider: ProviderSettings, library: ModuleType, url: str, **options: Any) -> Any:
     """A client of this address; only that of its SDK's maker heeds the environment."""
     make = getattr(library, sdk(provider.kind).client)
     with nullcontext() if _is_official(provider, url) else _without_variables():
         return make(base_url=url, **options)
 
 
-def _is_official(provider: Provider, url: str) -> bool:
+def _is_official(provider: ProviderSettings, url: str) -> bool:
     """The maker's own host, or what the SDK's own variable puts in its place: a gateway of the user's."""
     if provider.official and not provider.builtin and not provider.base_url:
         return True

@@ -37,7 +37,7 @@ from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
 from parley.settings.start import Ready, Refusal, start, wanted_agent
-from parley.settings.values import Agent, Provider, Settings
+from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachments import AttachmentCache, ChatAttachments
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.references import EditorTexts, FileReferences, no_editor, nobody_asked
@@ -266,11 +266,11 @@ class App:
         )
         return topic.title(reply)
 
-    def provider(self, name: str) -> Provider:
+    def provider(self, name: str) -> ProviderSettings:
         """The provider of an agent."""
-        return self.settings.provider(name) or Provider(name)
+        return self.settings.provider(name) or ProviderSettings(name)
 
-    def _sampled(self) -> tuple[Agent, Provider]:
+    def _sampled(self) -> tuple[Agent, ProviderSettings]:
         """Who replies to servers: nobody knows for which chat they ask."""
         agent = self.settings.default_agent(self.environ)
         return agent, self.provider(agent.provider)

@@ -20,7 +20,7 @@ from parley.policy.summaries import KEEP, unsummed
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog, recorded
 from parley.runtime.text_tool_caller import TextToolCaller
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 _FULL = 0.8
 """The part of the window from which on it is offered to sum up what is older."""
@@ -32,7 +32,7 @@ class ModelPort:
     def __init__(
         self,
         client: ProviderClient,
-        provider: Callable[[str], Provider],
+        provider: Callable[[str], ProviderSettings],
         observer: AuditedObserver,
         clock: PausableClock,
         audit: AuditLog,

@@ -12,7 +12,7 @@ from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditLog, recorded
-from parley.settings.values import Provider
+from parley.settings.values import ProviderSettings
 
 _ENOUGH_LEFT = 0.2
 """The part of the rate window that has to be free for such a request."""
@@ -34,7 +34,7 @@ def short_request(request: Request, prompt: str, model: str | None, tokens: int)
 
 async def short_reply(
     client: ProviderClient,
-    provider: Provider,
+    provider: ProviderSettings,
     request: Request,
     *,
     rate: RateWindow,

@@ -22,7 +22,7 @@ from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.totals import FOR_STATUS
-from parley.settings.values import Provider, Status
+from parley.settings.values import ProviderSettings, Status
 from parley.storage.attachments import ChatAttachments
 from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
@@ -43,7 +43,7 @@ class ToolsPort:
         self,
         servers: Servers,
         client: ProviderClient,
-        provider: Callable[[str], Provider],
+        provider: Callable[[str], ProviderSettings],
         observer: AuditedObserver,
         clock: PausableClock,
         audit: AuditLog,

@@ -20,7 +20,14 @@ from parley.models.text_tools.template import Templates, builtin_templates, temp
 from parley.models.tool_room import ToolRoom
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
-from parley.settings.values import TEXT_TOOLS_MAX_TOKENS, TOOLS_SHARE, TOOLS_TOKENS, Agent, Provider, Settings
+from parley.settings.values import (
+    TEXT_TOOLS_MAX_TOKENS,
+    TOOLS_SHARE,
+    TOOLS_TOKENS,
+    Agent,
+    ProviderSettings,
+    Settings,
+)
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.selection import may_take, takes
 from parley.tools.servers import RESERVED
@@ -47,7 +54,7 @@ def chat_settings(
 ) -> ChatSettings:
     """The settings of a turn of this chat with this agent; without `templates`, those built in."""
     front = read_front_matter(transcript.front_matter)
-    provider = settings.provider(agent.provider) or Provider(agent.provider)
+    provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
     safety, loop = settings.safety, settings.loop
     limits = _call_limits(settings.max_tool_calls, front)
     return ChatSettings(
@@ -77,7 +84,7 @@ def chat_settings(
 
 
 def _ask(
-    transcript: Transcript, settings: Settings, agent: Agent, provider: Provider, front: FrontMatter
+    transcript: Transcript, settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter
 ) -> Request:
     keys = front.keys
     most = settings.safety.max_tokens_per_request
@@ -108,7 +115,7 @@ def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
 
 
 def _with_tools(
-    request: Request, settings: Settings, provider: Provider, mode: ToolMode, templates: Templates
+    request: Request, settings: Settings, provider: ProviderSettings, mode: ToolMode, templates: Templates
 ) -> Request:
     """The request with its room for tools, and what it needs where they may have to be described in words.
 
@@ -126,7 +133,7 @@ def _with_tools(
     return replace(request, text_tools=text_tools)
 
 
-def _tool_room(model: str, settings: Settings, provider: Provider, mode: ToolMode) -> ToolRoom:
+def _tool_room(model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode) -> ToolRoom:
     """The room that tools may take; known by the model's name alone, so that it is the same each time."""
     tokens, window = settings.tools.budget_tokens, known_window(model)
     if tokens is None:
@@ -153,7 +160,7 @@ def names(wire: str, tool: Tool) -> tuple[str, ...]:
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
-def _narrowing(settings: Settings, agent: Agent, provider: Provider, front: FrontMatter) -> Any:
+def _narrowing(settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter) -> Any:
     """The function that cuts the catalogue down to this chat's tools; None where there are to be none."""
     if tool_mode(settings, agent, front) == "off":
         return None

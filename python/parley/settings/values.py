@@ -32,7 +32,7 @@ TEXT_TOOLS_MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ProviderSettings:
     """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it.
 
     `quirks` are how its server differs from that of the format's maker; `official` says that it is that one.
@@ -200,10 +200,10 @@ class Mcp:
     start: Literal["lazy", "chat"] = "lazy"
 
 
-PROVIDERS: Mapping[str, Provider] = {
+PROVIDERS: Mapping[str, ProviderSettings] = {
     p.name: p
     for p in (
-        Provider(
+        ProviderSettings(
             "anthropic",
             "anthropic",
             None,
@@ -212,8 +212,10 @@ PROVIDERS: Mapping[str, Provider] = {
             quirks=(),
             official=True,
         ),
-        Provider("openai", "openai", None, "OPENAI_BASE_URL", "OPENAI_API_KEY", quirks=(), official=True),
-        Provider(
+        ProviderSettings(
+            "openai", "openai", None, "OPENAI_BASE_URL", "OPENAI_API_KEY", quirks=(), official=True
+        ),
+        ProviderSettings(
             "gemini",
             "openai",
             "https://generativelanguage.googleapis.com/v1beta/openai/",
@@ -221,9 +223,11 @@ PROVIDERS: Mapping[str, Provider] = {
             "GEMINI_API_KEY",
             quirks=(*COMPATIBLE, "thought_signatures"),
         ),
-        Provider("ollama", "openai", "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
-        Provider("demo", "anthropic", quirks=(), official=True, builtin=True),
-        Provider("demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True),
+        ProviderSettings("ollama", "openai", "http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL"),
+        ProviderSettings("demo", "anthropic", quirks=(), official=True, builtin=True),
+        ProviderSettings(
+            "demo-openai", "openai", api="chat", quirks=("think_tags",), official=True, builtin=True
+        ),
     )
 }
 
@@ -257,7 +261,7 @@ class Settings:
     xml: Xml = field(default_factory=Xml)
     thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
     agents: tuple[Agent, ...] = ()
-    providers: Mapping[str, Provider] = field(default_factory=dict)
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     tools: Tools = field(default_factory=Tools)
     loop: Loop = field(default_factory=Loop)
     safety: Safety = field(default_factory=Safety)
@@ -278,7 +282,7 @@ class Settings:
         """These settings with more servers; those that they have already stay what they are."""
         return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
-    def provider(self, name: str) -> Provider | None:
+    def provider(self, name: str) -> ProviderSettings | None:
         """A provider of the user's, else one that is built in."""
         return self.providers.get(name) or PROVIDERS.get(name)
 
