@@ -7,9 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 
 from parley.chat import grammar
-from parley.chat.transcript import NOWHERE, PICTURE_PATH, TEXT_PATH, Attachment, Span
+from parley.chat.transcript import (
+    NOWHERE,
+    PICTURE_PATH,
+    TEXT_PATH,
+    Attachment,
+    Note,
+    Orphan,
+    Proposal,
+    Result,
+    Span,
+    Transcript,
+)
 from parley.text import size_text
 
 _LABEL = r"\[[^\[\]\n\r]*\]"
@@ -36,6 +48,22 @@ def read_line(line: str, span: Span) -> Attachment | None:
 def read_links(text: str) -> tuple[Attachment, ...]:
     """The attachments behind a result's header."""
     return tuple(map(_read, _LINKS.findall(text)))
+
+
+def linked(transcript: Transcript) -> Iterator[tuple[Attachment | Result | Note, Attachment]]:
+    """The attachments of a chat, each with what holds its link: in a question that is the attachment itself.
+
+    A note holds those that a tool returned for the user alone.
+    """
+    for exchange in transcript.exchanges:
+        for part in exchange.question.parts if exchange.question else ():
+            if isinstance(part, Attachment):
+                yield part, part
+        for segment in (segment for answer in exchange.answers for segment in answer.segments):
+            if isinstance(segment, Proposal | Orphan) and (result := segment.result):
+                yield from ((result, attachment) for attachment in result.attachments)
+            elif isinstance(segment, Note):
+                yield from ((segment, attachment) for attachment in read_links(segment.text))
 
 
 def attachment_of(content: bytes, folder: str, suffix: str) -> Attachment:

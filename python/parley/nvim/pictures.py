@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from parley.chat.transcript import Attachment, Orphan, Proposal, Transcript, is_blank
+from parley.chat.attachments import linked
+from parley.chat.transcript import Attachment, Result, Transcript, is_blank
 from parley.media import PDF
 
 _PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
@@ -36,12 +37,9 @@ def _is_drawn(attachment: Attachment) -> bool:
 
 
 def _pictures(transcript: Transcript, lines: Sequence[str]) -> Iterator[tuple[int, Attachment]]:
-    for exchange in transcript.exchanges:
-        for part in exchange.question.parts if exchange.question else ():
-            if isinstance(part, Attachment):
-                yield part.span.start, part
-        for segment in (segment for answer in exchange.answers for segment in answer.segments):
-            if isinstance(segment, Proposal | Orphan) and (result := segment.result):
-                end = result.span.end
-                row = end if end < len(lines) and is_blank(lines[end]) else end - 1
-                yield from ((row, attachment) for attachment in result.attachments)
+    for holder, attachment in linked(transcript):
+        if isinstance(holder, Attachment):
+            yield holder.span.start, attachment
+        elif isinstance(holder, Result):
+            end = holder.span.end
+            yield end if end < len(lines) and is_blank(lines[end]) else end - 1, attachment

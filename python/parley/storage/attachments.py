@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from parley.chat.attachments import attachment_of, is_name, read_links
-from parley.chat.transcript import Attachment, Note, Orphan, Problem, Proposal, Transcript
+from parley.chat.attachments import attachment_of, is_name, linked
+from parley.chat.transcript import Attachment, Problem, Transcript
 from parley.errors import ParleyError
 from parley.media import MOST_BYTES, kind_of
 from parley.text import one_line, size_text
@@ -109,12 +109,12 @@ class ChatAttachments:
 
     def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
         """The contents of all pictures of a chat that are there."""
-        contents = self.contents([a for _, a in _links(transcript) if not a.is_text])
+        contents = self.contents([a for _, a in linked(transcript) if not a.is_text])
         return {path: content for path, content in contents.items() if isinstance(content, bytes)}
 
     async def missing(self, transcript: Transcript) -> Sequence[Problem]:
         """Problems of a chat's attachments that one look at each file shows: whether it is there."""
-        links = list(_links(transcript))
+        links = [(holder.span.start, attachment) for holder, attachment in linked(transcript)]
         return await asyncio.to_thread(lambda: list(self._missing(links))) if links else []
 
     def _missing(self, links: Sequence[tuple[int, Attachment]]) -> Iterator[Problem]:
@@ -125,11 +125,11 @@ class ChatAttachments:
     def problems(self, transcript: Transcript) -> Iterator[Problem]:
         """Problems of a chat's attachments: what is missing, wrong, or not linked from it."""
         names = set[str]()
-        for line, attachment in _links(transcript):
+        for holder, attachment in linked(transcript):
             names.add(attachment.path)
             content = self._content(attachment)
             if isinstance(content, str):
-                yield Problem(line, 0, "warning", f"{one_line(attachment.path)}: {content}")
+                yield Problem(holder.span.start, 0, "warning", f"{one_line(attachment.path)}: {content}")
         for path in self._own_files():
             if path not in names:
                 yield Problem(0, 0, "hint", f"{one_line(path)} is not linked from this chat")
@@ -183,19 +183,6 @@ class ChatAttachments:
             raise _NotReadError("its bytes do not fit its name")
         self._cache.put(digest, seen, content)
         return content
-
-
-def _links(transcript: Transcript) -> Iterator[tuple[int, Attachment]]:
-    """The attachments of a chat with the lines that name them."""
-    for exchange in transcript.exchanges:
-        for part in exchange.question.parts if exchange.question else ():
-            if isinstance(part, Attachment):
-                yield part.span.start, part
-        for segment in (segment for answer in exchange.answers for segment in answer.segments):
-            if isinstance(segment, Proposal | Orphan) and (result := segment.result):
-                yield from ((result.span.start, attachment) for attachment in result.attachments)
-            elif isinstance(segment, Note):  # what a tool returned for the user alone
-                yield from ((segment.span.start, attachment) for attachment in read_links(segment.text))
 
 
 @contextmanager
