@@ -98,17 +98,33 @@ async def hosted(app: Any, seen: list[dict[str, str]], port: int = 0) -> AsyncIt
             seen.append({key.decode(): value.decode() for key, value in scope["headers"]})
         await app(scope, receive, send)
 
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        config = uvicorn.Config(
-            spy, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve([listener]))
-        await until(lambda: server.started)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await serving
+    with listening(port) as listener:
+        async with running(spy, listener):
+            yield url_of(listener)
+
+
+def listening(port: int = 0) -> socket.socket:
+    """A socket of this machine for a server to listen at."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address of a server that listens there."""
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def running(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+    """An ASGI application that answers there."""
+    config = uvicorn.Config(app, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve([listener]))
+    await until(lambda: server.started)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -21,7 +20,6 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
-import uvicorn
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -37,7 +35,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 
-from tests.mcp_servers import until
+from tests.mcp_servers import listening, running, url_of
 
 Will = Literal["yes", "no", "other state", "code of another"]
 
@@ -163,10 +161,8 @@ class Provider:
 @asynccontextmanager
 async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> AsyncIterator[Provider]:
     """The server; `provider.url` is where it is."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", 0))
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with listening() as listener:
+        base = url_of(listener)
         provider.url = base + path
         mcp = MCPServer(
             "guarded",
@@ -195,17 +191,8 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
                 provider.requests.append((scope["method"], scope["path"], bearer))
             await app(scope, receive, send)
 
-        config = uvicorn.Config(
-            spy, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve([listener]))
-        await until(lambda: server.started)
-        try:
+        async with running(spy, listener):
             yield provider
-        finally:
-            server.should_exit = True
-            await serving
 
 
 async def browsed(page: str) -> list[httpx2.Response]:
