@@ -35,6 +35,7 @@ BELOW: dict[str, set[str]] = {
     "policy": {"chat", "tools"},
     "engine": {"chat", "tools", "models", "policy"},
     "settings": {"chat", "tools", "models", "policy", "engine"},
+    "display": {"chat", "tools", "policy", "settings"},
     "storage": {"chat", "tools", "policy", "engine"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "mcp": {"tools", "policy", "mock_server"},
@@ -57,7 +58,7 @@ BELOW: dict[str, set[str]] = {
             "mcp",
             "runtime",
         ),
-        "export",
+        *("display", "export"),
     },
     "chunks": {"chat", "models", "engine"},
     "session": {
@@ -66,7 +67,7 @@ BELOW: dict[str, set[str]] = {
     },
     "cli": {
         *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "runtime"),
-        *("demo", "export", ""),
+        *("demo", "display", "export", ""),
     },
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from parley.chat.calls import proposal_json
 from parley.chat.rounds import Notice
 from parley.chat.transcript import ToolCall
+from parley.display.summary import arguments, legible_line
 from parley.models.decoder import stream_failed
-from parley.nvim.summary import arguments, legible_line
 from parley.policy.status import sentence
 from parley.providers.errors import bounded
 from parley.settings.read import read_settings

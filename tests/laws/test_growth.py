@@ -12,13 +12,13 @@ from parley.chat.reader import parse
 from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.chat.writer import render
+from parley.display.view import ChatView, drawing
 from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
 from parley.models.memory import memory
 from parley.models.text_tools.json import JsonExtractor
 from parley.models.text_tools.xml import XmlParser
 from parley.models.think_tags import ThinkTags
 from parley.nvim.sightings import SeenCalls
-from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import Approvals
 from parley.policy.plan import AwaitChoices
 from parley.tools.catalogue import Catalogue

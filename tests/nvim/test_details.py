@@ -7,7 +7,7 @@ import json
 import pytest
 
 from parley.chat.transcript import Result
-from parley.nvim.view import details
+from parley.display.view import details
 from tests.chats import asked, ran
 from tests.nvim.harness import Child
 

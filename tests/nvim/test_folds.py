@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from parley.chat.reader import parse
+from parley.display.view import ChatView
 from parley.nvim.folds import FoldTexts, folds
-from parley.nvim.view import ChatView
 from parley.policy.approval import LedgerView
 from tests.nvim.harness import Child
 from tests.nvim.test_rows import LONG, TOOLS, call, draw, opened, row, shown

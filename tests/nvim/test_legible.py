@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Question, Text, Transcript
 from parley.chat.writer import render
+from parley.display.summary import call_row, summary
+from parley.display.view import ChatView, details, drawing
 from parley.nvim.editor import shown_arguments
 from parley.nvim.folds import FoldTexts, folds
-from parley.nvim.summary import call_row, summary
-from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import LedgerView
 from parley.text import is_hidden
 from parley.tools.catalogue import Catalogue, Tool

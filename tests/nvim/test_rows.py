@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from parley.chat.reader import parse
+from parley.display.view import ChatView, drawing
 from parley.nvim.editor import shown_arguments
 from parley.nvim.folds import FoldTexts, folds
-from parley.nvim.view import ChatView, drawing
 from parley.policy.approval import LedgerView
 from parley.settings.values import ChoiceKeys, Key, Keys
 from parley.tools.catalogue import Catalogue

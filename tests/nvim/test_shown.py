@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from parley.chat.transcript import Transcript
-from parley.nvim.summary import Chunks, call_row, legible_line, summary
-from parley.nvim.view import ChatView, details, drawing
+from parley.display.summary import Chunks, call_row, legible_line, summary
+from parley.display.view import ChatView, details, drawing
 from parley.policy.approval import Approvals, LedgerView
 from parley.tools.catalogue import Catalogue
 from tests.chats import answer, asked, chat, ran, tool, view, yes
@@ -69,7 +69,7 @@ def test_what_has_run_is_counted_once_for_all_calls(monkeypatch: pytest.MonkeyPa
         built.append(Approvals(transcript, catalogue, ledger))
         return built[-1]
 
-    monkeypatch.setattr("parley.nvim.view.Approvals", building)
+    monkeypatch.setattr("parley.display.view.Approvals", building)
     many = chat(answer(*(asked(n) for n in range(1, 51))))
     drawn = drawing(ChatView(many, Catalogue.of([tool()]), view()))
     assert len(drawn["proposals"]) == 50

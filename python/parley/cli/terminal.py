@@ -29,6 +29,7 @@ _IN_THE_SHELL = {
     ":ParleyLogin": "parley login",
     ":ParleyCompact": "parley compact",
     ":ParleyAgent": "--agent",
+    ":ParleyApprove": "--choose",
     ":ParleyInstall": "install Parley again",
     " before you start Neovim": " in this shell",
 }

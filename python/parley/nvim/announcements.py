@@ -9,8 +9,8 @@ from pathlib import PurePath
 
 from parley.chat.front_matter import topic
 from parley.chat.transcript import Choice, Transcript
+from parley.display.summary import legible_line, shown_line
 from parley.engine import End
-from parley.nvim.summary import legible_line, shown_line
 from parley.policy.choice import REACH
 from parley.settings.values import Keys
 

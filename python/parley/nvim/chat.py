@@ -21,6 +21,8 @@ from parley.chat.edits import Edit
 from parley.chat.fork import fork_lines
 from parley.chat.head import height, lacks_topic, put_topic
 from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Transcript
+from parley.display.summary import UNREADABLE
+from parley.display.view import ChatView, details, drawing
 from parley.errors import GoneError, ParleyError
 from parley.models.events import Event, RateLimits, Usage
 from parley.models.request import Request
@@ -34,11 +36,9 @@ from parley.nvim.pages import write_page
 from parley.nvim.pictures import picture_rows, pictures_of
 from parley.nvim.queue import Queue, not_asked
 from parley.nvim.sightings import SeenCalls
-from parley.nvim.summary import UNREADABLE
 from parley.nvim.tokens import Tokens
 from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
-from parley.nvim.view import ChatView, details, drawing
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import exchange_at, open_calls, open_keys
 from parley.policy.doubts import sighting

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
+from parley.display.summary import legible_line
 from parley.mcp.callbacks import Left
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.pages import visit_page
-from parley.nvim.summary import legible_line
 from parley.text import one_line
 from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
 from parley.tools.visits import Visit

@@ -16,8 +16,8 @@ from typing import Any
 from parley.chat.front_matter import topic
 from parley.chat.grammar import marker_of
 from parley.chat.reader import parse
+from parley.display.summary import legible_line
 from parley.errors import ParleyError
-from parley.nvim.summary import legible_line
 from parley.storage.chat_file import opening
 
 MOST_LISTED = 500

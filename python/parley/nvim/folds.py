@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
 from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
-from parley.nvim.summary import SIGNS, call_row, count, legible_line, outcome, shown_line
-from parley.nvim.view import ChatView
+from parley.display.summary import SIGNS, call_row, count, legible_line, outcome, shown_line
+from parley.display.view import ChatView
 
 _REFERENCE = re.compile(
     r"^`(?P<title>[^`\n]+)` \((?P<count>\d+ lines?)\)\n\n(?P<ticks>`{3,})[^`\n]*\n(?:.*\n)*?(?P=ticks)$",

@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from parley.addresses import flaw
+from parley.display.summary import count
 from parley.errors import ParleyError
 from parley.models.formats import sdks
-from parley.nvim.summary import count
 from parley.paths import config_path
 from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings

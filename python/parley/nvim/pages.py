@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from parley.chat.transcript import Transcript
+from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.export import html_page
 from parley.models.context_window import context_window
 from parley.models.request import Request
-from parley.nvim.summary import legible_line
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachments import ChatAttachments

@@ -18,6 +18,7 @@ import pynvim
 
 from parley.chat.references import Resource, can_be_named, name_of
 from parley.chat.transcript import CHOICES
+from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.nvim.chat import Chat
@@ -32,7 +33,6 @@ from parley.nvim.log import log_to
 from parley.nvim.pages import log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
 from parley.nvim.servers import ServersPage
-from parley.nvim.summary import legible_line
 from parley.nvim.trust import TrustDialog
 from parley.policy.summaries import KEEP
 from parley.settings.load import load_settings

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from parley.display.summary import legible_line, shown_line
 from parley.engine import CallBegan, CallEnded, CallProgress, CallRefused
-from parley.nvim.summary import legible_line, shown_line
 from parley.tools.catalogue import Tool
 
 

@@ -15,10 +15,10 @@ from parley.chat.edits import Edit, apply_edits
 from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_value
 from parley.chat.transcript import Transcript
+from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.nvim.chat import Chat
 from parley.nvim.editor import Editor
-from parley.nvim.summary import legible_line
 from parley.nvim.tools_page import NEVER, NONE, Offer, tools_page
 from parley.nvim.trust import TrustDialog
 from parley.runtime.app import App

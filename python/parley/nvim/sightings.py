@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from parley.chat.transcript import Proposal
-from parley.nvim.view import ChatView
+from parley.display.view import ChatView
 from parley.policy.doubts import Sighting
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from parley.display.summary import count, legible_line
 from parley.models.tool_room import ToolRoom, tokens_of
-from parley.nvim.summary import count, legible_line
 from parley.text import fence
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerStatus

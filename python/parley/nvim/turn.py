@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from parley import engine
 from parley.chat.rounds import read_notice
 from parley.chat.transcript import Broken, Note, Proposal, ToolCall, Transcript
+from parley.display.view import ChatView
 from parley.errors import GoneError, UserCancelled
 from parley.models.events import Aside, RateLimits, Usage
 from parley.nvim.announcements import announcement, reminder, title
@@ -19,7 +20,6 @@ from parley.nvim.document import BufferDocument
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 from parley.nvim.running import RunningCalls
-from parley.nvim.view import ChatView
 from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting

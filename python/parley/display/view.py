@@ -17,7 +17,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
-from parley.nvim.summary import (
+from parley.display.summary import (
     Chunks,
     as_json,
     decoded_arguments,
