@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
+import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +65,12 @@ LARGE = [
     ),
 ]
 """Those that are tried here only: Rust, Go, TypeScript, C#. One tool of each: OpenAI takes 128 in all."""
-BROWSER = Guest("playwright", "", {}, "", ("--headless",), {"HOME": "~"}, program="playwright-mcp")
-"""There may be no browser for it: its tools are listed, and none is called."""
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+"""The program of a browser, "" for none."""
+DRIVEN = ("--headless", "--isolated", "--no-sandbox", *(("--executable-path", CHROMIUM) if CHROMIUM else ()))
+BROWSER = Guest("playwright", "", {}, "", DRIVEN, {"HOME": "~"}, program="playwright-mcp")
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed (apt install chromium)")
+_ON_THE_WEB = ("browser_navigate", "browser_snapshot", "browser_evaluate")
 NAMESAKES = ("everything", "nushell", "nushell-next", "mise", "desktop")
 """Servers with a tool that another one has, too: it goes by both names."""
 FASTMCP = ("stateful", "stateless", "json", "events", "oauth")
@@ -83,18 +90,59 @@ def table(guest: Guest, folder: Path) -> dict[str, Any]:
     }
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def served() -> Iterator[str]:
     """The address of a server over Streamable HTTP."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command, env = [str(NPM / "mcp-server-everything"), "streamableHttp"], {**os.environ, "PORT": str(port)}
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert any(b"listening on port" in line for line in process.stderr)
         yield f"http://127.0.0.1:{port}/mcp"
         process.kill()
+
+
+@contextmanager
+def driven(folder: Path) -> Iterator[str]:
+    """The address of a server over Streamable HTTP that drives a browser, with its files in a folder."""
+    port = free_port()
+    command = [str(NPM / "playwright-mcp"), *DRIVEN, "--port", str(port)]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert any(b"Listening on" in line for line in process.stderr)
+        yield f"http://localhost:{port}/mcp"  # no other name of this host is let in
+        process.terminate()
+
+
+class Page(BaseHTTPRequestHandler):
+    """A page with as many lines as its path says."""
+
+    def do_GET(self) -> None:
+        lines = int(self.path[1:]) if self.path[1:].isdigit() else 0
+        body = "".join(f"<p>line {number} of many</p>" for number in range(lines))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(f"<title>Prices</title><h1>Prices</h1>{body}".encode())
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        pass
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """The address of pages of every length."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @contextmanager
@@ -115,16 +163,18 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     (home / "note.txt").write_text("what the note says\n", encoding="utf-8")
     (home / "cluster.json").write_text(CLUSTER, encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", home], check=True)
-    with served() as url, fastmcp() as urls:
+    (home / "web").mkdir()
+    with served() as url, fastmcp() as urls, driven(home / "web") as web:
         local = {guest.server: table(guest, home) for guest in (*LOCAL, *LARGE, BROWSER)}
         for guest in LARGE:
             local[guest.server]["enabled_tools"] = [guest.tool]
-        remote = {way: {"url": url} for way, url in {"net": url, **urls}.items()}
+        remote: dict[str, Any] = {way: {"url": url} for way, url in {"net": url, **urls}.items()}
+        remote["web"] = {"url": web, "enabled_tools": list(_ON_THE_WEB)}
         init = setup({**local, **remote}, agent="Demo-OpenAI", tools={"budget_tokens": 1_000_000})
         with child(home, init=init, env=browser(tmp_path_factory.mktemp("desktop"))) as nvim:
             nvim.command(f"cd {home}")
             tools(nvim, "net: ready")
-            for name in (*local, *urls):
+            for name in (*local, *remote):
                 nvim.until_text(
                     f"{name}: failed, signed out" if name == "oauth" else f"{name}: ready", BOUND_S
                 )
@@ -160,6 +210,26 @@ def test_a_server_over_stdio_is_called(desk: Child, guest: Guest) -> None:
 def test_the_tools_of_a_browser_are_listed(desk: Child) -> None:
     tools(desk, "playwright: ready")
     assert "browser_take_screenshot" in desk.text()
+
+
+@needs_browser
+def test_a_browser_takes_a_picture_of_a_page(desk: Child, site: str) -> None:
+    assert "Page Title: Prices" in result_of(desk, f'call playwright__browser_navigate {{"url": "{site}/3"}}')
+    result_of(desk, "call browser_take_screenshot {}")
+    (picture,) = (desk.home / "browser_take_screenshot.assets").glob("*.png")
+    assert kind_of(picture.read_bytes()) == "png"
+    assert f"(browser_take_screenshot.assets/{picture.name})" in desk.text()
+
+
+@needs_browser
+def test_a_page_of_a_megabyte_comes_over_http_and_the_browser_stays(desk: Child, site: str) -> None:
+    result_of(desk, f'call web__browser_navigate {{"url": "{site}/30000"}}')
+    assert "line 17 of many" in result_of(desk, "call web__browser_snapshot {}")
+    (whole,) = (desk.home / "web__browser_snapshot.assets").glob("*.txt")
+    assert whole.stat().st_size > 1 << 20
+    assert "line 29999 of many" in whole.read_text(encoding="utf-8")
+    call = 'call web__browser_evaluate {"function": "() => document.title"}'
+    assert '"Prices"' in result_of(desk, call)
 
 
 @pytest.mark.parametrize("way", FASTMCP)
