@@ -39,7 +39,7 @@ BELOW: dict[str, set[str]] = {
     "storage": {"chat", "tools", "policy", "engine"},
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "mcp": {"tools", "policy", "mock_server"},
-    "export": {"chat"},
+    "export": {"chat", "models"},
     "demo": {"tools"},
     "mock_server": set(),
     "runtime": {

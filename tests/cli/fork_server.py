@@ -29,7 +29,7 @@ MODULES = (
     *(f"parley.{name}" for name in ("demo.server", "runtime.app", "storage.ledger", "mock_server")),
     *("openai", "openai.types", "mcp.client.stdio", "mcp.server.mcpserver"),
     *("anyio._backends._asyncio", "httpcore2", "truststore", "uvicorn.protocols.http.h11_impl"),
-    *("jsonschema", "parley.export", "yaml"),
+    *("jsonschema", "parley.export.html", "yaml"),
 )
 START_S = 45.0
 

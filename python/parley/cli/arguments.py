@@ -149,6 +149,16 @@ def _chat(command: Parser) -> None:
     command.add_argument("file", help=_READ)
 
 
+def _export(command: Parser) -> None:
+    from parley.cli.transfer import EXPORTS, HTML
+
+    command.add_argument("files", nargs="+", metavar="file", help=f"{_READ}; of JSON lines one for each chat")
+    forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
+    command.add_argument(
+        "--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=f"{forms}; without it {HTML}"
+    )
+
+
 def _check(command: Parser) -> None:
     command.add_argument("files", nargs="+", metavar="file", help=_READ)
     _json(command)
@@ -210,7 +220,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "messages": Command("inspect:messages", "Print the request that a chat would send.", _messages),
     "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
-    "export": Command("inspect:export", "Print a chat as one HTML page that needs nothing else.", _chat),
+    "export": Command(
+        "transfer:export", "Print a chat in another form: for readers, or for programs.", _export
+    ),
     "check": Command(
         "inspect:check",
         "Print the problems of chats as `file:line:col: level: text`; errors end it with 1.",

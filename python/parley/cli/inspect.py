@@ -1,4 +1,4 @@
-"""`parley messages`, `parse`, `export`, `check` and `log`: what is known of a chat, without moving it on."""
+"""`parley messages`, `parse`, `check` and `log`: what is known of a chat, without moving it on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from parley.cli.terminal import (
     plain,
     read,
     remark,
-    say,
     say_json,
     say_line,
     screen,
@@ -157,16 +156,6 @@ def _tree(value: Any) -> Any:
 def _problem(problem: Problem) -> dict[str, Any]:
     """A problem as JSON, its line and column counted from 1."""
     return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
-
-
-def export(arguments: argparse.Namespace) -> int:
-    """Print a chat as one HTML page that needs nothing else."""
-    from parley.export import html_page
-
-    transcript = parse(read(arguments.file))
-    pictures = ChatAttachments(_path(arguments.file)).pictures(transcript)
-    say(html_page(transcript, Path(arguments.file).stem, pictures), end="")
-    return COMPLETE
 
 
 def check(arguments: argparse.Namespace) -> int:

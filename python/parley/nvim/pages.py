@@ -18,7 +18,7 @@ from typing import Any
 from parley.chat.transcript import Transcript
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
-from parley.export import html_page
+from parley.export.html import html_page
 from parley.models.context_window import context_window
 from parley.models.request import Request
 from parley.policy.approval import Entry

@@ -1,0 +1,110 @@
+"""A chat as messages of a provider's API, on one line of JSON: what training files and chats are made of.
+
+Knows which parts of a chat are in them, and that they are what the wire formats make of it. Definitions of
+tools are in no chat, so they are in none of the lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from parley.chat.front_matter import read_front_matter
+from parley.chat.history import ModelTurn, Turn, history
+from parley.chat.transcript import Answer, Attachment, Exchange, Proposal, Text, Transcript
+from parley.models.encode import fit_body
+from parley.models.formats import format_for
+from parley.models.request import Request
+
+_ENDLESS = 2**62
+"""Tokens of a window into which any chat fits."""
+
+# "The per-line training example of a fine-tuning input file for chat models using the supervised method":
+# `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API description 2.3.0,
+# FineTuneChatRequestInput, read 2026-11-23).
+_OPENAI = "openai"
+# "Each line in the JSONL file should be a JSON object with the following structure: {"system":
+# "<optional_system_message>", "messages": [...]}. The first message must be from the "user". The last message
+# must be from the "assistant". User and assistant messages must alternate. No extraneous keys are allowed."
+# (platform.claude.com/cookbook/finetuning-finetuning-on-bedrock, read 2026-11-23)
+_ANTHROPIC = "anthropic"
+LINES = {f"jsonl-{option}": option for option in (_OPENAI, _ANTHROPIC)}
+"""The names of the two kinds of lines, with the wire formats that they are of."""
+
+
+def message_line(transcript: Transcript, option: str) -> str:
+    """The line of JSON for a chat, in the format of that name in the shell; "" where nothing was asked."""
+    exchanges = _begun(transcript.exchanges)
+    turns = tuple(map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None)))
+    if not turns:
+        return ""
+    system = _system(transcript)
+    request = Request(
+        Transcript(exchanges), len(exchanges) - 1, "", "", system=system, window=_ENDLESS, wire_turns=turns
+    )
+    line: dict[str, Any] = {
+        "messages": [_slim(message) for message in format_for(option).body(request)["messages"]]
+    }
+    if option == _ANTHROPIC and system.strip():
+        line = {"system": system, **line}
+    return json.dumps(fit_body(line), ensure_ascii=False)
+
+
+def lacks(transcript: Transcript) -> Iterator[str]:
+    """Notices of what a line cannot hold of a chat, or what providers do not take for training."""
+    results = (p.result for e in transcript.exchanges for a in e.answers for p in a.proposals if p.result)
+    returned = [attachment for result in results for attachment in result.attachments]
+    asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
+    pictures = [*returned, *(part for part in asked_with if isinstance(part, Attachment))]
+    if any(not attachment.is_text for attachment in pictures):
+        yield "words stand for its pictures"
+    if any(attachment.is_text for attachment in returned):
+        yield "only the beginning of its long results is there, as in the file"
+    exchanges = _begun(transcript.exchanges)
+    if exchanges and not exchanges[-1].answers and exchanges[-1].question and exchanges[-1].question.text:
+        yield "it ends with a question, and a chat to train with ends with an answer"
+
+
+def _begun(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """The exchanges without a last one, and last answers, in which nothing was said yet."""
+    if not exchanges:
+        return ()
+    *before, last = exchanges
+    answers = last.answers
+    while answers and not _says_something(answers[-1]):
+        answers = answers[:-1]
+    is_empty = not answers and not (last.question and last.question.text.strip())
+    return _begun(tuple(before)) if is_empty else (*before, Exchange(last.question, answers))
+
+
+def _says_something(answer: Answer) -> bool:
+    return any(
+        isinstance(segment, Proposal) or (isinstance(segment, Text) and bool(segment.text.strip()))
+        for segment in answer.segments
+    )
+
+
+def _system(transcript: Transcript) -> str:
+    """The system prompt, as far as the file says it."""
+    keys = read_front_matter(transcript.front_matter).keys
+    return "\n\n".join(filter(None, (keys.get("system_prompt"), keys.get("system_prompt+"))))
+
+
+def _bare(turn: Turn) -> Turn:
+    """A turn without what only a conversation that goes on has: thinking, and how to read on in a result."""
+    if not isinstance(turn, ModelTurn):
+        return turn
+    calls = tuple(replace(outcome, whole=None) for outcome in turn.calls)
+    return replace(turn, parts=tuple(p for p in turn.parts if isinstance(p, Text)), calls=calls, open=False)
+
+
+def _slim(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message without the marks of a provider's cache; one block of text is the text itself."""
+    content = message["content"]
+    if isinstance(content, list):
+        blocks = [{k: v for k, v in block.items() if k != "cache_control"} for block in content]
+        is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
+        content = blocks[0]["text"] if is_text else blocks
+    return {**message, "content": content}
