@@ -30,6 +30,13 @@ PROVIDERS = {"anthropic": "anthropic", "openai_chat": "openai", "openai_response
 
 def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
     """The events of a stream that arrives in these chunks, as the corpus writes them."""
+    events, error = events_of(path, chunks)
+    failure = [["error", error.reason, error.retryable]] if error else []
+    return [*map(_plain, merged(events)), *failure]
+
+
+def events_of(path: Path, chunks: Iterable[bytes]) -> tuple[list[Event], ModelError | None]:
+    """The events of a stream that arrives in these chunks, and what it fails with."""
     kind, (first, dash, _) = path.parent.name, path.stem.partition("-")
     quirks: tuple[Quirk, ...] = ("think_tags",) if dash else ()
     decoder = DECODERS[kind](first if dash else PROVIDERS[kind], "a-model", quirks)
@@ -41,8 +48,8 @@ def decoded(path: Path, chunks: Iterable[bytes]) -> list[Any]:
             events += decoder.feed(decode_payload(payload))
         events += decoder.end()
     except ModelError as error:
-        return [*map(_plain, merged(events)), ["error", error.reason, error.retryable]]
-    return list(map(_plain, merged(events)))
+        return events, error
+    return events, None
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

@@ -32,7 +32,9 @@ from tests.nvim.harness import nvim_path
 
 ROOT = Path(__file__).parent.parent
 README, HELP = ROOT / "README.md", ROOT / "doc" / "parley.txt"
-FORMAT, SHELL, LIBRARY = (ROOT / "doc" / f"{name}.md" for name in ("transcript", "shell", "library"))
+FORMAT, SHELL, LIBRARY, JSON = (
+    ROOT / "doc" / f"{name}.md" for name in ("transcript", "shell", "library", "json")
+)
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "doc").glob("*.md"))]
 
 _FENCE = re.compile(

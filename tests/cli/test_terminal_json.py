@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from parley import engine
+from parley.chat.transcript import Attachment, Proposal, Result, ToolCall
 from parley.cli import main
 from parley.cli.exits import EXITS
-from parley.cli.terminal import snake_case
+from parley.cli.terminal import emit, plain, snake_case
+from parley.models.events import (
+    Aside,
+    Call,
+    Finished,
+    RateLimits,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    Usage,
+    Withdrawn,
+)
+from parley.tools.catalogue import Tool
 from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell
-from tests.test_docs import SHELL, table
+from tests.json_schema import schema
+from tests.streams_corpus import DECODERS, STREAMS, events_of
+from tests.test_docs import JSON, table
+from tests.test_transcripts import expect
 
 CORPUS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.md"))
+STRICT = schema(strict=True)
+CALL = ToolCall("c1", "web_search", '{"query": 1}', 0, '{"more": 1}')
+TOOL = Tool("mock", "web_search", input_schema={"type": "object"}, output_schema={"type": "object"})
+RESULT = Result("ok", "body", (Attachment("a, 1 B", f"chat.assets/{'0' * 64}.png"),))
 CHAT = "💬: find the stock price of google\n"
 COMMANDS = {
     "an answer": ("respond chat.md --choose yA", 0),
@@ -36,35 +58,96 @@ COMMANDS = {
 }
 
 
-def documented() -> set[str]:
-    """The types that the page on the shell names."""
-    return {name.strip(" `") for types, *_ in table(SHELL, "type", "of") for name in types.split(",")}
+EXAMPLES: tuple[engine.TurnEvent, ...] = (
+    TextDelta("a"),
+    ThinkingDelta("b"),
+    ThinkingEnd("c", True),
+    Call(CALL),
+    Usage(1, 2, 3, 4, 5),
+    Finished("refusal", "no"),
+    Withdrawn(),
+    RateLimits((("requests-remaining", "1"),)),
+    Aside("not told as a line of its own"),
+    engine.ServerWait(("a", "b")),
+    engine.MissingTools(("a",)),
+    engine.CallBegan(Proposal(CALL, "ya"), TOOL),
+    engine.CallProgress(TOOL, "{}", "half"),
+    engine.CallEnded(Proposal(CALL, "ya"), RESULT),
+    engine.CallRefused(Proposal(CALL), Result("refused", "no")),
+)
 
 
-def test_the_page_names_all_that_a_turn_tells() -> None:
-    kinds = {snake_case(event) for event in get_args(engine.TurnEvent)} - {"aside"}
-    assert kinds <= documented()
+def rows() -> dict[str, str]:
+    """The types that the page names, with what it says of their fields."""
+    cells = table(JSON, "type", "of")
+    return {name.strip(" `"): fields for types, _, fields in cells for name in types.split(",")}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_speaks_in_lines_of_one_shape_and_ends_with_its_code(
-    tmp_path: Path, forks: ForkServer, name: str
+def names(schema: Any) -> set[str]:
+    """The properties of a line, whichever of its shapes it has."""
+    own = set(schema.get("properties", ())) - {"type"}
+    return own.union(*(names(shape) for shape in schema.get("anyOf", ())))
+
+
+def checked(lines: Iterable[Any]) -> set[str]:
+    """The types of lines, all of which are as the schema says, with no fields that it does not know."""
+    types = set()
+    for line in lines:
+        types.add(line["type"])
+        assert f"line_{line['type']}" in STRICT["$defs"], f"the schema has no type {line['type']}"
+        Draft202012Validator({**STRICT, "oneOf": [{"$ref": f"#/$defs/line_{line['type']}"}]}).validate(line)
+    return types
+
+
+def printed(capsys: pytest.CaptureFixture[str], events: Iterable[engine.TurnEvent]) -> list[Any]:
+    """The lines that a turn's events are."""
+    for event in events:
+        if not isinstance(event, Aside):
+            emit(snake_case(type(event)), **plain(event))
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_the_schema_beside_the_page_is_that_of_the_code() -> None:
+    Draft202012Validator.check_schema(schema())
+    expect(JSON.with_suffix(".schema.json"), json.dumps(schema(), indent=2, ensure_ascii=False) + "\n")
+
+
+def test_the_page_has_every_type_of_the_schema_with_its_fields() -> None:
+    page, definitions = rows(), schema()["$defs"]
+    types = {name.removeprefix("line_") for name in definitions if name.startswith("line_")}
+    assert set(page) == types
+    for kind in types - {"record"}:  # of each kind of record the page says only that it has its facts
+        assert all(f"`{field}`" in page[kind] for field in names(definitions[f"line_{kind}"])), kind
+
+
+def test_every_command_speaks_in_lines_of_the_schema_and_all_of_its_types_are_spoken(
+    tmp_path: Path, forks: ForkServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell = Shell(tmp_path, forks)
-    shell.chat.write_text(CHAT, encoding="utf-8")
     (tmp_path / "empty.md").write_text("nothing\n", encoding="utf-8")
     (tmp_path / "broken.md").write_text("💬: q\n\n🤖:[A]\n\n❓: `{no}`\n", encoding="utf-8")
-    if name == "a log":
-        shell.run("respond", "chat.md")
-    arguments, code = COMMANDS[name]
-    done = shell.run(*arguments.split(), "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert (done.returncode, done.stderr) == (code, b"")
-    assert {line["type"] for line in lines} <= documented()
-    assert lines[-1] == {"type": "end", "code": code, "kind": EXITS[code][0]}
-    assert [line["type"] for line in lines].count("end") == 1
-    assert {"record", "totals"} <= {line["type"] for line in lines} or name != "a log"
-    assert any(line["type"] in ("error", "problem") for line in lines) == (code in (1, 2))
+    types = checked(printed(capsys, EXAMPLES))
+    assert {type(example) for example in EXAMPLES} == set(get_args(engine.TurnEvent))
+    for path in sorted(STREAMS.glob("*/*.sse")):
+        if path.parent.name in DECODERS:
+            types |= checked(printed(capsys, events_of(path, [path.read_bytes()])[0]))
+    for name, (arguments, code) in COMMANDS.items():
+        shell.chat.write_text(CHAT, encoding="utf-8")
+        done = shell.run(*arguments.split(), "--json")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert (done.returncode, done.stderr) == (code, b""), name
+        types |= checked(lines)
+        assert lines[-1] == {"type": "end", "code": code, "kind": EXITS[code][0]}
+        assert [line["type"] for line in lines].count("end") == 1
+        assert any(line["type"] in ("error", "problem") for line in lines) == (code in (1, 2)), name
+    assert types == set(rows())
+
+
+def test_what_is_wrong_in_the_corpus_of_chats_is_told_in_lines_of_the_schema(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "--json", *map(str, CORPUS)]) == 1
+    assert checked(map(json.loads, capsys.readouterr().out.splitlines())) == {"problem", "end"}
 
 
 def test_a_call_that_waits_is_told_as_it_is_and_as_a_person_reads_it(
@@ -85,6 +168,7 @@ def test_a_call_that_waits_is_told_as_it_is_and_as_a_person_reads_it(
 def tree(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert main(["parse", str(path)]) == 0
     parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    Draft202012Validator({**STRICT, "oneOf": [{"$ref": "#/$defs/chat"}]}).validate(parsed)
     return parsed
 
 

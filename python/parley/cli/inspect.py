@@ -145,7 +145,7 @@ def _tree(value: Any) -> Any:
     if not is_dataclass(value):
         return value
     kind = {"kind": snake_case(type(value))} if isinstance(value, _PARTS) else {}
-    span = getattr(value, "span", NOWHERE)
+    span = value.result.span if isinstance(value, Orphan) else getattr(value, "span", NOWHERE)
     lines = {} if span == NOWHERE else {"line": span.start + 1, "end_line": span.end}
     facts = {field.name: _tree(getattr(value, field.name)) for field in fields(value) if field.compare}
     if isinstance(value, Broken):

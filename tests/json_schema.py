@@ -1,0 +1,219 @@
+"""The JSON Schema of all that `parley` prints for programs, made from the code that prints it.
+
+Types of values are those of the dataclasses; what commands put together themselves is written down here, and
+held against what they print by `cli/test_terminal_json.py`. `doc/json.schema.json` is this for everybody:
+with `PARLEY_EXPECT=1` in the environment that test writes it anew. A `strict` one knows no further fields.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from parley import engine
+from parley.chat.transcript import (
+    CHOICES,
+    Attachment,
+    Broken,
+    Note,
+    Orphan,
+    Problem,
+    Proposal,
+    Severity,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+from parley.cli.exits import EXITS
+from parley.cli.terminal import snake_case
+from parley.models.events import Usage
+from parley.policy.approval import Explained, Rule
+from parley.runtime.totals import ToolTotals
+from parley.tools.servers import ServerStatus
+
+Schema = dict[str, Any]
+
+PARTS = {kind.__name__: kind for kind in (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)}
+"""The values of a chat of which there are several kinds."""
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+PLACE: Schema = {"type": "integer", "minimum": 1}
+
+
+class Schemas:
+    """The definitions of one schema, each added when it is first referred to."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.definitions: dict[str, Schema] = {}
+
+    def object(self, properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
+        """An object with these properties."""
+        required = [name for name in properties if name not in optional]
+        closed = {"additionalProperties": False} if self.strict else {}
+        return {"type": "object", "properties": dict(properties), "required": required, **closed}
+
+    def line(self, kind: str, properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
+        """A line of this type."""
+        return self.object({"type": {"const": kind}, **properties}, optional)
+
+    def of(self, annotation: Any) -> Schema:
+        """A value as `terminal.plain` prints it."""
+        simple = {str: TEXT, int: {"type": "integer"}, float: NUMBER, bool: {"type": "boolean"}}
+        if annotation in simple:
+            return simple[annotation]
+        if annotation in (None, type(None)):
+            return {"type": "null"}
+        if is_dataclass(annotation) and isinstance(annotation, type):
+            return self._reference(snake_case(annotation), lambda: self.fields_of(annotation, self.of))
+        return self._composed(annotation, self.of)
+
+    def fields_of(self, kind: Any, of: Any) -> Schema:
+        """The object of the fields of a class."""
+        hints = get_type_hints(kind)
+        return self.object({each.name: of(hints[each.name]) for each in fields(kind) if each.compare})
+
+    def part(self, annotation: Any) -> Schema:
+        """A value of a chat as `parley parse` prints it."""
+        if not is_dataclass(annotation) or not isinstance(annotation, type):
+            return self._composed(annotation, self.part) if get_origin(annotation) else self.of(annotation)
+        return self._reference(f"chat_{snake_case(annotation)}", lambda: self._chat_value(annotation))
+
+    def _chat_value(self, kind: type) -> Schema:
+        schema = self.fields_of(kind, self.part)
+        properties = schema["properties"]
+        has_place = kind is Orphan or "span" in kind.__annotations__
+        if kind is Broken:
+            properties["marker"] = properties.pop("kind")
+        if kind.__name__ in PARTS:
+            properties["kind"] = {"const": snake_case(kind)}
+        lines = {"line": PLACE, "end_line": PLACE} if has_place else {}
+        missing = lines if kind is Attachment else ()  # those of a result have no lines of their own
+        return self.object({**properties, **lines}, missing)
+
+    def _reference(self, name: str, make: Any) -> Schema:
+        if name not in self.definitions:
+            self.definitions[name] = {}
+            self.definitions[name] = make()
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _composed(self, annotation: Any, of: Any) -> Schema:
+        origin, arguments = get_origin(annotation), get_args(annotation)
+        if origin is Literal:
+            return {"enum": list(arguments)}
+        if origin in (Union, types.UnionType):
+            return {"anyOf": [of(each) for each in arguments]}
+        if origin is tuple and arguments[1:] == (...,):
+            return {"type": "array", "items": of(arguments[0])}
+        if origin is tuple:
+            items = [of(each) for each in arguments]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+        if origin is Mapping:
+            return {"type": "object"}
+        raise TypeError(f"no schema for {annotation!r}")
+
+
+def event_lines(schemas: Schemas) -> dict[str, Schema]:
+    """A line for each event of a turn."""
+    lines = {}
+    for event in get_args(engine.TurnEvent):
+        if event is not engine.Aside:  # which is told as a note
+            properties = schemas.fields_of(event, schemas.of)["properties"]
+            lines[snake_case(event)] = schemas.line(snake_case(event), properties)
+    return lines
+
+
+def record(schemas: Schemas) -> Schema:
+    """A record of the log: the facts of each kind."""
+    about = {"call": TEXT, "tool": TEXT}
+    tokens = {each.name: COUNT for each in fields(Usage)}
+    request = {
+        "provider": TEXT,
+        "model": TEXT,
+        "outcome": TEXT,
+        "seconds": NUMBER,
+        "tokens": schemas.object(tokens),
+        "for": TEXT,
+        "cost": NUMBER,
+    }
+    call = {**about, "outcome": TEXT, "rule": TEXT, "seconds": NUMBER, "bytes": COUNT}
+    decided = {
+        **about,
+        "choice": {"enum": list(CHOICES)},
+        "rule": {"enum": list(get_args(Rule))},
+        "because": TEXT,
+    }
+    kinds: list[tuple[Schema, dict[str, Schema], tuple[str, ...]]] = [
+        ({"const": "request"}, request, ("for", "cost")),
+        ({"const": "call"}, call, ()),
+        ({"const": "decided"}, decided, ("because",)),
+        ({"enum": list(get_args(Explained))}, {**about, "because": TEXT}, ()),
+    ]
+    return {
+        "anyOf": [
+            schemas.line("record", {"at": NUMBER, "kind": kind, **facts}, optional)
+            for kind, facts, optional in kinds
+        ]
+    }
+
+
+def totals(schemas: Schemas) -> Schema:
+    """The totals of a log."""
+    tool = schemas.fields_of(ToolTotals, schemas.of)
+    counts = {"requests": COUNT, "for_status": COUNT, "seconds": NUMBER, "cost": NUMBER}
+    tokens = {"type": "object", "additionalProperties": COUNT}
+    tools = {"type": "object", "additionalProperties": tool}
+    return schemas.line("totals", {**counts, "tokens": tokens, "tools": tools}, ("cost",))
+
+
+def problem(schemas: Schemas) -> Schema:
+    """A problem of a chat, its place counted from 1."""
+    properties = schemas.fields_of(Problem, schemas.of)["properties"]
+    assert properties["severity"] == {"enum": list(get_args(Severity))}
+    return schemas.object({**properties, "line": PLACE, "column": PLACE})
+
+
+def chat(schemas: Schemas) -> Schema:
+    """The tree that `parley parse` prints."""
+    properties = schemas.fields_of(Transcript, schemas.part)["properties"]
+    problems = {"type": "array", "items": problem(schemas)}
+    return schemas.object({"version": {"const": 1}, **properties, "problems": problems})
+
+
+def lines(schemas: Schemas) -> dict[str, Schema]:
+    """A schema for each type of line."""
+    message = {"message": TEXT}
+    codes = [schemas.line("end", {"code": {"const": c}, "kind": {"const": k}}) for c, (k, _) in EXITS.items()]
+    call = {"anyOf": [schemas.of(ToolCall), {"type": "null"}]}
+    server = schemas.of(ServerStatus)["$ref"].rpartition("/")[2]
+    return {
+        "error": schemas.line("error", message),
+        "note": schemas.line("note", message),
+        "end": {"anyOf": codes},
+        "status": schemas.line("status", {"text": TEXT}),
+        **event_lines(schemas),
+        "call_waiting": schemas.line("call_waiting", {"call": call, "text": TEXT, "caution": TEXT}),
+        "problem": schemas.line("problem", {"file": TEXT, **problem(schemas)["properties"]}),
+        "record": record(schemas),
+        "totals": totals(schemas),
+        "server": schemas.line("server", schemas.definitions.pop(server)["properties"]),
+    }
+
+
+def schema(*, strict: bool = False) -> Schema:
+    """The whole schema: it describes a line; `#/$defs/chat` and `document` are what else is printed."""
+    schemas = Schemas(strict=strict)
+    types_of_lines = {f"line_{kind}": each for kind, each in lines(schemas).items()}
+    tree = chat(schemas)
+    document = {"type": ["object", "array"], "description": "a request or tools, in a provider's format"}
+    definitions = {**schemas.definitions, **types_of_lines, "chat": tree, "document": document}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What parley prints for programs: a line of --json",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in types_of_lines],
+        "$defs": dict(sorted(definitions.items())),
+    }
