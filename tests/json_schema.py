@@ -7,10 +7,13 @@ with `PARLEY_EXPECT=1` in the environment that test writes it anew. A `strict` o
 
 from __future__ import annotations
 
+import json
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from jsonschema import Draft202012Validator
 
 from parley import engine
 from parley.chat.transcript import (
@@ -217,3 +220,21 @@ def schema(*, strict: bool = False) -> Schema:
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in types_of_lines],
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+_STRICT = schema(strict=True)
+
+
+def validate(value: Any, definition: str) -> None:
+    """Raise an error for what is not as a definition says, or has a field that it does not know."""
+    Draft202012Validator({**_STRICT, "oneOf": [{"$ref": f"#/$defs/{definition}"}]}).validate(value)
+
+
+def types_of(lines: Iterable[str | bytes]) -> set[str]:
+    """The types of lines, all of which are as the schema says."""
+    types = set()
+    for line in map(json.loads, lines):
+        types.add(line["type"])
+        assert f"line_{line['type']}" in _STRICT["$defs"], f"the schema has no type {line['type']}"
+        validate(line, f"line_{line['type']}")
+    return types

@@ -36,7 +36,8 @@ def _main(argv: Sequence[str] | None) -> int:
     from parley.errors import ParleyError
 
     screen, code = open_screen(), FAILED
-    screen.as_json = "--json" in (sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    screen.as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         from parley.cli.arguments import parser
 

@@ -73,14 +73,14 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.storage.chat_file import TextDocument
     from parley.storage.ledger import LedgerFile, default_path
 
+    text = read(arguments.file)
     trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
     app = App(settings(), os.environ, LedgerFile(None), trust=trust)
-    text = read(arguments.file)
-    agent = _agent_for(app.settings, arguments)
-    document = TextDocument(text, text.count("\n") + 1)
-    ports = app.ports(document, _path(arguments.file), Callbacks(on_event=_tell))
-    resolve = app.resolve(agent)
     try:
+        agent = _agent_for(app.settings, arguments)
+        document = TextDocument(text, text.count("\n") + 1)
+        ports = app.ports(document, _path(arguments.file), Callbacks(on_event=_tell))
+        resolve = app.resolve(agent)
         if not arguments.tools:
             ports = replace(ports, tools=_NoTools())
         seen = await engine.observe(ports, resolve)

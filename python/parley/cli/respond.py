@@ -113,11 +113,19 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
     """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
     from parley.runtime.app import App
-    from parley.runtime.tasks import Callbacks
-    from parley.storage.chat_file import FileDocument
     from parley.storage.ledger import LedgerFile, default_path
 
     app = App(settings(), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
+    try:
+        return await _work_with(app, arguments, work, on_stop)
+    finally:
+        await app.close()
+
+
+async def _work_with(app: App, arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
+    from parley.runtime.tasks import Callbacks
+    from parley.storage.chat_file import FileDocument
+
     warn_of_project(app)
     report = _Report(arguments.json)
     document = FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
@@ -139,7 +147,6 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
     finally:
         with suppress(ParleyError):  # whatever went wrong was told
             await document.settle()
-        await app.close()
     report.end(end)
     return _EXITS[end.kind]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -61,13 +62,26 @@ def say_line(text: str) -> None:
 
 def say_json(value: Any) -> None:
     """Write a value as JSON that can be read again: bytes that are no UTF-8 are escapes in it."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(_numbered(value), indent=2, ensure_ascii=False, default=str)
     say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
 
 
 def emit(kind: str, /, **facts: Any) -> None:
     """Write one line of JSON, for programs; `type` says what it is."""
-    say(json.dumps({"type": kind, **facts}))
+    say(json.dumps({"type": kind, **_numbered(facts)}))
+
+
+def _numbered(value: Any) -> Any:
+    """A value with null for what is no number in JSON, as a stranger's schema may have: NaN and infinity."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _numbered(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_numbered(each) for each in value]
+        case _:
+            return value
 
 
 def snake_case(kind: type) -> str:

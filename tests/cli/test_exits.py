@@ -1,0 +1,171 @@
+"""Every command on files that are no chats: the exit code of the table, no traceback, valid lines of JSON."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from parley.cli import main
+from parley.cli.arguments import COMMANDS
+from tests.json_schema import types_of
+
+READERS = {
+    "respond": 1,
+    "compact": 1,
+    "messages": 1,
+    "parse": 0,
+    "export": 0,
+    "check": 0,
+    "log": 0,
+    "trust": 1,
+}
+"""The commands that take a file, with how they end where it can be read and is no chat."""
+WITHOUT_FILE = {"convert", "tools", "login", "logout", "demo-server"}
+JSON = {"respond", "compact", "check", "log"}
+"""Those of them that speak JSON."""
+UNREADABLE = "/proc/self/mem"
+"""A file that opens, and cannot be read by anybody from its start, root included."""
+NO_FILES = ("none.md", "folder", "x" * 300 + ".md", *([UNREADABLE] if sys.platform == "linux" else []))
+FILES: dict[str, bytes] = {
+    "empty.md": b"",
+    "binary.md": bytes(range(256)) * 64,
+    "huge_line.md": b"x" * 3_000_000,
+    "no_utf8.md": "no ".encode("utf-16") + b"\xff\xfe\n",
+    "-n.md": b"nothing\n",
+    "--json": b"nothing\n",
+    "a\nb \x1b[2J\u202e.md": b"nothing\n",
+    "\udcff.md": b"nothing\n",
+    "a `%s` {0} 'b'.md": b"nothing\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    """A command in this process, in a folder with all those files."""
+    (tmp_path / "folder").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def run(
+        *arguments: str, stdin: bytes = b"", out: io.TextIOBase | None = None, is_closed: bool = False
+    ) -> Ended:
+        written, errors = None if is_closed else out or utf8(), utf8()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        monkeypatch.setattr(sys, "stdout", written)
+        monkeypatch.setattr(sys, "stderr", errors)
+        code = main(arguments)  # a command ends with its process, and so do the files that it has open
+        ended = Ended(code, text_of(written), text_of(errors))
+        assert "Traceback" not in ended.out + ended.err
+        assert "error in Parley" not in ended.out + ended.err
+        return ended
+
+    return run
+
+
+def utf8() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+
+
+def text_of(stream: io.TextIOBase | None) -> str:
+    if not isinstance(stream, io.TextIOWrapper):
+        return ""
+    content: bytes = stream.buffer.getvalue()
+    return content.decode("utf-8", "surrogateescape")
+
+
+class ClosedPipe(io.StringIO):
+    """What a reader has left."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_every_command_is_tried_here() -> None:
+    assert set(COMMANDS) == READERS.keys() | WITHOUT_FILE
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_that_cannot_be_read_is_an_error_and_named(name: str, run: Callable[..., Ended]) -> None:
+    for file in NO_FILES:
+        ended = run(name, file)
+        assert ended.code == 1, file
+        assert file.replace("\n", "\\n") in ended.err
+        if name in JSON:
+            ended = run(name, "--json", file)
+            assert (ended.code, ended.err) == (1, ""), file
+            assert types_of(ended.out.splitlines()) == {"error", "end"}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_whatever_is_in_a_file_and_however_it_is_called_the_code_says_what_came_of_it(
+    name: str, run: Callable[..., Ended]
+) -> None:
+    for file in FILES:
+        ended = run(name, "--", file)
+        assert ended.code == READERS[name], (file, ended.err)
+        assert (ended.code != 0) == bool(ended.err), file
+        if name in JSON:
+            again = run(name, "--json", "--", file)
+            assert (again.code, again.err) == (ended.code, ""), file
+            assert "end" in types_of(again.out.splitlines())
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_output_that_nobody_takes_is_no_error_and_one_that_cannot_be_written_is(
+    name: str, run: Callable[..., Ended]
+) -> None:
+    assert run(name, "empty.md", out=ClosedPipe()).code == READERS[name]
+    ended = run(name, "empty.md", is_closed=True)
+    assert ended.code == (1 if READERS[name] or run(name, "empty.md").out else 0)
+    assert ("cannot write to standard output" in ended.err) == (ended.code == 1 and READERS[name] == 0)
+
+
+DEEP = b"[" * 200_000
+DEFINITION = b'[{"name": "t", "inputSchema": {"type": "object", "x": %s}}]'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff", b"{", b"7", b'"a"', b"[7]", b"[{}]", b'{"name": 7}', DEEP, DEFINITION % b"NaN"],
+)
+def test_what_is_no_definition_of_a_tool_is_not_converted(content: bytes, run: Callable[..., Ended]) -> None:
+    ended = run("convert", "--to", "anthropic", stdin=content)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("parley: standard input")
+
+
+@pytest.mark.parametrize("name", ["messages", "parse", "export", "check"])
+def test_a_file_on_standard_input_is_read_as_any(name: str, run: Callable[..., Ended]) -> None:
+    for content in FILES.values():
+        assert run(name, "-", stdin=content).code == READERS[name]
+
+
+def test_a_check_goes_on_behind_a_file_that_cannot_be_read(run: Callable[..., Ended]) -> None:
+    Path("broken.md").write_text("💬: q\n\n🤖:[A]\n\n❓: `{no}`\n", encoding="utf-8")
+    ended = run("check", "none.md", "broken.md", "empty.md")
+    assert ended.code == 1
+    assert ended.out.startswith("broken.md:5:")
+    assert "none.md" in ended.err
+
+
+def test_trusting_what_is_no_json_fails(run: Callable[..., Ended]) -> None:
+    Path("servers.json").write_text("{no", encoding="utf-8")
+    assert run("trust", "servers.json").code == 1
