@@ -28,6 +28,7 @@ from parley.settings.values import ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
+from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from tests.defaults import attempts_with
@@ -119,8 +120,8 @@ class Questioner:
     async def resource(self, uri: str) -> str:
         raise NotImplementedError
 
-    async def resources(self) -> tuple[str, ...]:
-        return ()
+    async def resources(self) -> ResourceList:
+        return ResourceList()
 
     async def prompts(self) -> tuple[Prompt, ...]:
         return ()

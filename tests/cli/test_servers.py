@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, toml
 from tests.mcp.oauth_server import browser, serving
+from tests.mcp_servers import TABLE
 
 
 @pytest.fixture
@@ -54,6 +57,35 @@ def test_ctrl_c_leaves_a_login(shell: Shell) -> None:
 def test_a_login_at_no_server_says_so(shell: Shell) -> None:
     code, _, complaints = output(shell.run("login", "nobody"))
     assert (code, complaints) == (1, "parley: MCP server 'nobody' is not available\n")
+
+
+def test_the_resources_of_servers_are_listed_to_a_bound(tmp_path: Path, forks: ForkServer) -> None:
+    resources = [{"uri": f"a:{n}", "name": str(n)} for n in range(25)]
+    resources[0] |= {"title": "first\x1b[2J", "description": "one\ntwo", "mimeType": "text/plain"}
+    page = {"uriTemplate": "a:{b}", "name": "page"}
+    offer = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "t", "version": "1"}}
+    answers = {
+        "initialize": {"protocolVersion": "2025-06-18", **offer},
+        "tools/list": {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {}}]},
+        "resources/list": {"resources": resources},
+        "resources/templates/list": {"resourceTemplates": [page]},
+    }
+    shell = Shell(tmp_path, forks)
+    table = ", ".join(toml(value) for value in (TABLE, json.dumps(answers)))
+    shell.configure(f"[mcp.servers.notes]\ncommand = {toml(sys.executable)}\nargs = [{table}]\n")
+    _, said, _ = output(shell.run("tools"))
+    lines = said[said.index("notes: ready") :].splitlines()
+    assert lines[1:3] == ["  echo: Says it.", "  resource a:0: first\\x1b[2J (text/plain): one two"]
+    assert lines[21:24] == [
+        "  resource a:19: 19",
+        "  and 5 more resources: --json has them",
+        "  template a:{b}: page",
+    ]
+    _, said, _ = output(shell.run("tools", "--json"))
+    (server,) = (s for s in map(json.loads, said.splitlines()) if s.get("name") == "notes")
+    first = {"uri": "a:0", "name": "first\\x1b[2J", "description": "one two", "mime_type": "text/plain"}
+    assert (len(server["resources"]), server["resources"][0]) == (25, first)
+    assert [template["uri"] for template in server["templates"]] == ["a:{b}"]
 
 
 def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None:

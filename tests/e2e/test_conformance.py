@@ -95,7 +95,8 @@ async def use(servers: Servers, person: Person, scenario: str, context: Mapping[
     texts = [
         (await servers.call(tools[name], values)).text for name, values in calls(tools, scenario, context)
     ]
-    texts += [await servers.read_resource(server, uri) for server, uri in await servers.resources()]
+    lists = await servers.resources()
+    texts += [await servers.read_resource(s, r.uri) for s, each in lists.items() for r in each.resources]
     texts += [await servers.get_prompt(prompt.server, prompt.name) for prompt in await servers.prompts()]
     return "\n".join(texts)
 

@@ -13,13 +13,15 @@ from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve
 from mcp_types import ListRootsResult
 from pydantic import BaseModel
 
-from parley.chat.references import ReferenceText, Resource
+from parley.chat import references
+from parley.chat.references import ReferenceText
 from parley.errors import ServerError
 from parley.providers.sampling import conversation
 from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
 from parley.storage.references import FileReferences
 from parley.tools.prompts import Prompt, PromptArgument
+from parley.tools.resources import Resource, ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit
@@ -91,7 +93,9 @@ async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
         with pytest.raises(ServerError) as told:
             await servers.read_resource(server, uri)
         assert str(told.value).startswith(complaint)
-        (brought,) = await FileReferences(Path.cwd, servers.read_resource).bring([Resource(server, uri)])
+        (brought,) = await FileReferences(Path.cwd, servers.read_resource).bring(
+            [references.Resource(server, uri)]
+        )
         assert (brought.title, brought.kind) == (f"{server}:{uri}", "missing")
         assert brought.text.startswith(complaint)
 
@@ -99,18 +103,21 @@ async def test_a_resource_that_cannot_be_read_is_one_line_in_the_question(
 async def test_a_resource_goes_into_the_question_as_text() -> None:
     async with servers_of(fake()) as servers:
         brought = await FileReferences(Path.cwd, servers.read_resource).bring(
-            [Resource("fake", "note://a.py")]
+            [references.Resource("fake", "note://a.py")]
         )
     assert brought == [ReferenceText("fake:note://a.py", "one\n\\x1b[2Jtwo\nthree")]
 
 
 async def test_resources_are_listed_of_the_servers_that_run_and_none_is_started() -> None:
     async with servers_of(fake(), MOCK, ServerSettings("lost", "no-such-command")) as servers:
-        assert await servers.resources() == ()
+        assert await servers.resources() == {}
         assert {server.state for server in servers.status()} == {"stopped"}
         await servers.catalogue()
-        assert ("fake", "note://a.py") in await servers.resources()
-        assert {server for server, _ in await servers.resources()} == {"fake"}
+        lists = await servers.resources()
+        assert set(lists) == {"fake", "mock"}
+        assert lists["fake"].resources[0] == Resource("note://a.py", "a note")
+        assert lists["mock"] == ResourceList()
+        assert set(await servers.resources(["mock"])) == {"mock"}
 
 
 # --- Prompts ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -26,8 +27,12 @@ from parley.cli.terminal import (
 )
 from parley.errors import ParleyError
 from parley.programs import program, working_folder
-from parley.text import visible
+from parley.text import one_line, visible
+from parley.tools.resources import Resource, ResourceList
 from parley.tools.visits import Visit
+
+_MOST_SHOWN = 20
+"""Resources of a server, and templates, in lines for a person."""
 
 
 def convert(arguments: argparse.Namespace) -> int:
@@ -66,18 +71,37 @@ async def _tools(arguments: argparse.Namespace) -> int:
     warn_of_project(app)
     try:
         await app.servers.catalogue()
-        status = app.servers.status()
+        status, resources = app.servers.status(), await app.servers.resources()
     finally:
         await app.close()
     code = MISSING if any(server.state == "failed" for server in status) else COMPLETE
     for server in status:
+        listed = resources.get(server.name, ResourceList())
         if arguments.json:
-            emit("server", **plain(server))
+            emit(
+                "server",
+                **plain(server),
+                resources=plain(listed.resources),
+                templates=plain(listed.templates),
+                unlisted=listed.problem,
+            )
             continue
         say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
+        _say_resources("resource", listed.resources)
+        _say_resources("template", listed.templates)
+        if listed.problem:
+            say_line(f"  resources: {listed.problem}")
     return code
+
+
+def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
+    """The first of them, and how many more there are: there may be a thousand."""
+    for resource in resources[:_MOST_SHOWN]:
+        say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
+    if (more := len(resources) - _MOST_SHOWN) > 0:
+        say_line(f"  and {more} more {kind}s: --json has them")
 
 
 def login(arguments: argparse.Namespace) -> int:

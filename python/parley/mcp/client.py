@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
@@ -17,6 +17,7 @@ from parley.text import size_text, visible
 from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
+from parley.tools.resources import Resource, ResourceList, resource_from_mcp
 from parley.tools.results import Outcome, cut, outcome, result_text
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit, required_visits
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 T = TypeVar("T")
+Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
 CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
-"""The number of a server's tools or prompts, and of the pages that it lists them on."""
+"""The number of a server's tools, prompts, resources or templates, and of the pages that it lists them on."""
 MOST_PARTS = 1_000
 """The parts of one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
@@ -120,9 +122,9 @@ class SdkSession:
             instructions=self.instructions,
         )
 
-    def _leave_out(self, what: str, kind: str = "tools") -> None:
-        if kind == "resources":
-            return  # they are listed time and again, and each can be read that is not listed
+    def _leave_out(self, what: str, kind: Kind = "tools") -> None:
+        if kind in ("resources", "resource_templates"):
+            return  # they are listed time and again: their lists say so themselves
         self.left_out = f"{self.left_out}, {what}" if self.left_out else f"left out: {what}"
 
     async def prompts(self) -> tuple[Prompt, ...]:
@@ -146,9 +148,22 @@ class SdkSession:
             raise ServerError(f"no text: {text}")
         return text
 
-    async def resources(self) -> tuple[str, ...]:
-        """The URIs of the resources of all pages."""
-        return tuple([str(definition["uri"]) async for definition in self._listed("resources")])
+    async def resources(self) -> ResourceList:
+        """The resources and templates of all pages; nothing is asked of a server that says it has none."""
+        if self._client.server_capabilities.resources is None:
+            return ResourceList()
+        resources = await self._resources("resources")
+        templates = await self._resources("resource_templates")
+        is_cut = MOST_LISTED in (len(resources), len(templates))
+        problem = f"no more than {MOST_LISTED:,} are listed" if is_cut else ""
+        return ResourceList(resources, templates, problem)
+
+    async def _resources(self, kind: Kind) -> tuple[Resource, ...]:
+        listed = list[Resource]()
+        async for definition in self._listed(kind):
+            with suppress(ValueError):
+                listed.append(resource_from_mcp(definition))
+        return tuple(listed)
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
         """The result, an error that the tool reports too; raises LostError if the connection ends."""
@@ -220,7 +235,7 @@ class SdkSession:
                 told.cancel()
                 done.cancel()
 
-    async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> AsyncIterator[dict[str, Any]]:
+    async def _listed(self, kind: Kind) -> AsyncIterator[dict[str, Any]]:
         """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""
         from mcp.shared.exceptions import MCPError
 
@@ -229,6 +244,7 @@ class SdkSession:
             "tools": client.list_tools,
             "prompts": client.list_prompts,
             "resources": client.list_resources,
+            "resource_templates": client.list_resource_templates,
         }[kind]
         cursor: str | None = None
         seen: set[str | None] = set()

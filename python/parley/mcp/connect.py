@@ -226,13 +226,15 @@ def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
 
 def _mode(way: Way, protocol: str) -> dict[str, Any]:
     """Options of the SDK's client to begin in this way."""
-    from mcp_types import DiscoverResult, ServerCapabilities, ToolsCapability
+    from mcp_types import DiscoverResult, ResourcesCapability, ServerCapabilities, ToolsCapability
 
     if way != "newest":
         return {"mode": "legacy"}
     if protocol != _NEWEST:
         return {"mode": "auto"}
-    capabilities = ServerCapabilities(tools=ToolsCapability(list_changed=True))
+    capabilities = ServerCapabilities(
+        tools=ToolsCapability(list_changed=True), resources=ResourcesCapability()
+    )
     result = DiscoverResult(
         supported_versions=[_NEWEST],
         capabilities=capabilities,

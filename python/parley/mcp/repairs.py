@@ -16,6 +16,8 @@ from parley.tools.results import result_text
 _PARTS = {
     "tools/list": "tools",
     "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
     "tools/call": "content",
     "prompts/get": "messages",
     "resources/read": "contents",
@@ -23,10 +25,19 @@ _PARTS = {
 _NEEDS = {
     "tools/list": ("name", "inputSchema"),
     "prompts/list": ("name",),
+    "resources/list": ("uri", "name"),
+    "resources/templates/list": ("uriTemplate", "name"),
     "resources/read": ("uri", "text", "blob"),
 }
 """What a part is nothing without; the rest of it may be left out."""
-_HINTED = ("server/discover", "tools/list", "prompts/list", "resources/read")
+_HINTED = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
 """The results that revision 2026-07-28 wants hints in of how long they hold; rmcp 3 leaves them out."""
 _MOST_OF_A_NAME = 40
 

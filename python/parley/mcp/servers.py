@@ -6,7 +6,7 @@ is done in a thread, when the first server is needed.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -23,12 +23,15 @@ from parley.mcp.session import Progress, Session
 from parley.mcp.supervisor import Supervisor, T
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.prompts import Prompt
+from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.servers import ServerSettings, ServerStatus
 from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
+_LIST_S = 10.0
+"""What lists resources and prompts for a person to look at does not wait longer for a server."""
 
 
 class Servers:
@@ -165,26 +168,42 @@ class Servers:
         what = f"Resource '{uri}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session, _: session.resource(uri))
 
-    async def resources(self) -> tuple[tuple[str, str], ...]:
-        """The resources, server and URI, of the servers that run now, without starting any."""
-        lists = await self._all(lambda session: session.resources())
-        return tuple((server, uri) for server, uris in lists.items() for uri in uris)
+    async def resources(self, names: Collection[str] | None = None) -> dict[str, ResourceList]:
+        """The resources of the servers that run now, or of those of these `names`, without starting any.
+
+        Each time they are listed anew; of a server that fails it says why.
+        """
+        ready = [s for s in self._ready() if names is None or s.settings.name in names]
+        return await self._lists(
+            ready, lambda session: session.resources(), lambda why: ResourceList(problem=why)
+        )
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""
         await self.catalogue()
-        lists = await self._all(lambda session: session.prompts())
+        lists = await self._lists(self._ready(), lambda session: session.prompts(), lambda _: ())
         return tuple(prompt for prompts in lists.values() for prompt in prompts)
 
-    async def _all(self, request: Callable[[Session], Awaitable[tuple[T, ...]]]) -> dict[str, tuple[T, ...]]:
-        """What the servers that run list, by server; those that fail are left out."""
-        ready = self._ready()
-        requests = [
-            s.ask(f"MCP server '{s.settings.name}'", lambda session, _: request(session)) for s in ready
-        ]
-        lists = await asyncio.gather(*requests, return_exceptions=True)
-        pairs = zip(ready, lists, strict=True)
-        return {s.settings.name: values for s, values in pairs if isinstance(values, tuple)}
+    async def _lists(
+        self,
+        servers: Sequence[Supervisor],
+        request: Callable[[Session], Awaitable[T]],
+        failed: Callable[[str], T],
+    ) -> dict[str, T]:
+        """What each of these servers lists; `failed` makes a list of the reason that there is none."""
+
+        async def listed(supervisor: Supervisor) -> T:
+            what = f"MCP server '{supervisor.settings.name}'"
+            try:
+                async with asyncio.timeout(_LIST_S):
+                    return await supervisor.ask(what, lambda session, _: request(session))
+            except TimeoutError:
+                return failed(f"{what} gave no answer within {_LIST_S:g} s")
+            except ServerError as error:
+                return failed(str(error))
+
+        lists = await asyncio.gather(*map(listed, servers))
+        return {s.settings.name: one for s, one in zip(servers, lists, strict=True)}
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
         """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""

@@ -17,6 +17,7 @@ from parley.mcp.stderr import StderrTail
 from parley.text import one_line
 from parley.tools.catalogue import Tool
 from parley.tools.prompts import Prompt
+from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import LONGEST_ID
@@ -76,8 +77,8 @@ class Session(Protocol):
     async def resource(self, uri: str) -> str:
         """The text of a resource."""
 
-    async def resources(self) -> tuple[str, ...]:
-        """The URIs of the resources that it lists now."""
+    async def resources(self) -> ResourceList:
+        """The resources and templates that it lists now."""
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts it offers now."""

@@ -324,7 +324,8 @@ class Plugin:
 
     def _on_resources(self) -> None:
         async def tell() -> None:
-            resources = [Resource(server, uri) for server, uri in await self.app.servers.resources()]
+            lists = await self.app.servers.resources()
+            resources = [Resource(s, r.uri) for s, listed in lists.items() for r in listed.resources]
             names = [name_of(resource) for resource in resources if can_be_named(resource)]
             self.editor.tell("resources", [name for name in names if name.isprintable()])
 

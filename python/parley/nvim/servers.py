@@ -7,7 +7,7 @@ the chat from which the page was opened; what the page looks like, `tools_page` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from parley import engine
@@ -25,6 +25,7 @@ from parley.runtime.app import App
 from parley.tables import any_of
 from parley.tools.catalogue import Catalogue
 from parley.tools.mcp_files import PROJECT_FILES
+from parley.tools.resources import ResourceList
 from parley.tools.selection import switched, takes
 from parley.tools.visits import Visit
 
@@ -40,6 +41,7 @@ class ServersPage:
         self._trust = trust
         self._chat: Chat | None = None
         self._switching = asyncio.Lock()
+        self._resources = dict[str, ResourceList]()
 
     async def open(self, chat: Chat | None) -> None:
         """Show it for a chat, or for none; it changes as servers become ready or fail."""
@@ -107,8 +109,21 @@ class ServersPage:
         await self._follow()
 
     async def _follow(self) -> None:
+        """Draw servers as they become ready or fail, and what each lists of resources once it has."""
         await self._draw()
+        listed = set[str]()
         async for _ in self._app().servers.settling():
+            await self._draw()
+            ready = {s.name for s in self._app().servers.status() if s.state == "ready"} - listed
+            if ready:
+                listed |= ready
+                self._editor.spawn(self._list(ready))
+
+    async def _list(self, servers: Collection[str]) -> None:
+        """Have these servers list their resources, and draw them."""
+        before = {name: self._resources.get(name) for name in servers}
+        self._resources |= await self._app().servers.resources(servers)
+        if any(self._resources.get(name) != lists for name, lists in before.items()):
             await self._draw()
 
     async def _draw(self, *, opening: bool = False) -> None:
@@ -134,6 +149,7 @@ class ServersPage:
             settings.request.tool_room,
             self._chat.name if self._chat else "",
             (*untrusted, *app.problems()),
+            self._resources,
         )
 
 

@@ -6,7 +6,7 @@ Knows what is on offer and what a chat takes of it; knows nothing of windows and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,14 @@ from parley.display.summary import count, legible_line
 from parley.models.tool_room import ToolRoom, tokens_of
 from parley.text import fence
 from parley.tools.catalogue import Tool
+from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
 from parley.tools.visits import visit
 
 KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
+MOST_SHOWN = 100
+"""Resources of a server, and templates."""
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
@@ -35,6 +38,8 @@ class Offer:
     """The room for tools with their schemas in a request of the chat."""
     chat: str = ""
     problems: Sequence[str] = ()
+    resources: Mapping[str, ResourceList] = field(default_factory=dict)
+    """What servers list of resources, as far as they have answered."""
 
     def box(self, server: ServerStatus) -> str:
         """The box that says how much of a server the chat uses."""
@@ -126,6 +131,8 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     _lines(page, "instructions", said, said[:1])
     _lines(page, "log", server.log, server.log[-1:])
     _lines(page, "stderr", server.stderr, server.stderr[-1:])
+    if server.state == "ready":
+        _resources(page, offer.resources.get(server.name, ResourceList()))
     if server.tools:
         page.add("")
     for tool in server.tools:
@@ -148,6 +155,26 @@ def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> 
             f"{name}, {count(len(lines), 'line')}: {''.join(map(legible_line, some))}",
             [ticks, *map(legible_line, lines), ticks],
         )
+
+
+def _resources(page: Page, listed: ResourceList) -> None:
+    """The resources of a server and its templates, folded behind a line that counts them."""
+    if listed.problem:
+        page.add("", f"Resources: {legible_line(listed.problem)}")
+    for kind, resources in (("resource", listed.resources), ("template", listed.templates)):
+        if resources:
+            page.add("")
+            page.fold(
+                f"{count(len(resources), kind)}: {legible_line(resources[0].uri)}",
+                _resource_lines(kind, resources),
+            )
+
+
+def _resource_lines(kind: str, resources: Sequence[Resource]) -> Iterator[str]:
+    for resource in resources[:MOST_SHOWN]:
+        yield f"- {legible_line(resource.uri)}  {legible_line(resource.about)}".rstrip()
+    if (more := len(resources) - MOST_SHOWN) > 0:
+        yield f"  and {count(more, f'more {kind}')}"
 
 
 def _tool(page: Page, offer: Offer, tool: Tool) -> None:
