@@ -180,6 +180,13 @@ def problem(schemas: Schemas) -> Schema:
     return schemas.object({**properties, "line": PLACE, "column": PLACE})
 
 
+def agent(schemas: Schemas) -> Schema:
+    """An agent of the settings."""
+    texts = dict.fromkeys(("name", "provider", "model", "key"), TEXT)
+    truths = dict.fromkeys(("has_key", "is_default"), schemas.of(bool))
+    return schemas.line("agent", {**texts, **truths})
+
+
 def chat(schemas: Schemas) -> Schema:
     """The tree that `parley parse` prints."""
     properties = schemas.fields_of(Transcript, schemas.part)["properties"]
@@ -203,6 +210,8 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "problem": schemas.line("problem", {"file": TEXT, **problem(schemas)["properties"]}),
         "record": record(schemas),
         "totals": totals(schemas),
+        "agent": agent(schemas),
+        "setting": schemas.line("setting", {"name": TEXT, "value": {}, "origin": TEXT}),
         "server": schemas.line("server", schemas.definitions.pop(server)["properties"]),
     }
 

@@ -21,6 +21,12 @@ def config_path(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or f"{home}/.config") / "parley" / "config.toml"
 
 
+def chats_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of chats where the settings name none, as `lua/parley/known.lua` has it."""
+    home = environ.get("HOME") or str(Path.home())
+    return Path(environ.get("XDG_DATA_HOME") or f"{home}/.local/share") / "parley" / "chats"
+
+
 def private_folder(path: Path) -> Path:
     """The folder, made if need be, and closed to others if it was not. Raises OSError."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)

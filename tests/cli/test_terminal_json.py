@@ -53,6 +53,9 @@ COMMANDS = {
     "a log": ("log chat.md", 0),
     "a log that is not there": ("log none.md", 1),
     "tools": ("tools", 0),
+    "agents": ("agents", 0),
+    "settings": ("config", 0),
+    "a setting that is not there": ("config nothing", 1),
     "a command that is not there": ("nothing", 2),
 }
 

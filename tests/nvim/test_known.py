@@ -6,7 +6,7 @@ import pytest
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.references import LIVE
-from parley.paths import config_path
+from parley.paths import chats_folder, config_path
 from parley.settings.values import Settings
 from tests.nvim.harness import Child
 
@@ -24,6 +24,15 @@ def test_its_file_of_settings_is_that_of_the_host(plain: Child, folder: str) -> 
     environ = {"XDG_CONFIG_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
     assert plain.lua("return require('parley.known').config()") == str(config_path(environ))
     plain.lua("vim.env.XDG_CONFIG_HOME = ...", before)
+
+
+@pytest.mark.parametrize("folder", ["", "/somewhere"])
+def test_its_folder_of_chats_is_that_of_the_shell(plain: Child, folder: str) -> None:
+    before = plain.lua("return vim.env.XDG_DATA_HOME")
+    plain.lua("vim.env.XDG_DATA_HOME = ...", folder)
+    environ = {"XDG_DATA_HOME": folder, "HOME": plain.lua("return vim.env.HOME")}
+    assert plain.lua("return require('parley.known').chats()") == str(chats_folder(environ))
+    plain.lua("vim.env.XDG_DATA_HOME = ...", before)
 
 
 def test_its_names_of_what_is_no_file_are_those_of_the_references(plain: Child) -> None:

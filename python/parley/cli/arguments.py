@@ -173,6 +173,13 @@ def _json(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
+def _config(command: Parser) -> None:
+    command.add_argument(
+        "key", nargs="?", default="", metavar="KEY", help="a setting, or a table of them, such as loop"
+    )
+    _json(command)
+
+
 def _convert(command: Parser) -> None:
     from parley.models.formats import options
 
@@ -229,6 +236,14 @@ COMMANDS: dict[str, Command] = {
         _check,
     ),
     "log": Command("inspect:log", "Print what was decided, run and asked in a chat, and the totals.", _log),
+    "agents": Command(
+        "config:agents",
+        "List the agents, which of them have a key, and which one answers where none is named.",
+        _json,
+    ),
+    "config": Command(
+        "config:config", "Print all settings and where each value comes from, or the value of one.", _config
+    ),
     "convert": Command(
         "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert
     ),

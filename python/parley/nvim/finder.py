@@ -5,10 +5,8 @@ Reads files, which takes a while: for a thread beside the loop. Knows nothing of
 
 from __future__ import annotations
 
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from parley.chat.reader import parse
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
 from parley.storage.chat_file import opening
+from parley.storage.chats import newest_first
 
 MOST_LISTED = 500
 MOST_MATCHES = 200
@@ -50,7 +49,7 @@ def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.mo
     parts = words.casefold().split()
     most, end = MOST_MATCHES if parts else MOST_LISTED, now() + PATIENCE_S
     rows = list[dict[str, Any]]()
-    for changed, path in _newest_first(folder):
+    for changed, path in newest_first(folder):
         if len(rows) == most:
             return ChatList(rows, f"the newest {most}; {_narrower(parts)}")
         if parts and now() > end:
@@ -63,19 +62,6 @@ def find_chats(folder: Path, words: str = "", now: Callable[[], float] = time.mo
 
 def _narrower(words: Sequence[str]) -> str:
     return "more words narrow the list" if words else ":ParleyFind {words} looks through all"
-
-
-def _newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
-    dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)))
-    yield from sorted(dated, reverse=True)
-
-
-def _changed(path: Path) -> float | None:
-    """The time (seconds since 1970) at which a regular file changed; None for any other, or none."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_mtime if stat.S_ISREG(status.st_mode) else None
-    return None
 
 
 def _when(changed: float) -> str:

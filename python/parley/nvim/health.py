@@ -21,7 +21,7 @@ from parley.errors import ParleyError
 from parley.models.formats import sdks
 from parley.paths import config_path
 from parley.runtime.app import App
-from parley.settings.values import DEMO, Agent, ProviderSettings
+from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 
@@ -76,21 +76,12 @@ def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
     where = f"{agent.name}: {agent.model} of {agent.provider}"
     base = _base(app, provider)
     where += f" at {base}" if base else ""
-    if provider.builtin:
-        return "ok", f"{where}: built in, needs no key", []
     if missing := app.settings.missing_key(agent, app.environ):
         return "info", f"{where}: no key; to use it: export {missing}=...", []
     if not listeners.get(base, True):
         return "info", f"{where}: nothing listens there; start it to use the agent", []
     listens = ", and a server listens there" if base in listeners else ""
-    return "ok", f"{where}: {_key(provider)}{listens}", []
-
-
-def _key(provider: ProviderSettings) -> str:
-    """Where the key of a provider is found."""
-    if provider.api_key_command:
-        return f"the key comes from the command {provider.api_key_command[0]}"
-    return f"key found in {provider.api_key_env}" if provider.api_key_env else "needs no key"
+    return "ok", f"{where}: {key_source(provider)}{listens}", []
 
 
 def _base(app: App, provider: ProviderSettings) -> str:

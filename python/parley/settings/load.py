@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from parley.models.text_tools.template import load_templates
 from parley.paths import config_path
@@ -20,24 +21,58 @@ from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
 
+ABSENT: Final = object()
+"""In place of what is not written."""
+
 _MOST_SEARCHED = 64_000
 """Characters of a file of settings in which the line of a problem is looked for, statement by statement."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The file of settings as it was read: its text, the table in it, and what is wrong with it."""
+
+    path: Path
+    text: str = ""
+    table: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    is_there: bool = True
+
+    def value(self, path: str) -> Any:
+        """What is written at a path such as `agents[1].name`; ABSENT where nothing is."""
+        return _value(self.table, path)
+
+    def place(self, path: str) -> str:
+        """Where something is written: `config.toml:3`."""
+        return f"{self.path.name}{_line(self.text, path)}"
+
+
+def settings_file(environ: Mapping[str, str]) -> SettingsFile:
+    """The shell's file of settings; one that is not there is empty."""
+    path = config_path(environ)
+    try:
+        text = whole(path).decode()
+        return SettingsFile(path, text, tomllib.loads(text))
+    except FileNotFoundError:
+        return SettingsFile(path, is_there=False)
+    except (OSError, ValueError, RecursionError) as error:
+        return SettingsFile(path, problems=(f"parley: {path}: {_why(error)}",))
+
+
 def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
-    text, table, problems = _read(config_path(environ))
+    file = settings_file(environ)
     setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
     settings, wrong = read_settings(
-        merged(table, setup_table) if isinstance(setup_table, Mapping) else setup_table,
-        lambda path: _place(path, setup_table, table, text),
+        merged(file.table, setup_table) if isinstance(setup_table, Mapping) else setup_table,
+        lambda path: _place(path, setup_table, file),
     )
-    settings = _placed(settings, config_path(environ).parent)
+    settings = _placed(settings, file.path.parent)
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
     # A table of Lua's has no order: what is wrong in it is told by name, behind what is wrong in the file.
     wrong = tuple(sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else ""))
-    return settings.with_servers(more.servers), (*problems, *wrong, *templates, *more.problems)
+    return settings.with_servers(more.servers), (*file.problems, *wrong, *templates, *more.problems)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
@@ -51,51 +86,54 @@ def _placed(settings: Settings, folder: Path) -> Settings:
     return replace(settings, prompt_tools=words, mcp=replace(mcp, config_file=place(mcp.config_file)))
 
 
-def _place(path: str, setup: Any, table: Mapping[str, Any], text: str) -> str:
+def _place(path: str, setup: Any, file: SettingsFile) -> str:
     """Where a setting was written, or where the table is in which it is missing: `config.toml:3: `."""
     while path:
-        if _has(setup, path):
+        if _value(setup, path) is not ABSENT:
             return "setup: "
-        if _has(table, path):
-            return f"config.toml{_line(text, path)}: "
+        if file.value(path) is not ABSENT:
+            return f"{file.place(path)}: "
         path = path.rpartition(".")[0]
     return ""
 
 
-def _has(value: Any, path: str) -> bool:
-    """Whether there is something at a path such as `agents[1].name`; names may have dots, too."""
+def _value(value: Any, path: str) -> Any:
+    """What is at a path such as `agents[1].name`; names may have dots, too."""
     if not path:
-        return True
+        return value
     path = path.removeprefix(".")
     if isinstance(value, Mapping):
         below = [(item, path[len(str(name)) :]) for name, item in value.items() if path.startswith(str(name))]
-        return any(_has(item, rest) for item, rest in below if not rest or rest[0] in ".[")
+        inner = (_value(item, rest) for item, rest in below if not rest or rest[0] in ".[")
+        return next((item for item in inner if item is not ABSENT), ABSENT)
     number, closed, rest = path.removeprefix("[").partition("]")
     is_item = isinstance(value, list | tuple) and path.startswith("[") and closed and number.isdecimal()
-    return bool(is_item) and 1 <= int(number) <= len(value) and _has(value[int(number) - 1], rest)
+    if not is_item or not 1 <= int(number) <= len(value):
+        return ABSENT
+    return _value(value[int(number) - 1], rest)
 
 
 def _line(text: str, path: str) -> str:
     """The line of a TOML text, `:3`, on which the statement begins that makes something at a path."""
     if len(text) > _MOST_SEARCHED:
         return ""
+    lines, ends = text.split("\n"), _ends(text)
+
+    def has(end: int) -> bool:
+        return _value(tomllib.loads("\n".join(lines[:end])), path) is not ABSENT
+
+    return f":{ends[bisect_left(ends, True, key=has) - 1] + 1}"
+
+
+@lru_cache(1)
+def _ends(text: str) -> Sequence[int]:
+    """The lines behind the statements of a TOML text, counted from 0, and the line of the first."""
     lines, ends = text.split("\n"), [0]
     for end in range(1, len(lines) + 1):
         with suppress(ValueError, RecursionError):  # it goes on, as a list over several lines does
             tomllib.loads("\n".join(lines[ends[-1] : end]))
             ends.append(end)
-    first = bisect_left(ends, True, key=lambda end: _has(tomllib.loads("\n".join(lines[:end])), path))
-    return f":{ends[first - 1] + 1}"
-
-
-def _read(path: Path) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
-    try:
-        text = whole(path).decode()
-        return text, tomllib.loads(text), ()
-    except FileNotFoundError:
-        return "", {}, ()
-    except (OSError, ValueError, RecursionError) as error:
-        return "", {}, (f"parley: {path}: {_why(error)}",)
+    return ends
 
 
 def _servers(path: str | None) -> ServersFile:

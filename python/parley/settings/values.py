@@ -50,6 +50,15 @@ class ProviderSettings:
     builtin: bool = False
 
 
+def key_source(provider: ProviderSettings) -> str:
+    """Where the key of a provider is found, once it is there."""
+    if provider.builtin:
+        return "built in, needs no key"
+    if provider.api_key_command:
+        return f"the key comes from the command {provider.api_key_command[0]}"
+    return f"key found in {provider.api_key_env}" if provider.api_key_env else "needs no key"
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """Whom a chat talks to. Fields that are None fall back to the settings of the same name."""

@@ -1,0 +1,85 @@
+"""`parley agents` and `parley config`: who can be asked, and what is set where. No key is ever printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import emit, remark, say, say_line, settings
+from parley.errors import ParleyError
+from parley.settings.load import settings_file
+from parley.settings.origins import HIDDEN, Entry, entries, is_variable
+from parley.settings.values import Agent, Settings, key_source
+from parley.tables import did_you_mean
+from parley.text import one_line
+
+_IN_NEOVIM = "what setup() says in Neovim goes on top of this there; a shell does not know it"
+
+
+def agents(arguments: argparse.Namespace) -> int:
+    """List the agents, which of them have a key, and which one answers where none is named."""
+    known = settings()
+    default = known.default_agent(os.environ).name
+    every = known.all_agents()
+    widths = [max(map(len, column)) for column in zip(*map(_cells, every), strict=True)]
+    for agent in every:
+        has_key, key = _key(agent, known)
+        is_default = agent.name == default
+        if arguments.json:
+            facts = {"name": agent.name, "provider": agent.provider, "model": agent.model}
+            emit("agent", **facts, has_key=has_key, key=key, is_default=is_default)
+            continue
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(_cells(agent), widths, strict=True))
+        say_line(f"{'*' if is_default else ' '} {cells}  {key}")
+    return COMPLETE
+
+
+def _cells(agent: Agent) -> tuple[str, ...]:
+    return agent.name, agent.provider, agent.model
+
+
+def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
+    """Whether an agent has the key that it needs, and where it is looked for, in words."""
+    provider = known.provider(agent.provider)
+    assert provider is not None, "an agent without a provider is none of the settings"
+    missing = known.missing_key(agent, os.environ)
+    text = f"no key: {missing} is not set" if missing else key_source(provider)
+    if provider.api_key_env and not is_variable(provider.api_key_env):  # a key, by mistake
+        text = text.replace(provider.api_key_env, HIDDEN)
+    return not missing, text
+
+
+def config(arguments: argparse.Namespace) -> int:
+    """Print all settings and where each value comes from, or the value of one."""
+    known, file = settings(), settings_file(os.environ)
+    rows = _below(arguments.key, entries(known, file, os.environ))
+    if arguments.json:
+        for row in rows:
+            emit("setting", name=row.name, value=row.value, origin=row.origin)
+        return COMPLETE
+    if rows[0].name == arguments.key:
+        say(rows[0].value if isinstance(rows[0].value, str) else _json(rows[0].value))
+        return COMPLETE
+    if not arguments.key:
+        say_line(f"# {file.path}" + ("" if file.is_there else ": there is no such file"))
+    for row in rows:
+        say_line(f"{row.name} = {_json(row.value)}  # {row.origin}")
+    remark(_IN_NEOVIM)
+    return COMPLETE
+
+
+def _below(key: str, rows: Sequence[Entry]) -> Sequence[Entry]:
+    """The setting of a name, or those of a table of this name; all for "". Raises ParleyError for none."""
+    below = [row for row in rows if not key or row.name == key or row.name.startswith((f"{key}.", f"{key}["))]
+    if not below:
+        known = {name: None for row in rows for name in (row.name.partition(".")[0], row.name)}
+        raise ParleyError(f"there is no setting {one_line(key)}{did_you_mean(key, known)}")
+    return below
+
+
+def _json(value: Any) -> str:
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,185 @@
+"""Every setting with its value, and where that comes from: the default, a file, the environment.
+
+No secret is in it: of what may hold one, there are the names, and in place of the values a mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, fields, is_dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from parley.paths import chats_folder
+from parley.settings.load import ABSENT, SettingsFile
+from parley.settings.values import PROVIDERS, ProviderSettings, Settings
+from parley.tables import Rule
+
+HIDDEN = "…"
+"""In place of what may be a secret."""
+DEFAULT = "default"
+
+_NO_RULE = Rule()
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{[^}]*\}")
+_COMMANDS = ("api_key_command", "token_command")
+_ADDRESSES = ("base_url", "url")
+_SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|auth|bearer)[\w.-]*"
+_SECRET_OPTION = re.compile(rf"-+{_SECRETIVE}", re.IGNORECASE)
+_SECRET_VALUE = re.compile(rf"(-*{_SECRETIVE}\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting: its value as plain JSON, and where that comes from."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> list[Entry]:
+    """All settings as they hold in a shell with this environment.
+
+    `settings` are those that `load_settings` makes of the `file`.
+    """
+    all_entries = [*_below(settings, Settings(), "", file), *_addresses(settings, environ)]
+    by_name = {entry.name: entry for entry in all_entries}  # what a variable says counts more than the file
+    return [_in_effect(entry, settings, file, environ) for entry in by_name.values()]
+
+
+def is_variable(text: str) -> bool:
+    """Whether a text is the name of a variable, or `${…}`, and so no secret itself."""
+    return _VARIABLE.fullmatch(text) is not None
+
+
+def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[Entry]:
+    """The settings of a table; of one of the user's, those that are no default.
+
+    `default` is None for a table of the user's, such as a server.
+    """
+    for field in fields(value):
+        rule: Rule = field.metadata.get("rule", _NO_RULE)
+        inner, name = getattr(value, field.name), f"{path}.{rule.name or field.name}".removeprefix(".")
+        if is_dataclass(inner) and default is not None:
+            yield from _below(inner, getattr(default, field.name), name, file)
+        elif isinstance(inner, Mapping) and any(map(is_dataclass, inner.values())):
+            for key, item in inner.items():
+                yield from _below(item, None, f"{name}.{key}", file)
+        elif isinstance(inner, tuple) and any(map(is_dataclass, inner)):
+            yield from (_item(item, number, name, inner, file) for number, item in enumerate(inner, 1))
+        elif (place := _spelling(name, file, is_short=rule.is_short)) and _is_used(
+            inner, field, file.value(place)
+        ):
+            yield Entry(name, _without_secrets(field.name, inner, rule), file.place(place))
+        elif default is not None:
+            yield Entry(name, _without_secrets(field.name, inner, rule), DEFAULT)
+        elif field.name != "name" and inner != field.default and inner not in ((), {}):
+            yield Entry(name, _without_secrets(field.name, inner, rule), _elsewhere(name, file))
+
+
+def _item(item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile) -> Entry:
+    """An item of a list of tables, as one value. Where some are left out for a flaw, no number is sure."""
+    written = file.value(path)
+    is_sure = isinstance(written, list) and len(written) == len(all_items)
+    name = f"{path}[{number}]"
+    return Entry(name, _table(item), file.place(name if is_sure else path))
+
+
+def _table(item: Any) -> Any:
+    """A table of the user's as JSON, without what is a default in it."""
+    if not is_dataclass(item):
+        return list(item) if isinstance(item, tuple) else dict(item) if isinstance(item, Mapping) else item
+    inner = {field.name: getattr(item, field.name) for field in fields(item)}
+    defaults = {field.name: field.default for field in fields(item)}
+    return {name: _table(value) for name, value in inner.items() if value not in (defaults[name], {})}
+
+
+def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
+    """The path at which a setting is written in the file, in its short spelling too; "" where it is not."""
+    if file.value(path) is not ABSENT:
+        return path
+    above = path.rpartition(".")[0]
+    is_above = is_short and above and not isinstance(file.value(above), Mapping)
+    return above if is_above and file.value(above) is not ABSENT else ""
+
+
+def _is_used(value: Any, field: Field[Any], raw: Any) -> bool:
+    """Whether a setting is what the file says: for what does not fit, the default stands in."""
+    return bool(value != field.default or value == (tuple(raw) if isinstance(raw, list) else raw))
+
+
+def _elsewhere(path: str, file: SettingsFile) -> str:
+    """Where a setting of a server is from that is not written in the file of settings."""
+    named = file.value("mcp.config_file")
+    return named if path.startswith("mcp.servers.") and isinstance(named, str) else DEFAULT
+
+
+def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
+    """A value as JSON, without what may be a secret in it."""
+    match value:
+        case str() if name in _ADDRESSES:
+            return _address(value)
+        case str() if rule.is_secret:
+            return value if is_variable(value) else HIDDEN
+        case tuple() if rule.is_secret or name in _COMMANDS:
+            return [*value[:1], *(HIDDEN for _ in value[1:])]
+        case Mapping() if rule.is_secret:
+            return {key: text if is_variable(text) else HIDDEN for key, text in value.items()}
+        case tuple() if name == "args":
+            return list(_arguments(value))
+        case tuple():
+            return list(value)
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
+
+
+def _address(url: str) -> str:
+    """An address without a user, a password and a query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return HIDDEN
+    host, at = parts.netloc.rpartition("@")[2], HIDDEN + "@" if "@" in parts.netloc else ""
+    query = HIDDEN if parts.query else ""
+    return parts._replace(netloc=at + host, query=query, fragment="").geturl()
+
+
+def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
+    """Arguments of a program, without those that an option calls a key, a token or the like."""
+    is_secret = False
+    for text in arguments:
+        is_hidden = is_secret and not is_variable(text)
+        yield (
+            HIDDEN
+            if is_hidden
+            else _SECRET_VALUE.sub(rf"\1{HIDDEN}", _address(text) if "://" in text else text)
+        )
+        is_secret = _SECRET_OPTION.fullmatch(text) is not None
+
+
+def _in_effect(entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> Entry:
+    """The same setting, with what holds where none is set."""
+    if entry.name == "chat_dir" and not settings.chat_dir:
+        origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
+        return Entry(entry.name, str(chats_folder(environ)), origin)
+    if entry.name == "agent" and not (settings.agent and settings.named_agent(settings.agent)):
+        agent = settings.default_agent(environ)
+        return Entry(entry.name, agent.name, _key_origin(settings.provider(agent.provider), file))
+    return entry
+
+
+def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
+    """Where the key of a provider comes from, since that is why its agent is the default."""
+    if provider and provider.api_key_command:
+        return file.place(f"providers.{provider.name}.api_key_command")
+    return f"environment {provider.api_key_env}" if provider and provider.api_key_env else DEFAULT
+
+
+def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[Entry]:
+    """Addresses of providers that a variable sets."""
+    for name, provider in {**PROVIDERS, **settings.providers}.items():
+        if provider.base_url_env and (url := environ.get(provider.base_url_env)):
+            yield Entry(f"providers.{name}.base_url", _address(url), f"environment {provider.base_url_env}")

@@ -1,0 +1,102 @@
+"""`parley agents` and `parley config`: who can be asked, and what is set where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.cli import main
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of settings of a home with no key."""
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "parley").mkdir()
+    return tmp_path / "parley" / "config.toml"
+
+
+def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What a command prints."""
+    assert main(arguments) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def objects(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(capsys, *arguments, "--json")]
+
+
+def test_agents_are_listed_with_where_their_key_is_and_which_is_the_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, config: Path
+) -> None:
+    config.write_text(
+        '[[agents]]\nname = "Mine"\nprovider = "corp"\nmodel = "m1"\n'
+        '[providers.corp]\napi_key_env = "sk-1234"\n[providers.ollama]\napi_key_command = ["pass", "x"]\n'
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-5678")
+    printed = lines(capsys, "agents")
+    assert printed[0] == "  Mine         corp         m1                 no key: … is not set"
+    assert printed[1] == "  Claude       anthropic    claude-sonnet-5-5  no key: ANTHROPIC_API_KEY is not set"
+    assert printed[2] == "* ChatGPT      openai       gpt-5.6            key found in OPENAI_API_KEY"
+    assert printed[4] == "  Ollama       ollama       llama3.1           the key comes from the command pass"
+    assert printed[5] == "  Demo         demo         demo               built in, needs no key"
+    assert "sk-" not in "".join(printed)
+    first, _, third, *_, end = objects(capsys, "agents")
+    key = "no key: … is not set"
+    facts = {"name": "Mine", "provider": "corp", "model": "m1", "has_key": False, "key": key}
+    assert first == {"type": "agent", **facts, "is_default": False}
+    assert (third["has_key"], third["is_default"], end["type"]) == (True, True, "end")
+
+
+def test_settings_are_printed_with_their_origins(
+    capsys: pytest.CaptureFixture[str], config: Path, tmp_path: Path
+) -> None:
+    config.write_text('agent = "Demo"\nno_such = 1\n[loop]\ntimeout_s = 60\n')
+    assert main(["config"]) == 0
+    out, err = capsys.readouterr()
+    printed = out.splitlines()
+    assert printed[0] == f"# {config}"
+    assert f'chat_dir = "{tmp_path}/.local/share/parley/chats"  # default' in printed
+    assert 'agent = "Demo"  # config.toml:1' in printed
+    assert "loop.timeout_s = 60.0  # config.toml:4" in printed
+    assert "tools.budget_tokens = none  # default" in printed
+    assert "config.toml:2: no_such: there is no such setting" in err
+    assert "what setup() says in Neovim goes on top of this there; a shell does not know it" in err
+    *rows, end = objects(capsys, "config")
+    problem = "config.toml:2: no_such: there is no such setting"
+    assert (rows[0], end["code"]) == ({"type": "note", "message": problem}, 0)
+    row = {"type": "setting", "name": "loop.timeout_s", "value": 60.0, "origin": "config.toml:4"}
+    assert row in rows
+
+
+def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    assert lines(capsys, "config")[0] == f"# {config}: there is no such file"
+
+
+def test_of_one_setting_the_value_is_printed_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], config: Path
+) -> None:
+    config.write_text('chat_dir = "/my chats"\n')
+    assert main(["config", "chat_dir"]) == 0
+    assert capsys.readouterr() == ("/my chats\n", "")
+    assert lines(capsys, "config", "loop.parallel") == ["true"]
+    assert lines(capsys, "config", "safety.max_tokens_per_request") == ["none"]
+
+
+def test_a_table_of_settings_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = lines(capsys, "config", "xml")
+    assert printed == ['xml.filter = "single"  # default']
+
+
+def test_a_setting_that_is_none_is_an_error_that_names_the_nearest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for key, nearest in (("lop", "loop"), ("loop.paralel", "loop.parallel")):
+        assert main(["config", key]) == 1
+        assert f"there is no setting {key}; did you mean {nearest}?" in capsys.readouterr().err

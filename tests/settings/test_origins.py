@@ -1,0 +1,137 @@
+"""Where each setting comes from, and that no secret is among their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.paths import config_path
+from parley.settings.load import load_settings, settings_file
+from parley.settings.origins import entries
+
+SECRET = "hunter2"
+TOML = f"""\
+max_tool_calls = 5
+fill_topic = true
+[loop]
+max_iterations = "many"
+timeout_s = 60
+
+[[agents]]
+name = "Bad]"
+provider = "corp"
+model = "m1"
+[[agents]]
+name = "Mine"
+provider = "corp"
+model = "m1"
+max_tokens = 77
+
+[providers.corp]
+base_url = "https://me:{SECRET}@corp.example/v1?token={SECRET}"
+api_key_env = "{SECRET}"
+[providers.other]
+base_url = "http://[{SECRET}"
+api_key_command = ["pass", "{SECRET}"]
+
+[approval]
+auto = ["mock/*"]
+
+[mcp.servers.files]
+command = "npx"
+args = ["-y", "server", "--api-key", "{SECRET}", "--token={SECRET}", "--key", "${{KEY}}", "http://me:{SECRET}@x/"]
+env = {{ A = "{SECRET}", B = "${{B}}" }}
+enabled = true
+[mcp.servers.far]
+url = "https://far.example/mcp?key={SECRET}"
+headers = {{ Authorization = "Bearer {SECRET}" }}
+token_command = ["pass", "{SECRET}"]
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+
+
+def rows(environ: Mapping[str, str], toml: str | None = None) -> dict[str, tuple[Any, str]]:
+    """Value and origin of each setting, by its name."""
+    if toml is not None:
+        config_path(environ).parent.mkdir(exist_ok=True)
+        config_path(environ).write_text(toml, encoding="utf-8")
+    settings, _ = load_settings(environ)
+    return {row.name: (row.value, row.origin) for row in entries(settings, settings_file(environ), environ)}
+
+
+def test_without_a_file_all_are_defaults_and_those_that_hold_are_told(environ: dict[str, str]) -> None:
+    known = rows(environ)
+    assert {origin for _, origin in known.values()} == {"default"}
+    assert known["agent"] == ("Demo", "default")
+    assert known["chat_dir"] == (f"{environ['HOME']}/.local/share/parley/chats", "default")
+    assert known["keys.choices.ya"] == ("ya", "default")
+    assert (known["mcp.servers"], known["agents"], known["approval.auto"]) == (
+        ({}, "default"),
+        ([], "default"),
+        ([], "default"),
+    )
+
+
+def test_a_setting_of_the_file_has_its_line(environ: dict[str, str]) -> None:
+    known = rows(environ, TOML)
+    assert known["max_tool_calls.per_message"] == (5, "config.toml:1")
+    assert known["max_tool_calls.per_session"] == (None, "default")
+    assert known["fill_topic"] == (True, "config.toml:2")  # as it is without it
+    assert known["loop.max_iterations"] == (10, "default")  # what stands there does not fit
+    assert known["loop.timeout_s"] == (60.0, "config.toml:5")
+    assert known["loop.parallel"] == (True, "default")
+    assert known["approval.auto[1]"] == ({"tool": "mock/*"}, "config.toml:25")
+    assert known["mcp.servers.files.enabled"] == (True, "config.toml:31")
+    assert "mcp.servers.files.timeout_s" not in known
+    mine = {"name": "Mine", "provider": "corp", "model": "m1", "max_tokens": 77}
+    assert known["agents[1]"] == (mine, "config.toml:7")  # the first is left out: its number is not sure
+    assert "agents[2]" not in known
+
+
+def test_an_agent_has_the_line_of_its_table(environ: dict[str, str]) -> None:
+    tables = "".join(f'[[agents]]\nname = "{n}"\nprovider = "openai"\nmodel = "m"\n' for n in "ab")
+    known = rows(environ, tables)
+    assert [known[f"agents[{n}]"][1] for n in (1, 2)] == ["config.toml:1", "config.toml:5"]
+
+
+def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str]) -> None:
+    known = rows(environ, TOML)
+    assert SECRET not in repr(known)
+    assert known["providers.corp.base_url"][0] == "https://…@corp.example/v1?…"
+    assert known["providers.corp.api_key_env"][0] == "…"
+    assert known["providers.other.base_url"][0] == "…"
+    assert known["providers.other.api_key_command"][0] == ["pass", "…"]
+    hidden = ["-y", "server", "--api-key", "…", "--token=…", "--key", "${KEY}", "http://…@x/"]
+    assert known["mcp.servers.files.args"][0] == hidden
+    assert known["mcp.servers.files.env"][0] == {"A": "…", "B": "${B}"}
+    assert known["mcp.servers.far.url"][0] == "https://far.example/mcp?…"
+    assert known["mcp.servers.far.headers"][0] == {"Authorization": "…"}
+    assert known["mcp.servers.far.token_command"][0] == ["pass", "…"]
+
+
+def test_a_variable_sets_an_address_a_folder_and_who_answers(environ: dict[str, str]) -> None:
+    environ |= {"OPENAI_BASE_URL": f"http://u:{SECRET}@localhost:1/v1", "XDG_DATA_HOME": "/d"}
+    environ |= {"OPENAI_API_KEY": SECRET, "CORP_URL": "http://corp.example"}
+    toml = '[providers.corp]\nbase_url = "http://old.example"\nbase_url_env = "CORP_URL"\n'
+    known = rows(environ, toml)
+    assert known["agent"] == ("ChatGPT", "environment OPENAI_API_KEY")
+    assert known["chat_dir"] == ("/d/parley/chats", "environment XDG_DATA_HOME")
+    assert known["providers.openai.base_url"] == ("http://…@localhost:1/v1", "environment OPENAI_BASE_URL")
+    assert known["providers.corp.base_url"] == ("http://corp.example", "environment CORP_URL")
+    command = '[providers.anthropic]\nkind = "anthropic"\napi_key_command = ["pass"]\n'
+    assert rows(environ, command)["agent"] == ("Claude", "config.toml:3")
+
+
+def test_servers_of_another_file_have_its_name(environ: dict[str, str], tmp_path: Path) -> None:
+    servers = tmp_path / "servers.json"
+    servers.write_text('{"mcpServers": {"there": {"command": "npx", "args": ["x"]}}}')
+    known = rows(environ, f"mcp.config_file = '{servers}'\n")
+    assert known["mcp.servers.there.command"] == ("npx", str(servers))
+    assert known["mcp.config_file"] == (str(servers), "config.toml:1")

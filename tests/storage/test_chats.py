@@ -1,0 +1,49 @@
+"""The folder of chats: where it is, and the file of a new chat in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from parley.errors import ParleyError
+from parley.storage.chats import chat_folder, new_chat, newest_first
+
+
+def test_the_folder_is_the_one_set_else_that_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    monkeypatch.setenv("PLACE", "/p")
+    monkeypatch.chdir(tmp_path)
+    assert chat_folder("~/mine", {}) == Path("/h/mine")
+    assert chat_folder("$PLACE/mine", {}) == Path("/p/mine")
+    assert chat_folder("mine", {}) == tmp_path / "mine"
+    assert chat_folder(None, {"HOME": "/h"}) == Path("/h/.local/share/parley/chats")
+    assert chat_folder("", {"HOME": "/h", "XDG_DATA_HOME": "/d"}) == Path("/d/parley/chats")
+
+
+def test_each_new_chat_has_a_file_of_its_own_that_nobody_else_can_read(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    paths = {new_chat(folder, f"chat {n}\n") for n in range(3)}
+    assert sorted(path.read_text() for path in paths) == ["chat 0\n", "chat 1\n", "chat 2\n"]
+    assert {path.stat().st_mode & 0o777 for path in paths} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.parent for path in paths} == {folder}
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParleyError, match=r"cannot make the folder of chats .*/file/chats: Not a directory"):
+        new_chat(tmp_path / "file" / "chats", "")
+
+
+def test_the_newest_chat_is_the_first_and_what_is_no_file_is_none(tmp_path: Path) -> None:
+    for name, at in (("old.md", 5), ("new.md", 9), ("notes.txt", 20)):
+        (tmp_path / name).write_text("")
+        os.utime(tmp_path / name, (at, at))
+    (tmp_path / "folder.md").mkdir()
+    (tmp_path / "gone.md").symlink_to("nowhere")
+    assert list(newest_first(tmp_path)) == [(9.0, tmp_path / "new.md"), (5.0, tmp_path / "old.md")]
+    assert list(newest_first(tmp_path / "none")) == []
