@@ -69,9 +69,9 @@ $(GUESTS)/.stamp: Makefile
 	fi
 	@touch $@
 
-lint: environment stylua
-	@$(BIN)/ruff format --quiet --check python rplugin tests
-	@$(BIN)/ruff check --quiet python rplugin tests
+lint: environment stylua pyright
+	@$(BIN)/ruff format --quiet --check python rplugin tests examples
+	@$(BIN)/ruff check --quiet python rplugin tests examples
 	@$(BIN)/python -m mypy --no-error-summary
 	@$(WITH_STYLUA) --check $(LUA)
 	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
@@ -80,8 +80,8 @@ lint: environment stylua
 check: lint test
 
 format: environment stylua
-	@$(BIN)/ruff check --quiet --fix-only python rplugin tests
-	@$(BIN)/ruff format --quiet python rplugin tests
+	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples
+	@$(BIN)/ruff format --quiet python rplugin tests examples
 	@$(WITH_STYLUA) $(LUA)
 
 bench: environment
@@ -97,6 +97,13 @@ stylua:
 	  npm install --silent --no-fund --no-audit --prefix .tools @johnnymorganz/stylua-bin@2.5.2; \
 	else echo "stylua is not installed, nor npm to get it with: the shape of Lua is not checked"; fi
 
+# The second type checker that the programs of the library's users are tried with.
+pyright:
+	@if [ -x .tools/node_modules/.bin/pyright ] || command -v pyright >/dev/null; then :; \
+	elif command -v npm >/dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix .tools pyright@1.1.414; \
+	else echo "pyright is not installed, nor npm to get it with: its test is skipped"; fi
+
 # Intel Macs get an older one: cryptography has no wheels for them from 49.
 lock:
 	@echo "cryptography<49; sys_platform == 'darwin' and platform_machine == 'x86_64'" | \
@@ -107,4 +114,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua demo test fuzz guests lint check format bench screens lock clean
+.PHONY: environment stylua pyright demo test fuzz guests lint check format bench screens lock clean

@@ -20,6 +20,7 @@ GROUND = (
     "addresses",
     "regular",
     "errors",
+    "entry_points",
     "paths",
     "programs",
     "secrets",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import pydoc
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -15,8 +17,38 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import parley
+from tests.packages import ECHO
 
 ROOT = Path(__file__).parent.parent
+
+OWN_MODEL = """
+from collections.abc import AsyncIterator
+from parley import Call, Finished, Provider, ProviderRequest, TextDelta, ToolCall
+
+class Good:
+    name = "good"
+
+    def supports_tools(self, model: str) -> bool:
+        return "tools" in model
+
+    async def stream(self, request: ProviderRequest) -> AsyncIterator[TextDelta | Call | Finished]:
+        yield TextDelta(request.model)
+        yield Call(ToolCall("call_1", "price", "{}"))
+        yield Finished("complete")
+
+class Bad:
+    name = "bad"
+
+    def supports_tools(self, model: str) -> bool:
+        return True
+
+    async def stream(self, request: ProviderRequest) -> AsyncIterator[str]:
+        yield request.modle  # wrong
+
+good: Provider = Good()
+bad: Provider = Bad()  # wrong
+end = Finished("done")  # wrong
+"""
 
 RIGHT = """
 from mcp.server import MCPServer
@@ -66,23 +98,47 @@ async def main() -> None:
 """
 
 
-def lines_with_errors(folder: Path, program: str) -> list[int]:
-    """The lines of a program in which a strict type checker finds errors."""
-    (folder / "program.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", "program.py"]
+PYRIGHT = shutil.which("pyright", path=f"{ROOT / '.tools/node_modules/.bin'}:{os.environ['PATH']}")
+
+
+def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
+    """Where mypy finds errors in the programs of a folder: files and lines."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", "."]
     environ = {**os.environ, "MYPYPATH": str(ROOT / "python")}
     run = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
     assert run.stderr == ""
-    return sorted({int(line.split(":")[1]) for line in run.stdout.splitlines()})
+    return {(path, int(line)) for path, line, *_ in (text.split(":") for text in run.stdout.splitlines())}
 
 
-@pytest.mark.parametrize("program", [RIGHT, WRONG], ids=["right", "wrong"])
-def test_a_type_checker_finds_the_errors_of_a_users_program_and_no_others(
-    program: str, tmp_path: Path
+def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
+    """The same of pyright, as strict as it can be."""
+    if PYRIGHT is None:
+        pytest.skip("pyright is not installed: make pyright")
+    config = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "strict"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    command = [PYRIGHT, "--outputjson", "--pythonpath", sys.executable]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    errors = json.loads(run.stdout)["generalDiagnostics"]
+    return {
+        (Path(error["file"]).relative_to(folder).as_posix(), error["range"]["start"]["line"] + 1)
+        for error in errors
+    }
+
+
+@pytest.mark.parametrize("errors_in", [errors_by_mypy, errors_by_pyright])
+def test_a_type_checker_finds_the_errors_of_users_programs_and_no_others(
+    errors_in: Callable[[Path], set[tuple[str, int]]], tmp_path: Path
 ) -> None:
-    lines = program.splitlines()
-    wrong = [number for number, line in enumerate(lines, 1) if line.endswith("# wrong")]
-    assert lines_with_errors(tmp_path, program) == wrong
+    programs = {"right.py": RIGHT, "wrong.py": WRONG, "own_model.py": OWN_MODEL}
+    programs |= {path.name: path.read_text(encoding="utf-8") for path in ECHO.glob("*/__init__.py")}
+    for name, program in programs.items():
+        (tmp_path / name).write_text(program, encoding="utf-8")
+    assert errors_in(tmp_path) == {
+        (name, number)
+        for name, program in programs.items()
+        for number, line in enumerate(program.splitlines(), 1)
+        if line.endswith("# wrong")
+    }
 
 
 def named(hint: Any) -> Iterator[type]:

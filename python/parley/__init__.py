@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         SettingsError,
         UserCancelled,
     )
-    from parley.models.events import Price, Usage
+    from parley.models.events import Call, Finished, Price, TextDelta, ThinkingDelta, Usage
+    from parley.models.package import Provider, ProviderEvent, ProviderRequest
     from parley.policy.rules import Pattern
     from parley.session import Approve, Decision, Session
     from parley.settings.values import (
@@ -65,6 +66,7 @@ __all__ = [
     "Approve",
     "Attachment",
     "BusyError",
+    "Call",
     "CallChunk",
     "CallLimits",
     "Choice",
@@ -74,6 +76,7 @@ __all__ = [
     "Decision",
     "DoneChunk",
     "ErrorChunk",
+    "Finished",
     "GoneError",
     "Highlight",
     "Keys",
@@ -85,6 +88,9 @@ __all__ = [
     "Price",
     "PromptTools",
     "Proposal",
+    "Provider",
+    "ProviderEvent",
+    "ProviderRequest",
     "ProviderSettings",
     "Result",
     "ResultChunk",
@@ -97,6 +103,8 @@ __all__ = [
     "Span",
     "Status",
     "TextChunk",
+    "TextDelta",
+    "ThinkingDelta",
     "ThinkingSettings",
     "Tool",
     "ToolCall",
@@ -113,7 +121,8 @@ _HOMES = {
     "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "Span", "ToolCall"),
     "chunks": tuple(name for name in __all__ if "Chunk" in name),
     "errors": (*(name for name in __all__ if name.endswith("Error")), "UserCancelled"),
-    "models.events": ("Price", "Usage"),
+    "models.events": ("Call", "Finished", "Price", "TextDelta", "ThinkingDelta", "Usage"),
+    "models.package": ("Provider", "ProviderEvent", "ProviderRequest"),
     "policy.rules": ("Pattern",),
     "session": ("Approve", "Decision", "Session"),
     "settings.values": (

@@ -105,7 +105,7 @@ def test_what_is_no_tool_of_a_format_is_refused(name: str, wrong: dict[str, Any]
 
 
 def test_the_table_says_what_settings_and_shell_may_name() -> None:
-    assert kinds() == ("openai", "anthropic")
+    assert kinds() == ("openai", "anthropic", "package")
     assert apis() == ("auto", "chat", "responses")
     assert options() == ("openai", "openai-responses", "anthropic")
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from parley.models import anthropic, openai_chat, openai_responses
 from parley.models.decoder import Decoder
+from parley.models.package import EventDecoder
 from parley.models.parameters import own_call, wire_catalogue, wire_request
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
@@ -152,15 +153,28 @@ FORMATS: dict[str, Format] = {
     )
 }
 
+PACKAGE = "package"
+"""The kind of a provider that is made by an installed package, and asked by no SDK."""
+_OF_PACKAGES = replace(
+    FORMATS["chat"],
+    name=PACKAGE,
+    kind=PACKAGE,
+    title="an installed package",
+    decoder=EventDecoder,
+    other=None,
+    most_tools=None,
+)
+"""Requests have the shape of Chat Completions; replies are events."""
+
 
 def kinds() -> tuple[str, ...]:
     """The kinds of providers."""
-    return tuple(dict.fromkeys(entry.kind for entry in FORMATS.values()))
+    return (*dict.fromkeys(entry.kind for entry in FORMATS.values()), PACKAGE)
 
 
 def of_kind(kind: str) -> tuple[Format, ...]:
     """The formats of a kind; its usual one is the first."""
-    return tuple(entry for entry in FORMATS.values() if entry.kind == kind)
+    return tuple(entry for entry in (*FORMATS.values(), _OF_PACKAGES) if entry.kind == kind)
 
 
 def apis() -> tuple[str, ...]:

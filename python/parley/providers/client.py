@@ -22,7 +22,8 @@ from parley.http.proxies import ProxyError, client_options
 from parley.models.accumulate import PendingCall
 from parley.models.encode import encoded
 from parley.models.events import Aside, Event, RateLimits, joined
-from parley.models.formats import Format, of_kind, sdk
+from parley.models.formats import PACKAGE, Format, of_kind, sdk
+from parley.models.package import EVENT, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
 from parley.policy import status
@@ -39,6 +40,7 @@ from parley.providers.errors import (
     no_stream,
     rate_limits,
 )
+from parley.providers.packages import PackageProviders
 from parley.settings.values import ProviderSettings
 
 IDLE_S = 60.0
@@ -91,12 +93,15 @@ class ProviderClient:
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[ProviderSettings, tuple[Any, str]] = {}
+        self._packages = PackageProviders(idle_s)
         self._capabilities = Capabilities()
 
     def url(self, provider: ProviderSettings, path: str) -> str:
         """Where a request to this path of a provider goes, in words where that is nowhere or no address."""
         if provider.builtin:
             return "a small program on this machine"
+        if provider.kind == PACKAGE:
+            return f"the provider {provider.name} of an installed package"
         try:
             return clients.address(provider, self._environ).rstrip("/") + path
         except ModelError as error:
@@ -105,6 +110,10 @@ class ProviderClient:
     def settled(self, request: Request) -> Request:
         """The request as its provider was found to want it for this model."""
         return self._capabilities.settled(request)
+
+    async def supports_tools(self, provider: ProviderSettings, model: str) -> bool:
+        """Whether a provider may have tools for a model: not where a package's says that it has none."""
+        return provider.kind != PACKAGE or await self._packages.supports_tools(provider.name, model)
 
     async def stream(
         self, provider: ProviderSettings, request: Request, tell: Tell, clock: PausableClock | None = None
@@ -157,8 +166,35 @@ class ProviderClient:
         with clock.standing_still() if error.status == _RATE_LIMITED else nullcontext():
             await self._sleep(wait)
 
-    async def _events(
+    def _events(
         self, provider: ProviderSettings, request: Request, tell: Tell, *, streamed: bool = True
+    ) -> AsyncIterator[Event]:
+        if provider.kind == PACKAGE:
+            return self._package_events(provider, request, tell)
+        return self._sdk_events(provider, request, tell, streamed=streamed)
+
+    async def _package_events(
+        self, provider: ProviderSettings, request: Request, tell: Tell
+    ) -> AsyncIterator[Event]:
+        form, secret = wire_format(provider, request), await key_of(provider, self._environ)
+        url = self._environ.get(provider.base_url_env or "") or provider.base_url
+        body = provider_request(form.body(request), request.thinking, url, secret)
+        decoder = form.reader(request, secret)
+        try:
+            async with closing(self._packages.stream(provider.name, body)) as batches:
+                async for batch in batches:
+                    for event in joined(decoder.read({EVENT: event} for event in batch)):
+                        yield event
+                    if decoder.is_over:
+                        return
+                    _tell_call(decoder.pending_call, tell)
+            for event in decoder.end():
+                yield event
+        except ModelError as error:
+            raise self._packages.blamed(provider.name, error) from error
+
+    async def _sdk_events(
+        self, provider: ProviderSettings, request: Request, tell: Tell, *, streamed: bool
     ) -> AsyncIterator[Event]:
         form = wire_format(provider, request)
         body = form.body(request) if streamed else form.unstreamed_body(request)
@@ -236,7 +272,8 @@ class ProviderClient:
     async def close(self) -> None:
         """Close all connections."""
         clients, self._clients = list(self._clients.values()), {}
-        await asyncio.gather(*(client.close() for client, _ in clients), return_exceptions=True)
+        closings = [self._packages.close(), *(client.close() for client, _ in clients)]
+        await asyncio.gather(*closings, return_exceptions=True)
 
 
 def _tell_call(call: PendingCall | None, tell: Tell) -> None:
@@ -310,5 +347,6 @@ async def _whole(pieces: AsyncIterator[bytes], form: Format) -> AsyncIterator[It
 def warm(kind: str, *, builtin: bool, has_tools: bool) -> None:
     """Import what a turn with this kind of provider needs, the first first; for a thread."""
     demo = ("parley.demo.server",) if builtin else ()
-    for name in (sdk(kind).package, *demo, *(("mcp", "jsonschema") if has_tools else ())):
+    own = () if kind == PACKAGE else (sdk(kind).package,)
+    for name in (*own, *demo, *(("mcp", "jsonschema") if has_tools else ())):
         import_module(name)

@@ -23,6 +23,7 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
+from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
 from parley.policy.rate import RateWindow
@@ -102,7 +103,7 @@ class App:
         attempts = Attempts(
             text_tools.max_retries, text_tools.retry_delay_ms, text_tools.temperature_reduction
         )
-        self._text_tools = TextToolCaller(attempts, text_tools.records, patience)
+        self._text_tools = TextToolCaller(attempts, text_tools.records, patience, has_tools=self._has_tools)
         self._templates, _ = load_templates(text_tools.templates)
         self._demo: asyncio.Task[DemoServer] | None = None
 
@@ -269,6 +270,9 @@ class App:
     def provider(self, name: str) -> ProviderSettings:
         """The provider of an agent."""
         return self.settings.provider(name) or ProviderSettings(name)
+
+    async def _has_tools(self, request: Request) -> bool:
+        return await self.client.supports_tools(self.provider(request.provider), request.model)
 
     def _sampled(self) -> tuple[Agent, ProviderSettings]:
         """Who replies to servers: nobody knows for which chat they ask."""

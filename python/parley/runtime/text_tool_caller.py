@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from parley.chat.history import ModelTurn
 from parley.errors import ModelError
 from parley.models.attempts import Attempts, Preview
 from parley.models.events import Aside, Call, Event, TextDelta
@@ -34,12 +35,17 @@ _REFUSALS = (
 """Phrases of servers for a model, or a server as it was started, that has no tools."""
 
 
+async def _as_the_provider_says(_: Request) -> bool:
+    """Nobody knows before the provider refuses the tools."""
+    return True
+
+
 class TextToolCaller:
     """Asks models for replies with tool calls, whatever they know of tools. One for a process.
 
     `records` is a file that gets a line of JSON for each reply that was corrected after failures. `patience`
     are the characters after which a reply is shown that may still fail; None where what was shown cannot be
-    taken back.
+    taken back. `has_tools` says whether the model of a request may have tools, where that can be known.
     """
 
     def __init__(
@@ -48,12 +54,14 @@ class TextToolCaller:
         records: str | None = None,
         patience: int | None = None,
         *,
+        has_tools: Callable[[Request], Awaitable[bool]] = _as_the_provider_says,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
     ) -> None:
         self._attempts = attempts
         self._records = Path(records).expanduser() if records else None
         self._patience = patience
+        self._has_tools = has_tools
         self._sleep = sleep
         self._luck = luck
         self._without_tools = set[tuple[str, str]]()
@@ -80,14 +88,15 @@ class TextToolCaller:
     async def _native_first(
         self, send: Send, request: Request, text_tools: TextTools, tell: Tell
     ) -> AsyncIterator[Event]:
-        try:
-            async for event in send(request):
-                yield event
-        except ModelError as error:
-            if not _refuses_tools(error):
-                raise
-        else:
-            return
+        if not _is_about_tools(request) or await self._has_tools(request):
+            try:
+                async for event in send(request):
+                    yield event
+            except ModelError as error:
+                if not _refuses_tools(error):
+                    raise
+            else:
+                return
         self._without_tools.add((request.provider, request.model))
         yield Aside(f"{request.model} has no tools of its own: they are described to it in words")
         async for event in self._tries(send, request, replace(text_tools, mode="json"), tell):
@@ -143,6 +152,12 @@ class TextToolCaller:
         self._records.parent.mkdir(parents=True, exist_ok=True)
         with private_file(self._records).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _is_about_tools(request: Request) -> bool:
+    """Whether the model has to know of tools, to call one or to read what was called."""
+    calls = (turn.calls for turn in request.turns() if isinstance(turn, ModelTurn))
+    return request.offers_tools or any(calls)
 
 
 def _refuses_tools(error: ModelError) -> bool:

@@ -1,6 +1,7 @@
 """Prompt templates: what models of a family are told about tools, read from data files that one can add to.
 
-Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests.
+Knows the form of the files, which `templates/default.toml` explains; knows nothing of requests. Those of an
+installed package are files, too: nothing of it is imported.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from parley.entry_points import TEMPLATES, EntryPointError, folder
 from parley.regular import whole
 from parley.tables import Reader, rule
 
@@ -44,13 +46,24 @@ def builtin_templates() -> Templates:
     return (*(_read(path, default) for path in others), default)
 
 
+PACKAGE = "package:"
+"""The beginning of a setting that names the entry point of a package, and no path."""
+
+
 def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
-    """The templates with those of a file, or of all `*.toml` of a folder, before them; what is wrong, too."""
+    """The templates with those of a file, or of all `*.toml` of a folder, before them; what is wrong, too.
+
+    `package:NAME` stands for the folder of the package that has NAME in the group `parley.templates`.
+    """
     builtin = builtin_templates()
     if path is None:
         return builtin, ()
     own, problems = list[Template](), list[str]()
-    for file in _files(path):
+    try:
+        files = _files(path)
+    except EntryPointError as error:
+        return builtin, (f"parley: prompt_tools.templates: {error}",)
+    for file in files:
         try:
             own.append(_read(file.expanduser(), builtin[-1]))
         except (OSError, ValueError, RuntimeError) as error:
@@ -62,7 +75,8 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
 def _files(path: str) -> list[Path]:
     """The files that a setting names; a path that leads nowhere is one, which then cannot be read."""
     try:
-        place = Path(path).expanduser()
+        is_of_package = path.startswith(PACKAGE)
+        place = folder(TEMPLATES, path.removeprefix(PACKAGE)) if is_of_package else Path(path).expanduser()
         return sorted(place.glob("*.toml")) if place.is_dir() else [place]
     except (OSError, RuntimeError):  # no home directory of that name
         return [Path(path)]

@@ -1,0 +1,102 @@
+"""Entry points: what installed packages offer Parley, by group and name.
+
+Reads the metadata of packages and runs nothing of them before `load`. A package is trusted code, as all that
+is installed is; which of them are used, settings say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parley.errors import ParleyError
+from parley.text import one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
+PROVIDERS = "parley.providers"
+TEMPLATES = "parley.templates"
+_KINDS = {PROVIDERS: "a provider", TEMPLATES: "templates"}
+_LONGEST = 100
+
+
+class EntryPointError(ParleyError):
+    """No package, or more than one, offers what a setting names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a package offers under a name: `package` is its name and version, `target` a module or an object.
+
+    `load` imports it, which may fail in any way.
+    """
+
+    name: str
+    package: str
+    target: str
+    load: Callable[[], object]
+
+
+def offer(group: str, name: str) -> Offer:
+    """The offer of this name in a group. Raises EntryPointError where there is none, or several are."""
+    every = list(_offers(group))
+    offers = [each for each in every if each.name == name]
+    what = f"{_KINDS[group]} called {_short(name)!r}"
+    if not offers:
+        others = ", ".join(sorted({repr(_short(each.name)) for each in every}))
+        there = f"there is {others}; " if others else ""
+        raise EntryPointError(
+            f"no installed package has {what}: {there}install one into the Python of {sys.prefix}"
+        )
+    if len(offers) > 1:
+        packages = " and ".join(sorted(each.package for each in offers))
+        raise EntryPointError(f"{packages} both have {what}: uninstall one of them")
+    return offers[0]
+
+
+def folder(group: str, name: str) -> Path:
+    """The folder of the Python package that an offer names; nothing in it is imported.
+
+    Raises EntryPointError, also where there is no such folder.
+    """
+    found = offer(group, name)
+    top, *below = found.target.split(".")
+    with suppress(ImportError, ValueError):
+        spec = find_spec(top)
+        for place in (spec and spec.submodule_search_locations) or ():
+            if (path := Path(place, *below)).is_dir():
+                return path
+    raise EntryPointError(
+        f"{found.package} has no package {_short(found.target)!r}, which its {name!r} names"
+    )
+
+
+def _offers(group: str) -> Iterator[Offer]:
+    """The offers of all packages; of one that is there twice, those of the first, which is imported."""
+    from importlib import metadata  # takes 35 ms, and most never need it
+
+    names = set[str]()
+    for package in metadata.distributions():
+        name, points = _points(package, group)
+        if name not in names:
+            names.add(name)
+            about = _short(f"{name} {package.version}") if points else ""
+            yield from (Offer(point.name, about, point.value, point.load) for point in points)
+
+
+def _points(package: Distribution, group: str) -> tuple[str, tuple[EntryPoint, ...]]:
+    """The name of a package and its entry points; none of one whose metadata are broken."""
+    try:
+        return package.metadata["Name"], tuple(package.entry_points.select(group=group))
+    except Exception:  # noqa: BLE001 - of metadata anything may be missing, or no text
+        return "", ()
+
+
+def _short(text: str) -> str:
+    return one_line(text, _LONGEST)

@@ -1,0 +1,133 @@
+"""Providers of installed packages: what one is, what it is asked, and how what it says is read.
+
+Its messages have the shape of Chat Completions, since that is known best; its reply is Parley's own events.
+Knows nothing of packages, threads and time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from parley.chat.options import ThinkingSettings
+from parley.chat.transcript import ToolCall
+from parley.models import decoder
+from parley.models.accumulate import PartialCall
+from parley.models.encode import encoded
+from parley.models.events import Call, Event, Finished, Reason, TextDelta, ThinkingDelta, Usage
+from parley.models.quirks import Quirk
+from parley.text import one_line
+
+ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | Call | Usage | Finished
+"""What a provider's stream may hold; `Finished` is the last."""
+
+_REASONS: tuple[Reason, ...] = get_args(Reason)
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRequest:
+    """What a provider is asked.
+
+    `messages` and `tools` are JSON as in OpenAI's Chat Completions, the system prompt first; with
+    `tool_choice` "none" the tools may not be called. What is None is left to the model. `base_url` and
+    `api_key` are those of the provider's settings, the key as a variable or a command has it.
+    """
+
+    model: str
+    messages: tuple[Mapping[str, Any], ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    max_tokens: int | None = None
+    temperature: float | None = None
+    thinking: ThinkingSettings = field(default_factory=ThinkingSettings)
+    base_url: str | None = None
+    api_key: str = field(default="", repr=False)
+
+
+class Provider(Protocol):
+    """Makes the replies of models: a package offers one by an entry point in the group `parley.providers`.
+
+    The entry point names a class, or a function, that is called without arguments and gives the provider.
+    All of it runs in an event loop of its own, in a thread of its own.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the entry point."""
+        ...
+
+    def supports_tools(self, model: str) -> bool:
+        """Whether this model takes `tools`; where not, they are described to it in words."""
+        ...
+
+    def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
+        """The events of one reply, as they come: text and thinking in pieces, calls whole, the end last.
+
+        What it raises ends the reply; a `ModelError` says whether, and when, it may be tried again. Closing
+        the iterator early is how a reply is stopped.
+        """
+        ...
+
+
+def provider_request(
+    body: Mapping[str, Any], thinking: ThinkingSettings, base_url: str | None, api_key: str
+) -> ProviderRequest:
+    """What is asked, of the body of a request in Chat Completions. Nothing of it is shared with the body."""
+    own = json.loads(encoded(body))
+    return ProviderRequest(
+        model=own["model"],
+        messages=tuple(own["messages"]),
+        tools=tuple(own.get("tools", ())),
+        tool_choice=own.get("tool_choice", "auto"),
+        max_tokens=own.get("max_completion_tokens", own.get("max_tokens")),
+        temperature=own.get("temperature"),
+        thinking=thinking,
+        base_url=base_url,
+        api_key=api_key,
+    )
+
+
+EVENT = "event"
+"""The key of an event in the table that the decoder reads."""
+
+
+class EventDecoder(decoder.Decoder):
+    """Checks the events of a provider, and puts them in order: what it makes of them is a sound reply."""
+
+    def __init__(self, provider: str, model: str, quirks: tuple[Quirk, ...] = ()) -> None:
+        super().__init__(provider, model, quirks)
+        self._calls = list[PartialCall]()
+
+    def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
+        match raw[EVENT]:
+            case TextDelta(str(text)):
+                return text
+            case _:
+                return None
+
+    def _take(self, raw: Mapping[str, Any]) -> Iterator[Event]:
+        match raw[EVENT]:
+            case TextDelta(str(text)):
+                yield from self._say(text)
+            case ThinkingDelta(str(text)):
+                yield from self._think(text)
+            case Call(ToolCall(str(id), str(name), str(arguments))):
+                self._calls.append(PartialCall(id, name, arguments))
+            case Usage() as usage if all(_is_count(getattr(usage, each.name)) for each in fields(Usage)):
+                yield usage
+            case Finished(reason, str(detail)) if reason in _REASONS:
+                yield from self._conclude(self._calls, reason, detail)
+            case TextDelta() | ThinkingDelta() | Call() | Usage() | Finished() as event:
+                raise ValueError(f"a field of the {type(event).__name__} is of another type or value")
+            case other:
+                raise ValueError(f"it is of type {one_line(type(other).__name__, _LONGEST_NAME)}")
+
+    def _finish(self) -> Iterator[Event]:
+        raise ValueError("the stream ended without Finished")
+
+
+def _is_count(number: object) -> bool:
+    return type(number) is int and number >= 0

@@ -1,0 +1,258 @@
+"""Providers of installed packages at work: each is loaded when it is first asked, and runs in its own thread.
+
+So one that blocks, is slow to import or hangs holds up nobody but who asked it, and not for ever. Its errors
+name the package. What it says is read by `models/package.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from parley.engine.ports import closing
+from parley.entry_points import PROVIDERS, EntryPointError, Offer, offer
+from parley.errors import ModelError
+from parley.models.package import Provider, ProviderEvent, ProviderRequest
+from parley.models.refusals import SHORTEN, says_too_long
+from parley.providers.errors import bounded
+
+T = TypeVar("T")
+
+AT_ONCE = 500
+"""Events of one reply that wait to be read; then the provider waits."""
+CLOSE_S = 1.0
+"""How long a provider has to end what it does when nobody asks it any more."""
+_AGAIN = "wait, then :ParleyRespond asks again"
+
+
+class PackageProviders:
+    """The providers of packages by name, each loaded once for the life of this process."""
+
+    def __init__(self, idle_s: float) -> None:
+        """`idle_s` is how long a provider may say nothing."""
+        self._idle_s = idle_s
+        self._workers: dict[str, _Worker] = {}
+
+    async def supports_tools(self, name: str, model: str) -> bool:
+        """Whether a provider has tools for a model. Raises ModelError, as `stream` does."""
+        worker = await self._worker(name)
+        return await self._in_time(worker, worker.supports_tools(model))
+
+    async def stream(self, name: str, request: ProviderRequest) -> AsyncIterator[list[ProviderEvent]]:
+        """What a provider says, in lists of what is there together. Raises ModelError, with its package."""
+        worker = await self._worker(name)
+        async with aclosing(worker.stream(request)) as batches:
+            while batch := await self._in_time(worker, anext(batches, None)):
+                yield batch
+
+    def blamed(self, name: str, error: ModelError) -> ModelError:
+        """The error with the package of the provider in it, whose events are none, unless that is in it."""
+        if isinstance(error, _PackageError):
+            return error
+        return _fault(self._workers[name].offer, f"cannot be understood: {error}", "cannot be understood")
+
+    async def close(self) -> None:
+        """End all of them."""
+        workers, self._workers = list(self._workers.values()), {}
+        await asyncio.gather(*(worker.close() for worker in workers))
+
+    async def _worker(self, name: str) -> _Worker:
+        if name not in self._workers:
+            try:
+                found = await asyncio.to_thread(offer, PROVIDERS, name)
+            except EntryPointError as error:
+                raise _PackageError(str(error), reason=f"no provider {bounded(name)}") from error
+            if name not in self._workers:
+                self._workers[name] = _Worker(found)
+        return self._workers[name]
+
+    async def _in_time(self, worker: _Worker, step: Coroutine[Any, Any, T]) -> T:
+        """What a worker does next; one that takes too long is left alone, and another takes its place."""
+        try:
+            async with asyncio.timeout(self._idle_s):
+                return await step
+        except TimeoutError as error:
+            self._workers.pop(worker.offer.name, None)
+            worker.leave()
+            what = f"said nothing for {self._idle_s:g} s"
+            raise _fault(worker.offer, what, "did not answer in time", _AGAIN, retryable=True) from error
+
+
+class _Worker:
+    """A thread with an event loop, in which a provider is loaded and makes its replies."""
+
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
+        self._provider: Provider | None = None
+        self._is_left = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=f"parley {offer.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._is_left.wait())
+
+    def leave(self) -> None:
+        """Let it end what it does, whenever that is."""
+        with suppress(RuntimeError):  # it has ended
+            self._loop.call_soon_threadsafe(self._is_left.set)
+
+    async def close(self) -> None:
+        """The same, and wait for it a while."""
+        self.leave()
+        await asyncio.to_thread(self._thread.join, CLOSE_S)
+
+    async def supports_tools(self, model: str) -> bool:
+        """As the provider says."""
+
+        async def ask() -> bool:
+            try:
+                answer: object = self._loaded().supports_tools(model)
+            except BaseException as error:
+                raise _failed(self.offer, error) from error
+            if not isinstance(answer, bool):
+                what = f"cannot be understood: supports_tools gave {_type(answer)}, not a bool"
+                raise _fault(self.offer, what, "cannot be understood")
+            return answer
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop))
+
+    async def stream(self, request: ProviderRequest) -> AsyncGenerator[list[ProviderEvent], None]:
+        """The events of a reply, in lists that are not empty."""
+        pipe = _Pipe(asyncio.get_running_loop())
+        pump = asyncio.run_coroutine_threadsafe(self._pump(request, pipe), self._loop)
+        try:
+            while True:
+                batch, end = await pipe.take()
+                if batch:
+                    yield batch
+                    with suppress(RuntimeError):  # it has ended
+                        self._loop.call_soon_threadsafe(pipe.make_room, len(batch))
+                if end and end.error:
+                    raise _failed(self.offer, end.error, request.api_key) from end.error
+                if end:
+                    return
+        finally:
+            pump.cancel()
+
+    async def _pump(self, request: ProviderRequest, pipe: _Pipe) -> None:
+        """Put the events of a reply into the pipe, and then how it ended."""
+        error: BaseException | None = None
+        try:
+            async with closing(_iterator(self._loaded().stream(request))) as iterator:
+                async for event in iterator:
+                    await pipe.put(event)
+        except BaseException as failure:  # noqa: BLE001 - a package may also exit, or cancel itself
+            error = failure
+        with suppress(RuntimeError):  # nobody reads any more
+            pipe.end(error)
+
+    def _loaded(self) -> Provider:
+        """The provider; the first to ask has it imported."""
+        if self._provider is None:
+            try:
+                make: Any = self.offer.load()
+                provider = make()
+                name: object = provider.name
+            except BaseException as error:
+                raise _fault(self.offer, f"cannot be loaded: {_words(error)}", "cannot be loaded") from error
+            if name != self.offer.name:
+                what = f"cannot be used: its name is {bounded(repr(name))}, not that of its entry point"
+                raise _fault(self.offer, what, "has another name")
+            self._provider = provider
+        return self._provider
+
+
+def _iterator(events: object) -> AsyncIterator[ProviderEvent]:
+    if not isinstance(events, AsyncIterable):
+        raise TypeError(f"stream gave {_type(events)}, not an async iterator")
+    return aiter(events)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a reply, and why it is one."""
+
+    error: BaseException | None
+
+
+class _Pipe:
+    """Events on their way from a provider's thread to the event loop of who reads them."""
+
+    def __init__(self, reader: asyncio.AbstractEventLoop) -> None:
+        self._reader = reader
+        self._queue = asyncio.Queue[ProviderEvent | _End]()
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def put(self, event: ProviderEvent) -> None:
+        """In the provider's thread: one more, once there is room."""
+        await self._room.acquire()
+        self._reader.call_soon_threadsafe(self._queue.put_nowait, event)
+
+    def end(self, error: BaseException | None) -> None:
+        """In the provider's thread: there are no more."""
+        self._reader.call_soon_threadsafe(self._queue.put_nowait, _End(error))
+
+    def make_room(self, count: int) -> None:
+        """In the provider's thread: so many were read."""
+        for _ in range(count):
+            self._room.release()
+
+    async def take(self) -> tuple[list[ProviderEvent], _End | None]:
+        """All that is there, at least one, or the end."""
+        items = [await self._queue.get()]
+        while not self._queue.empty():
+            items.append(self._queue.get_nowait())
+        events = [item for item in items if not isinstance(item, _End)]
+        return events, next((item for item in items if isinstance(item, _End)), None)
+
+
+# --- Errors -----------------------------------------------------------------------------------------------
+
+
+class _PackageError(ModelError):
+    """An error that names its package."""
+
+
+def _fault(
+    offer: Offer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
+) -> ModelError:
+    words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
+    advice = advice or "update that package, or tell its makers"
+    reason = bounded(f"the provider {offer.name} {reason}")
+    return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)
+
+
+def _failed(offer: Offer, error: BaseException, secret: str = "") -> ModelError:
+    """The error for what a provider raised."""
+    match error:
+        case _PackageError():
+            return error
+        case ModelError():
+            advice = SHORTEN if says_too_long(str(error)) else _AGAIN
+            return _fault(
+                offer,
+                f"says: {error}",
+                f"says: {error.reason}",
+                advice,
+                secret,
+                status=error.status,
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+                words=bounded(error.words or str(error), secret),
+            )
+        case _:
+            return _fault(offer, f"failed: {_words(error)}", "failed", secret=secret)
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _type(value: object) -> str:
+    return f"a {type(value).__name__}"

@@ -1,0 +1,426 @@
+"""Providers of installed packages: as good as those built in, and what is wrong with one harms no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from parley import Session, SettingsError
+from parley.cli import main
+from parley.entry_points import PROVIDERS
+from parley.errors import ModelError, ParleyError
+from parley.models.events import Event, Finished, TextDelta
+from parley.models.request import Request
+from parley.providers.client import ProviderClient
+from parley.settings.read import read_settings
+from parley.settings.values import ProviderSettings
+from tests.faulty_providers import QUESTION
+from tests.packages import ECHO, install, put_package
+
+SETTINGS = {
+    "providers": {"echo": {"kind": "package", "api_key_env": "ECHO_KEY"}},
+    "agents": [
+        {"name": "Echo", "provider": "echo", "model": "echo"},
+        {"name": "Plain", "provider": "echo", "model": "echo-plain"},
+    ],
+}
+ENVIRON = {"ECHO_KEY": "a-key-of-the-echo"}
+STOCKS = 'call web_search {"query": "google"}'
+PLAIN_STOCKS = '{"tool": "web_search", "params": {"query": "google"}}'
+
+# --- The example ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(ECHO, tmp_path_factory.mktemp("echo"))
+
+
+@pytest.fixture
+def echo(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The example, installed."""
+    monkeypatch.syspath_prepend(str(target))
+    yield target
+    sys.modules.pop("parley_echo", None)
+
+
+@pytest.mark.usefixtures("echo")
+@pytest.mark.parametrize(("agent", "stocks"), [("Echo", STOCKS), ("Plain", PLAIN_STOCKS)])
+async def test_the_example_answers_thinks_calls_and_counts(agent: str, stocks: str) -> None:
+    assert "parley_echo" not in sys.modules
+    async with Session(SETTINGS, agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
+        assert "parley_echo" not in sys.modules  # not before somebody asks it
+        assert await session.process_message("hello my dear") == "hello my dear"
+        chunks = [chunk async for chunk in session.send_message_stream(stocks)]
+        assert session.usage.input > 0
+    kinds = [chunk["type"] for chunk in chunks]
+    assert {"thinking", "tool_start", "tool_result", "content", "usage"} <= set(kinds)
+    assert "$911" in "".join(chunk["content"] for chunk in chunks if chunk["type"] == "content")
+    assert "🧠:[echo:echo" in session.transcript
+
+
+@pytest.mark.usefixtures("echo")
+async def test_a_model_that_a_provider_has_no_tools_for_is_told_of_them_in_words_and_that_is_said_once() -> (
+    None
+):
+    async with Session(SETTINGS, agent="Plain", approve=lambda _: True, environ=ENVIRON) as session:
+        hints = list[str]()
+        for text in (PLAIN_STOCKS, "hello"):
+            async for chunk in session.send_message_stream(text):
+                if chunk["type"] == "hint":
+                    hints.append(chunk["content"])
+    assert [hint for hint in hints if "echo-plain has no tools of its own" in hint] == hints[:1]
+
+
+@pytest.mark.usefixtures("echo")
+def test_the_shell_asks_the_example_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "parley" / "config.toml"
+    config.parent.mkdir()
+    text = (ECHO / "README.md").read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    config.write_text('prompt_tools.templates = "package:echo"\n' + text, encoding="utf-8")
+    for name in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path))
+    chat = tmp_path / "chat.md"
+    chat.write_text("💬: hello\n", encoding="utf-8")
+    assert main(["respond", str(chat), "--agent", "Echo"]) == 0
+    assert "hello" in capsys.readouterr().out
+    assert "🤖:[Echo]\n\n🧠:[echo:echo]\n" in chat.read_text(encoding="utf-8")
+    assert main(["messages", str(chat), "--agent", "Echo"]) == 0
+    shown = capsys.readouterr()
+    assert "hello" in [message["content"] for message in json.loads(shown.out)["messages"]]
+    assert shown.err == ""
+
+
+@pytest.mark.usefixtures("echo")
+def test_the_templates_of_the_example_are_taken_for_its_model() -> None:
+    from parley.models.text_tools.template import load_templates, template_for
+
+    templates, problems = load_templates("package:echo")
+    assert problems == ()
+    assert template_for("echo-plain", templates).json.startswith("# Tools\n")
+    assert "parley_echo" not in sys.modules
+    (problem,) = load_templates("package:gone")[1]
+    assert problem.startswith(
+        "parley: prompt_tools.templates: no installed package has templates called 'gone'"
+    )
+
+
+# --- Others -----------------------------------------------------------------------------------------------
+
+FAULTY = """
+import asyncio, sys, threading, time
+from parley import Call, Finished, ModelError, TextDelta, ThinkingDelta, ToolCall, Usage
+
+free = threading.Event()
+closed = []
+tries = []
+
+
+class Good:
+    name = "good"
+
+    def supports_tools(self, model):
+        return {"nonsense": "yes", "raises": None}.get(model, True) if model != "raises" else 1 / 0
+
+    async def stream(self, request):
+        yield TextDelta(f"key {request.api_key} at {request.base_url}")
+        yield Finished("complete")
+
+
+class Raises(Good):
+    name = "raises"
+
+    async def stream(self, request):
+        yield TextDelta("half")
+        raise OSError(f"boom {request.api_key}\\x1b[31m")
+
+
+class Passing(Good):
+    name = "passing"
+
+    async def stream(self, request):
+        tries.append(1)
+        if len(tries) < 3:
+            wait = float(len(tries))
+            raise ModelError("come again", reason="busy", retryable=True, retry_after=wait, status=429)
+        yield Finished("complete")
+
+
+class Refuses(Good):
+    name = "refuses"
+
+    async def stream(self, request):
+        raise ModelError("not today", reason="no wish", status=400)
+        yield
+
+
+class Idle(Good):
+    name = "idle"
+
+    async def stream(self, request):
+        try:
+            yield TextDelta("half")
+            await asyncio.sleep(3600)
+        finally:
+            closed.append(1)
+
+
+class Blocks(Good):
+    name = "blocks"
+
+    async def stream(self, request):
+        free.wait(60)
+        yield TextDelta("at last")
+        yield Finished("complete")
+
+
+class Plenty(Good):
+    name = "plenty"
+
+    async def stream(self, request):
+        for number in range(3000):
+            yield TextDelta(f"{number} ")
+        yield Finished("complete")
+
+
+class Nonsense(Good):
+    name = "nonsense"
+
+    async def stream(self, request):
+        yield TextDelta("half")
+        yield "whole"
+
+
+class Early(Good):
+    name = "early"
+
+    async def stream(self, request):
+        yield TextDelta("half")
+
+
+class Coroutine(Good):
+    name = "coroutine"
+
+    def stream(self, request):
+        return [TextDelta("half")]
+
+
+class Exits(Good):
+    name = "exits"
+
+    async def stream(self, request):
+        yield TextDelta("half")
+        sys.exit(3)
+
+
+class Cancels(Good):
+    name = "cancels"
+
+    async def stream(self, request):
+        yield TextDelta("half")
+        raise asyncio.CancelledError
+
+
+class Masked(Good):
+    name = "openai"
+
+
+def broken():
+    raise RuntimeError("no licence")
+"""
+WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty")
+BROKEN = ("nonsense", "early", "coroutine", "exits", "cancels", "masked")
+OFFERS = {name: f"faulty:{name.title()}" for name in WHOLE + BROKEN} | {
+    "broken": "faulty:broken",
+    "missing": "faulty:Missing",
+    "unimportable": "faulty_import:Provider",
+    "exiting": "faulty_exit:Provider",
+    "no-provider": "faulty:free",
+    "taken": "faulty:Good",
+}
+FILES = {
+    "faulty.py": FAULTY,
+    "faulty_import.py": "import no_such_module",
+    "faulty_exit.py": "raise SystemExit('bye')",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    put_package(folder, "parley-faulty", {PROVIDERS: OFFERS}, FILES)
+    put_package(folder, "parley-other", {PROVIDERS: {"taken": "faulty:Good"}}, {})
+    return folder
+
+
+class Asker:
+    """A client that asks the faulty package, and the seconds that it waited."""
+
+    def __init__(self) -> None:
+        self.waits = list[float]()
+        self.notices = list[str]()
+        self.client = ProviderClient(
+            {"FAULTY_KEY": "a-key-of-the-faulty"},
+            self._no_url,
+            idle_s=0.2,
+            sleep=self._sleep,
+            luck=lambda: 0.0,
+        )
+
+    async def _no_url(self) -> str:
+        raise AssertionError("nothing here is built in")
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def say(self, name: str) -> list[Event]:
+        provider = ProviderSettings(name, "package", "http://here", api_key_env="FAULTY_KEY")
+        request = Request(QUESTION, 0, name, "some-model")
+        return [event async for event in self.client.stream(provider, request, self.notices.append)]
+
+    async def fail(self, name: str) -> ModelError:
+        with pytest.raises(ModelError) as caught:
+            await self.say(name)
+        return caught.value
+
+
+@pytest_asyncio.fixture
+async def asker(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
+    monkeypatch.syspath_prepend(str(site))
+    asker = Asker()
+    yield asker
+    if faulty := sys.modules.pop("faulty", None):
+        faulty.free.set()
+    await asker.client.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("parley "):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+async def test_a_provider_gets_its_address_and_key_from_the_settings_and_cannot_show_the_key(
+    asker: Asker,
+) -> None:
+    (text, end) = await asker.say("good")
+    assert text == TextDelta("key [key] at http://here")
+    assert end == Finished("complete")
+
+
+MESSAGES = {
+    "raises": "failed: OSError: boom …",
+    "refuses": "says: not today",
+    "nonsense": "cannot be understood: nonsense sent an event that cannot be read: it is of type str",
+    "early": "cannot be understood: early sent an event that cannot be read: the stream ended without",
+    "coroutine": "failed: TypeError: stream gave a list, not an async iterator",
+    "exits": "failed: SystemExit: 3",
+    "cancels": "failed: CancelledError",
+    "masked": "cannot be used: its name is 'openai', not that of its entry point",
+    "broken": "cannot be loaded: RuntimeError: no licence",
+    "missing": "cannot be loaded: AttributeError: module 'faulty' has no attribute 'Missing'",
+    "unimportable": "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'",
+    "exiting": "cannot be loaded: SystemExit: bye",
+    "no-provider": "cannot be loaded: TypeError: 'Event' object is not callable",
+}
+
+
+async def test_what_is_wrong_with_a_provider_is_told_with_its_package_and_harms_no_other(
+    asker: Asker,
+) -> None:
+    for name, words in MESSAGES.items():
+        error = await asker.fail(name)
+        assert str(error).startswith(f"the provider {name} of parley-faulty 1.0 {words}"), str(error)
+        assert ". What to do: " in str(error)
+        assert error.reason.startswith(f"the provider {name} ")
+        assert "a-key-of" not in str(error)
+        assert "\x1b" not in str(error)
+        assert len(await asker.say("good")) == 2
+    assert asker.waits == []
+
+
+async def test_a_provider_that_nobody_or_two_packages_have_is_told(asker: Asker) -> None:
+    assert str(await asker.fail("gone")).startswith(
+        "no installed package has a provider called 'gone': there is "
+    )
+    assert "parley-faulty 1.0 and parley-other 1.0" in str(await asker.fail("taken"))
+
+
+async def test_a_passing_failure_before_the_first_event_is_tried_again_when_the_provider_says(
+    asker: Asker,
+) -> None:
+    assert await asker.say("passing") == [Finished("complete")]
+    assert asker.waits == [1.0, 2.0]
+    assert asker.notices == [f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2)]
+
+
+async def test_many_events_at_once_come_whole_and_in_order(asker: Asker) -> None:
+    text = "".join(event.text for event in await asker.say("plenty") if isinstance(event, TextDelta))
+    assert text == "".join(f"{number} " for number in range(3000))
+
+
+async def test_a_silent_provider_is_left_after_a_while_and_its_stream_is_closed(asker: Asker) -> None:
+    error = await asker.fail("idle")
+    assert str(error).startswith(
+        "the provider idle of parley-faulty 1.0 said nothing for 0.2 s. What to do: wait"
+    )
+    async with asyncio.timeout(10):
+        while not sys.modules["faulty"].closed:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+
+
+async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next_time(asker: Asker) -> None:
+    slow = asyncio.ensure_future(asker.fail("blocks"))
+    assert len(await asker.say("good")) == 2
+    assert not slow.done()
+    error = await slow
+    assert "said nothing for 0.2 s" in str(error)
+    assert len(asker.waits) == 3  # such a failure passes, as with others
+    sys.modules["faulty"].free.set()
+    assert await asker.say("blocks") == [TextDelta("at last"), Finished("complete")]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("nonsense", "supports_tools gave a str, not a bool"), ("raises", "ZeroDivisionError")],
+)
+async def test_a_provider_that_cannot_say_whether_it_has_tools_is_told(
+    asker: Asker, model: str, words: str
+) -> None:
+    provider = ProviderSettings("good", "package")
+    assert await asker.client.supports_tools(provider, "some-model")
+    with pytest.raises(ModelError, match=rf"^the provider good of parley-faulty 1\.0 .*{words}"):
+        await asker.client.supports_tools(provider, model)
+
+
+@pytest.mark.usefixtures("asker")
+async def test_a_stopped_answer_of_a_provider_ends_at_once_with_a_notice() -> None:
+    settings = {
+        "providers": {"blocks": {"kind": "package"}},
+        "agents": [{"name": "B", "provider": "blocks", "model": "m"}],
+    }
+    session = Session(settings, agent="B", environ={})
+    answer = asyncio.ensure_future(session.process_message("hello"))
+    while "faulty" not in sys.modules:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
+    await session.stop()
+    with pytest.raises(ParleyError, match="Streaming cancelled by user"):
+        await answer
+    assert "[Stopped: by the user]" in session.transcript
+    sys.modules["faulty"].free.set()
+    await session.aclose()
+
+
+def test_a_package_is_a_kind_of_provider_and_another_kind_is_not() -> None:
+    settings, problems = read_settings({"providers": {"echo": {"kind": "package"}}})
+    assert problems == ()
+    assert settings.providers["echo"].kind == "package"
+    with pytest.raises(SettingsError, match=r"providers\.echo\.kind"):
+        Session({"providers": {"echo": {"kind": "pakage"}}})

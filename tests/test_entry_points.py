@@ -1,0 +1,80 @@
+"""Entry points: found by their metadata alone, and each found once or said to be missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from parley.entry_points import PROVIDERS, TEMPLATES, EntryPointError, folder, offer
+from tests.packages import put_package
+
+BOOM = {"boom.py": "raise RuntimeError('boom')"}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_an_offer_says_which_package_it_is_of_and_imports_nothing(place: Path) -> None:
+    put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom"}}, BOOM)
+    found = offer(PROVIDERS, "boom")
+    assert (found.name, found.package, found.target) == ("boom", "parley-boom 1.0", "boom:Boom")
+    assert "boom" not in sys.modules
+    with pytest.raises(RuntimeError):
+        found.load()
+
+
+def test_a_name_that_nobody_has_is_told_with_those_that_there_are(place: Path) -> None:
+    with pytest.raises(
+        EntryPointError, match=r"no installed package has a provider called 'bom': install one"
+    ):
+        offer(PROVIDERS, "bom")
+    put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom", "b": "boom:B"}}, BOOM)
+    with pytest.raises(
+        EntryPointError, match=r"called 'bom': there is 'b', 'boom'; install one into the Python of "
+    ):
+        offer(PROVIDERS, "bom")
+
+
+def test_a_name_that_two_packages_have_is_nobodys(place: Path) -> None:
+    for name in ("parley-one", "parley-two"):
+        put_package(place, name, {PROVIDERS: {"boom": "boom:Boom"}}, BOOM)
+    with pytest.raises(EntryPointError) as caught:
+        offer(PROVIDERS, "boom")
+    assert "parley-one 1.0" in str(caught.value)
+    assert "parley-two 1.0" in str(caught.value)
+
+
+def test_a_package_that_is_there_twice_is_the_first_which_is_imported(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        put_package(place / str(number), "parley-boom", {PROVIDERS: {"boom": f"boom:B{number}"}}, BOOM)
+        monkeypatch.syspath_prepend(str(place / str(number)))
+    assert offer(PROVIDERS, "boom").target == "boom:B2"
+
+
+def test_a_package_with_broken_metadata_harms_no_other(place: Path) -> None:
+    for number, text in enumerate([b"", b"\xff\xfe", b"[parley.providers\nboom", b"[parley.providers]\n= x"]):
+        about = place / f"broken{number}-1.0.dist-info"
+        about.mkdir()
+        (about / "entry_points.txt").write_bytes(text)
+    put_package(place, "parley-boom", {PROVIDERS: {"boom": "boom:Boom"}}, BOOM)
+    assert offer(PROVIDERS, "boom").package == "parley-boom 1.0"
+
+
+def test_a_folder_of_a_package_is_found_without_importing_it(place: Path) -> None:
+    files = {"texts/__init__.py": BOOM["boom.py"], "texts/more/a.toml": "", **BOOM}
+    offers = {"top": "texts", "more": "texts.more", "none": "texts.none", "gone": "gone", "plain": "boom"}
+    put_package(place, "parley-texts", {TEMPLATES: offers}, files)
+    assert folder(TEMPLATES, "top") == place / "texts"
+    assert folder(TEMPLATES, "more") == place / "texts" / "more"
+    assert "texts" not in sys.modules
+    for name in ("none", "gone", "plain"):
+        with pytest.raises(EntryPointError, match=r"^parley-texts 1\.0 has no package"):
+            folder(TEMPLATES, name)
