@@ -1,9 +1,8 @@
 # make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
-# make test    run all tests
+# make test    run all tests but those of the next two
+# make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them
 # make fuzz    try every law with new examples, for MINUTES=5
-# make check   formatting, lint, types and tests: what has to pass before anything is merged
-# make guests  install MCP servers of others and the protocol's conformance suite, for the tests that use
-#              them; without, those are skipped
+# make check   formatting, lint, types and `make test`: what has to pass before anything is merged
 # make format  put Python and Lua into shape
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
 # make bench   measure, on this machine; ONLY="requests streams" measures those parts
@@ -53,10 +52,10 @@ fuzz: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FACTOR),--factor $(FACTOR)) -- $(ONLY)
 
-guests: $(GUESTS)/.stamp
+guests: environment $(GUESTS)/.stamp
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m guests
 
-$(GUESTS)/.stamp: Makefile
-	@.ci/environment all
+$(GUESTS)/.stamp: Makefile | environment
 	@echo "installing MCP servers to test with into $(GUESTS) ..."
 	@npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
 	@npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,15 @@ def _closed_ledgers() -> Iterator[None]:
 
 SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})
 """Folders and files of tests that start processes."""
+
+
+MARKED = {
+    "guests": "with programs of others, which `make guests` runs",
+    "fuzz": "of laws that take long, which `make fuzz` tries",
+}
+"""Why `make test` leaves out what is marked so."""
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""How many tests of each mark this run leaves out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,3 +86,27 @@ def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     size, rest = -(-len(items) // workers), iter(quick)
     parts = [[*part, *islice(rest, max(size - len(part), 0))] for part in slow]
     return [*chain.from_iterable(parts), *rest]
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what is left out."""
+    counts = {mark: sum(item.get_closest_marker(mark) is not None for item in items) for mark in MARKED}
+    items[0].config.stash[LEFT_OUT] = counts
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker has nobody to tell but the process that started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, {})
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """Each worker leaves out the same."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", {})
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """No test is left out in silence."""
+    for mark, count in config.stash.get(LEFT_OUT, {}).items():
+        if count:
+            terminalreporter.write_line(f"not run: {count} {MARKED[mark]}")

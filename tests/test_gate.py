@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,19 @@ def test_a_subject_of_more_than_72_columns_is_refused(
     ran("git", "commit", "-q", "--allow-empty", "-m", subject, "-m", "b" * 100)
     checked = ran(str(ROOT / ".ci" / "subjects"))
     assert (checked.returncode == 0, subject in checked.stderr) == (fits, not fits)
+
+
+def test_what_a_run_leaves_out_is_said_with_the_reason() -> None:
+    targets = ["tests/e2e/test_conformance.py", "tests/fuzz/test_sessions.py"]
+    command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", *targets]
+    ran = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert "\nnot run: 1 with programs of others, which `make guests` runs\n" in ran.stdout
+    assert "\nnot run: 1 of laws that take long, which `make fuzz` tries\n" in ran.stdout
+
+
+def test_the_gate_runs_all_that_make_test_leaves_out_but_laws() -> None:
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert {"make test", "make guests"} <= set(lines)
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:

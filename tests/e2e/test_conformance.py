@@ -48,9 +48,7 @@ FAILURES: Mapping[str, str] = {
 WARNINGS = {"auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"}
 """The scenarios in which something is done in another way than a server should be used in."""
 
-pytestmark = pytest.mark.skipif(
-    not (PROGRAMS / "conformance").exists(), reason="the conformance suite is not installed: make guests"
-)
+pytestmark = pytest.mark.guests
 
 
 class Person(NoVisitor):

@@ -27,9 +27,7 @@ from tests.mcp_servers import NoVisitor, tool_of, until, until_stderr
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"
 
-pytestmark = pytest.mark.skipif(
-    not (GUESTS / ".stamp").exists(), reason="the servers of others are not installed: make guests"
-)
+pytestmark = pytest.mark.guests
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from parley.media import kind_of
-from tests.e2e.test_guest_servers import GUESTS, LOCAL, NPM, PYPI, Guest
+from tests.e2e.test_guest_servers import LOCAL, NPM, PYPI, Guest
 from tests.mcp.oauth_server import browser
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
@@ -75,9 +75,7 @@ NAMESAKES = ("everything", "nushell", "nushell-next", "mise", "desktop")
 """Servers with a tool that another one has, too: it goes by both names."""
 FASTMCP = ("stateful", "stateless", "json", "events", "oauth")
 
-pytestmark = pytest.mark.skipif(
-    not (GUESTS / ".stamp").exists(), reason="the servers of others are not installed: make guests"
-)
+pytestmark = pytest.mark.guests
 
 
 def table(guest: Guest, folder: Path) -> dict[str, Any]:
