@@ -35,6 +35,7 @@ from parley.cli.terminal import snake_case
 from parley.models.events import Usage
 from parley.policy.approval import Explained, Rule
 from parley.runtime.totals import ToolTotals
+from parley.tools.resources import ResourceList
 from parley.tools.servers import ServerStatus
 
 Schema = dict[str, Any]
@@ -212,7 +213,13 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "totals": totals(schemas),
         "agent": agent(schemas),
         "setting": schemas.line("setting", {"name": TEXT, "value": {}, "origin": TEXT}),
-        "server": schemas.line("server", schemas.definitions.pop(server)["properties"]),
+        "server": schemas.line(
+            "server",
+            {
+                **schemas.definitions.pop(server)["properties"],
+                **schemas.fields_of(ResourceList, schemas.of)["properties"],
+            },
+        ),
     }
 
 

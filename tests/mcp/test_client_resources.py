@@ -75,7 +75,7 @@ async def test_a_server_without_templates_has_its_resources() -> None:
 async def test_a_list_without_end_is_cut_and_says_so() -> None:
     page = {"resources": [{"uri": f"a:{n}", "name": str(n)} for n in range(700)], "nextCursor": "again"}
     lists = await listed(resources=page, templates={"resourceTemplates": []})
-    assert (len(lists.resources), lists.problem) == (1000, "no more than 1,000 are listed")
+    assert (len(lists.resources), lists.unlisted) == (1000, "no more than 1,000 are listed")
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ async def test_a_server_that_cannot_list_them_says_why(
     answer: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LIST_S", 0.5)
-    assert (await listed(resources=answer)).problem.startswith(problem)
+    assert (await listed(resources=answer)).unlisted.startswith(problem)

@@ -78,21 +78,15 @@ async def _tools(arguments: argparse.Namespace) -> int:
     for server in status:
         listed = resources.get(server.name, ResourceList())
         if arguments.json:
-            emit(
-                "server",
-                **plain(server),
-                resources=plain(listed.resources),
-                templates=plain(listed.templates),
-                unlisted=listed.problem,
-            )
+            emit("server", **plain(server), **plain(listed))
             continue
         say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
         _say_resources("resource", listed.resources)
         _say_resources("template", listed.templates)
-        if listed.problem:
-            say_line(f"  resources: {listed.problem}")
+        if listed.unlisted:
+            say_line(f"  resources: {listed.unlisted}")
     return code
 
 

@@ -155,8 +155,8 @@ class SdkSession:
         resources = await self._resources("resources")
         templates = await self._resources("resource_templates")
         is_cut = MOST_LISTED in (len(resources), len(templates))
-        problem = f"no more than {MOST_LISTED:,} are listed" if is_cut else ""
-        return ResourceList(resources, templates, problem)
+        unlisted = f"no more than {MOST_LISTED:,} are listed" if is_cut else ""
+        return ResourceList(resources, templates, unlisted)
 
     async def _resources(self, kind: Kind) -> tuple[Resource, ...]:
         listed = list[Resource]()

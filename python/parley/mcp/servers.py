@@ -175,7 +175,7 @@ class Servers:
         """
         ready = [s for s in self._ready() if names is None or s.settings.name in names]
         return await self._lists(
-            ready, lambda session: session.resources(), lambda why: ResourceList(problem=why)
+            ready, lambda session: session.resources(), lambda why: ResourceList(unlisted=why)
         )
 
     async def prompts(self) -> tuple[Prompt, ...]:

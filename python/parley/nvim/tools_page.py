@@ -159,8 +159,8 @@ def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> 
 
 def _resources(page: Page, listed: ResourceList) -> None:
     """The resources of a server and its templates, folded behind a line that counts them."""
-    if listed.problem:
-        page.add("", f"Resources: {legible_line(listed.problem)}")
+    if listed.unlisted:
+        page.add("", f"Resources: {legible_line(listed.unlisted)}")
     for kind, resources in (("resource", listed.resources), ("template", listed.templates)):
         if resources:
             page.add("")

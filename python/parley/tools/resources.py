@@ -34,11 +34,11 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceList:
-    """The resources and templates of one server, and why some are missing, "" where none is."""
+    """The resources and templates of one server; `unlisted` says why some are missing, "" where none is."""
 
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
-    problem: str = ""
+    unlisted: str = ""
 
 
 def resource_from_mcp(definition: Mapping[str, Any]) -> Resource:
