@@ -179,6 +179,12 @@ class Terminal:
         return piece
 
     @property
+    def is_echoing(self) -> bool:
+        """Whether it takes lines, and shows what is typed, as terminals do that nobody has changed."""
+        modes: int = termios.tcgetattr(self._handle)[3]
+        return modes & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
+
+    @property
     def text(self) -> str:
         """All that was written, with the line ends of programs."""
         return self.output.decode("utf-8", "surrogateescape").replace("\r\n", "\n")

@@ -25,7 +25,7 @@ READERS = {
     "trust": 1,
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
-WITHOUT_FILE = {"agents", "config", "convert", "tools", "login", "logout", "demo-server"}
+WITHOUT_FILE = {"edit", "agents", "config", "convert", "tools", "login", "logout", "demo-server"}
 JSON = {"respond", "compact", "check", "log"}
 """Those of them that speak JSON."""
 UNREADABLE = "/proc/self/mem"

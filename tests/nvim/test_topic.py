@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from parley.chat.new import new_text
 from tests.nvim.hanging_model import HangingModel, hanging_model
 from tests.nvim.harness import Child, child
 
@@ -88,6 +89,11 @@ def test_it_can_be_switched_off(nvim: Child) -> None:
     new(nvim)
     nvim.until_idle()
     assert topic(nvim) == EMPTY[1]
+
+
+def test_a_new_chat_is_as_the_shell_makes_one(nvim: Child) -> None:
+    nvim.command("ParleyChatNew")
+    assert nvim.lines() == new_text().splitlines()
 
 
 def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(nvim: Child) -> None:

@@ -164,6 +164,10 @@ def _check(command: Parser) -> None:
     _json(command)
 
 
+def _edit(command: Parser) -> None:
+    command.add_argument("file", nargs="?", default="", help="a chat; without it a new one")
+
+
 def _log(command: Parser) -> None:
     command.add_argument("file", help=_CHAT)
     _json(command)
@@ -236,6 +240,7 @@ COMMANDS: dict[str, Command] = {
         _check,
     ),
     "log": Command("inspect:log", "Print what was decided, run and asked in a chat, and the totals.", _log),
+    "edit": Command("editor:edit", "Open a chat in your editor; without a file, a new one.", _edit),
     "agents": Command(
         "config:agents",
         "List the agents, which of them have a key, and which one answers where none is named.",

@@ -1,0 +1,92 @@
+"""`parley edit`: a chat in the user's editor, which has the terminal for itself meanwhile."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from parley.chat.new import new_text
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import settings
+from parley.errors import ParleyError
+from parley.programs import program
+from parley.storage.chats import chat_folder, new_chat
+
+_BY_ITSELF = ("nvim", "+")
+"""Neovim, with the cursor on the last line."""
+_STANDARD_INPUT = 0
+_NONE = "there is no editor: set VISUAL or EDITOR, or install Neovim"
+
+
+def edit(arguments: argparse.Namespace) -> int:
+    """Open a chat in your editor; without a file, a new one."""
+    if arguments.file:
+        open_editor(Path(arguments.file), os.environ)
+        return COMPLETE
+    command(os.environ)  # nothing is made for an editor that is not there
+    text = new_text()
+    path = new_chat(chat_folder(settings().chat_dir, os.environ), text)
+    try:
+        open_editor(path, os.environ)
+    finally:
+        _remove(path, text)
+    return COMPLETE
+
+
+def _remove(path: Path, text: str) -> None:
+    """Take away a new chat in which nothing was written."""
+    with suppress(OSError):
+        if path.read_bytes() == text.encode():
+            path.unlink()
+
+
+def open_editor(path: Path, environ: Mapping[str, str]) -> None:
+    """Have a file edited, and return when that is done. Raises ParleyError."""
+    line = command(environ)
+    name = f"./{path}" if str(path).startswith("-") else str(path)
+    try:
+        with _lent_terminal():
+            code = subprocess.run([*line, name], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}") from error
+    if code:
+        raise ParleyError(f"{line[0]} ended with {code}; the chat is {path}")
+
+
+def command(environ: Mapping[str, str]) -> list[str]:
+    """The program and the arguments that VISUAL, else EDITOR, name as a shell would; else Neovim.
+
+    Raises ParleyError.
+    """
+    variable = next((name for name in ("VISUAL", "EDITOR") if environ.get(name, "").strip()), "")
+    try:
+        words = shlex.split(environ[variable]) if variable else list(_BY_ITSELF)
+    except ValueError as error:
+        raise ParleyError(f"{variable} cannot be read: {error}") from error
+    found = program(words[0], folder=Path.cwd()) if words else None
+    if found is None:
+        raise ParleyError(f"{variable} names {words[0]}, and there is no such program" if variable else _NONE)
+    return [found, *words[1:]]
+
+
+@contextmanager
+def _lent_terminal() -> Iterator[None]:
+    """The terminal as it was, once the editor is done; Ctrl-C is the editor's meanwhile."""
+    modes = None
+    with suppress(termios.error):  # there is no terminal
+        modes = termios.tcgetattr(_STANDARD_INPUT)
+    ours = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        if modes is not None:
+            termios.tcsetattr(_STANDARD_INPUT, termios.TCSADRAIN, modes)
