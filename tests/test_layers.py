@@ -41,6 +41,7 @@ BELOW: dict[str, set[str]] = {
     "providers": {"chat", "tools", "models", "policy", "engine", "settings"},
     "mcp": {"tools", "policy", "mock_server"},
     "export": {"chat", "models"},
+    "imports": {"chat", "models"},
     "demo": {"tools"},
     "mock_server": set(),
     "runtime": {
@@ -68,7 +69,7 @@ BELOW: dict[str, set[str]] = {
     },
     "cli": {
         *("chat", "tools", "models", "policy", "engine", "settings", "storage", "providers", "runtime"),
-        *("demo", "display", "export", ""),
+        *("demo", "display", "export", "imports", ""),
     },
     "__main__": {"cli"},
     "": {"chat", "tools", "models", "policy", "settings", "chunks", "session"},

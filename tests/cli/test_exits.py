@@ -20,6 +20,7 @@ READERS = {
     "messages": 1,
     "parse": 0,
     "export": 0,
+    "import": 1,
     "check": 0,
     "log": 0,
     "trust": 1,

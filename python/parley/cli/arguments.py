@@ -159,6 +159,23 @@ def _export(command: Parser) -> None:
     )
 
 
+def _import(command: Parser) -> None:
+    from parley.imports.formats import FORMATS
+
+    command.add_argument("file", help="its file; - for standard input")
+    known = "; ".join(f"{name}, {entry.title}" for name, entry in FORMATS.items())
+    command.add_argument(
+        "--from",
+        dest="source",
+        choices=tuple(FORMATS),
+        metavar="FORMAT",
+        help=f"what it is: {known}; without it the content says so",
+    )
+    command.add_argument(
+        "--to", metavar="FILE", help="a new file, or a folder for it; without it standard output"
+    )
+
+
 def _check(command: Parser) -> None:
     command.add_argument("files", nargs="+", metavar="file", help=_READ)
     _json(command)
@@ -233,6 +250,9 @@ COMMANDS: dict[str, Command] = {
     "parse": Command("inspect:show", "Print a chat as JSON.", _chat),
     "export": Command(
         "transfer:export", "Print a chat in another form: for readers, or for programs.", _export
+    ),
+    "import": Command(
+        "transfer:take_in", "Make a chat of one that another program, or a provider's API, has.", _import
     ),
     "check": Command(
         "inspect:check",

@@ -14,6 +14,7 @@ from parley.chat.transcript import Transcript
 from parley.cli.exits import COMPLETE, USAGE
 from parley.cli.terminal import complain, read, remark, say
 from parley.errors import ParleyError
+from parley.storage.forks import write_new
 
 _Writer: TypeAlias = Callable[[str, Transcript], Iterator[str]]
 HTML = "html"
@@ -43,6 +44,43 @@ def export(arguments: argparse.Namespace) -> int:
         for piece in form.write(path, transcript):
             say(piece, end="")
     return COMPLETE
+
+
+def take_in(arguments: argparse.Namespace) -> int:
+    """Make a chat of one that another program, or a provider's API, has."""
+    from parley.imports.formats import chats
+
+    try:
+        made = chats(read(arguments.file), arguments.source)
+    except ValueError as error:
+        raise ParleyError(f"{arguments.file}: {error}") from error
+    for chat, path in zip(made, _targets(arguments, len(made)), strict=True):
+        if path is None:
+            say(chat.text, end="")
+        elif not write_new(path, chat.text.encode()):
+            raise ParleyError(f"{path} is there already: name another file")
+        for loss in chat.losses:
+            remark(f"{path or arguments.file}: not carried over: {loss}")
+    return COMPLETE
+
+
+def _targets(arguments: argparse.Namespace, count: int) -> list[Path | None]:
+    """Where each chat is written to, None for standard output. Raises ParleyError for several in a file."""
+    target = Path(arguments.to) if arguments.to else None
+    if target and _is_folder(target):
+        stem = "chat" if arguments.file == "-" else Path(arguments.file).stem
+        width = len(str(count)) if count > 1 else 0
+        return [target / f"{stem}{f'-{n:0{width}}' if width else ''}.md" for n in range(1, count + 1)]
+    if count != 1:
+        raise ParleyError(f"{arguments.file} holds {count} chats: --to FOLDER writes a file for each")
+    return [target]
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long
+        return False
 
 
 def _html(path: str, transcript: Transcript) -> Iterator[str]:

@@ -1,0 +1,267 @@
+"""A chat of another program as it is read: who said what, in order; at the end it is the text of a chat file.
+
+Knows the transcript and what may stand where in it. Knows no format of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeVar
+
+from parley.chat.edits import apply_edits
+from parley.chat.grammar import fit
+from parley.chat.head import put_value
+from parley.chat.history import DECLINED, NOT_APPROVED
+from parley.chat.reader import parse_lines
+from parley.chat.results import header_name
+from parley.chat.rounds import is_unfinished
+from parley.chat.transcript import (
+    BLANK,
+    CALL_ID,
+    SPACING,
+    Answer,
+    Exchange,
+    Note,
+    Orphan,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Status,
+    Text,
+    Thinking,
+    ToolCall,
+    Transcript,
+)
+from parley.chat.writer import render
+from parley.text import one_line
+
+UNKNOWN = "unknown"
+"""The provider and the model of thinking of which nobody says whose it is: it is sent to none."""
+_MOST_LOSSES, _MOST_SHOWN = 20, 200
+_SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
+_Part = TypeVar("_Part", bound=Segment)
+_NEVER_RAN = (NOT_APPROVED, DECLINED)
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The text of a chat file, and what could not be carried into it, a clause each."""
+
+    text: str
+    losses: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer as it is read, and the places of its calls that have no result yet, by id and by name."""
+
+    agent: str | None
+    segments: list[Segment] = field(default_factory=list)
+    open: dict[str, deque[int]] = field(default_factory=dict)
+
+    def add_call(self, call: ToolCall, name: str) -> None:
+        for key in (f"id {call.id}", f"name {name}"):
+            self.open.setdefault(key, deque()).append(len(self.segments))
+        self.segments.append(Proposal(call))
+
+    def settle(self, key: str, result: Result) -> bool:
+        """Whether there was an open call for this result."""
+        places = self.open.get(key, deque())
+        while places:
+            place = places.popleft()
+            call = self.segments[place]
+            if isinstance(call, Proposal) and call.result is None:
+                self.segments[place] = replace(call, result=result)
+                return True
+        return False
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """An exchange as it is read; `question` None is an answer without one."""
+
+    question: list[Text | Note] | None
+    answers: list[_Answer] = field(default_factory=list)
+
+
+class Conversation:
+    """Takes in what was said, in order. Texts may hold anything: whatever they hold, they stay texts."""
+
+    def __init__(self) -> None:
+        self._exchanges = list[_Exchange]()
+        self._preamble = list[Text | Note]()
+        self._system = list[str]()
+        self._topic = ""
+        self._losses = dict[str, None]()
+        self._answer: _Answer | None = None
+        """The last answer, though the user may have spoken since."""
+        self._is_replying = False
+        self._calls = 0
+        """The calls of this reply so far; one below a result is of another reply."""
+
+    def lose(self, what: str) -> None:
+        """Something cannot be carried; each clause is told once."""
+        if len(self._losses) < _MOST_LOSSES:
+            self._losses[one_line(what, _MOST_SHOWN)] = None
+
+    def title(self, text: str) -> None:
+        """What the chat is about."""
+        self._topic = " ".join(fit(text).split())
+
+    def system(self, text: str) -> None:
+        """A part of the system prompt."""
+        if text.strip():
+            self._system.append(fit(text))
+            if self._exchanges:
+                self.lose("what the system said later stands in the system prompt now")
+
+    def preamble(self, text: str) -> None:
+        """Text above the conversation, for people."""
+        _add(self._preamble, text)
+
+    def question(self, text: str) -> None:
+        """Words of the user; they belong to the question before where nobody has answered that."""
+        _add(self._question(), text)
+
+    def reply(self, agent: str = "") -> None:
+        """The model begins to speak; another agent's words are another answer."""
+        if not self._exchanges:
+            self._exchanges.append(_Exchange(None))
+        name = re.sub(r"[\]\n]", " ", fit(agent)).strip() or None
+        answers = self._exchanges[-1].answers
+        if not answers or answers[-1].agent != name:
+            answers.append(_Answer(name))
+        self._answer, self._is_replying, self._calls = answers[-1], True, 0
+
+    def text(self, text: str) -> None:
+        """Words of the model."""
+        _add(self._segments(), text)
+
+    def thinking(
+        self,
+        text: str | None,
+        provider: str = "",
+        model: str = "",
+        signature: str = "",
+        *,
+        redacted: bool = False,
+    ) -> None:
+        """What the model thought, or what stands for it."""
+        if not _SIGNATURE.fullmatch(signature) or fit(signature) != signature:
+            signature = ""
+        provider, model = re.sub(r"[\s:\[\]]", "_", fit(provider)), re.sub(r"[\s\[\]]", "_", fit(model))
+        words = None if redacted or text is None else fit(text)
+        if words or signature:
+            thought = Thinking(provider or UNKNOWN, model or UNKNOWN, words, signature, redacted)
+            self._segments().append(thought)
+
+    def call(self, call_id: str, name: str, arguments: str, extra: str = "") -> None:
+        """A call that the model makes in this reply."""
+        number = len(self._segments())
+        call = ToolCall(
+            _own_id(call_id or f"call_{number}"), fit(name) or "_", fit(arguments), self._calls, extra
+        )
+        self._calls += 1
+        assert self._answer, "the model is speaking"
+        self._answer.add_call(call, name)
+
+    def result(self, call_id: str, text: str, status: Status = "ok", name: str = "") -> None:
+        """The result of the first call with this id that has none yet; without an id, of this name."""
+        if self._answer is None:
+            self.reply()
+        assert self._answer, "there is an answer now"
+        self._calls = 0
+        own_id, body = _own_id(call_id), fit(text)
+        result = Result("refused" if status == "error" and body in _NEVER_RAN else status, body)
+        if not self._answer.settle(f"id {own_id}" if call_id else f"name {name}", result):
+            self.lose(f"a result that belongs to no call is never sent: {call_id or name}")
+            self._answer.segments.append(Orphan(header_name(name), own_id, result))
+
+    def note(self, text: str) -> None:
+        """What is in the file for people, and for no model."""
+        if not (note := _stripped(text).lstrip(SPACING + "\n")):
+            return
+        if self._is_replying:
+            self._segments().append(Note(note))
+        elif self._exchanges:
+            self._question().append(Note(note))
+        else:
+            self._preamble.append(Note(note))
+
+    def chat(self) -> Chat:
+        """All of it as a chat file. Raises ValueError where nothing was said."""
+        exchanges = tuple(map(_exchange, self._exchanges))
+        if not exchanges:
+            raise ValueError("nobody says anything in it")
+        last = exchanges[-1]
+        if last.answers and not is_unfinished(last.answers[-1]):
+            exchanges = (*exchanges, Exchange(Question()))
+        text = render(Transcript(exchanges, _merged(self._preamble), self._front_matter()))
+        return Chat(text, tuple(self._losses))
+
+    def _front_matter(self) -> str | None:
+        lines = list[str]()
+        for key, value in (("topic", self._topic), ("system_prompt", "\n\n".join(self._system))):
+            try:
+                edits = put_value(lines, parse_lines(lines), key, value) if value else []
+            except ValueError:
+                self.lose(f"front matter does not take its {key}")
+            else:
+                lines = apply_edits(lines, edits)
+        return parse_lines(lines).front_matter
+
+    def _question(self) -> list[Text | Note]:
+        """The parts of the question that the user is at."""
+        if not self._exchanges or self._exchanges[-1].answers:
+            self._exchanges.append(_Exchange([]))
+        self._is_replying = False
+        question = self._exchanges[-1].question
+        assert question is not None, "only an exchange with answers lacks its question"
+        return question
+
+    def _segments(self) -> list[Segment]:
+        """Those of the answer that the model is at."""
+        if not self._is_replying:
+            self.reply()
+        assert self._answer, "the model is speaking"
+        return self._answer.segments
+
+
+def _exchange(exchange: _Exchange) -> Exchange:
+    answers = tuple(Answer(answer.agent, _merged(answer.segments)) for answer in exchange.answers)
+    return Exchange(None if exchange.question is None else Question(_merged(exchange.question)), answers)
+
+
+def _merged(parts: Iterable[_Part]) -> tuple[_Part | Text, ...]:
+    """The parts with texts that stand side by side as one."""
+    merged = list[_Part | Text]()
+    for _, run in groupby(parts, lambda part: isinstance(part, Text)):
+        side_by_side = list(run)
+        texts = [part.text for part in side_by_side if isinstance(part, Text)]
+        merged += [Text("\n\n".join(texts))] if texts else side_by_side
+    return tuple(merged)
+
+
+def _add(parts: list[Text | Note] | list[Segment], text: str) -> None:
+    if stripped := _stripped(text):
+        parts.append(Text(stripped))
+
+
+def _stripped(text: str) -> str:
+    """A text without blank lines at its ends."""
+    lines = fit(text).split("\n")
+    filled = [number for number, line in enumerate(lines) if line.strip(BLANK)]
+    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
+
+
+def _own_id(call_id: str) -> str:
+    """An id that a chat may hold; the same for the same."""
+    if CALL_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

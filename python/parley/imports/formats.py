@@ -1,0 +1,76 @@
+"""The one table of the formats that chats of other programs come in: how each is recognized and read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from parley.chat.grammar import MARKERS, is_escaped
+from parley.chat.reader import parse, split_lines
+from parley.imports import markdown, messages
+from parley.imports.conversation import Chat
+from parley.imports.messages import ROLES
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of others: what it is called for people, and what reads its Markdown, if there is any."""
+
+    title: str
+    markdown: Callable[[str], Chat] | None = None
+
+
+FORMATS = {
+    "gp": Format("a chat of gp.nvim", markdown.gp),
+    "parley.nvim": Format("a chat of parley.nvim", markdown.parley_nvim),
+    "codecompanion": Format("a chat that CodeCompanion saved", markdown.codecompanion),
+    "openai": Format("messages of Chat Completions, as JSON or JSON lines"),
+    "anthropic": Format("messages of the Messages API, as JSON or JSON lines"),
+}
+"""The formats by the names that the shell has for them."""
+
+
+def chats(text: str, name: str | None = None) -> Sequence[Chat]:
+    """The chats that a file holds, in the format of this name, or in the one that it is recognized to be in.
+
+    Raises ValueError, with its place, for what cannot be read.
+    """
+    entry = FORMATS.get(name or _recognized(text))
+    if entry and entry.markdown and not (name in ROLES and _is_json(text)):
+        return [entry.markdown(text)]
+    records = messages.records(text)
+    is_one = len(records) == 1
+    return [_record(record, name, 0 if is_one else number) for number, record in enumerate(records, 1)]
+
+
+def _record(record: messages.Record, name: str | None, number: int) -> Chat:
+    try:
+        return messages.chat(record, name or messages.kind(record))
+    except ValueError as error:
+        raise ValueError(f"chat {number}: {error}" if number else str(error)) from error
+
+
+def _recognized(text: str) -> str:
+    """The name of the Markdown that this is; "" for JSON. Raises ValueError for anything else."""
+    lines, exchanges = split_lines(text), parse(text).exchanges
+    has_calls = any(answer.proposals for exchange in exchanges for answer in exchange.answers)
+    if has_calls or any(map(is_escaped, lines)):
+        raise ValueError("this is a chat of Parley's already")
+    for name, fits in _SIGNS:
+        if fits(lines):
+            return name
+    if _is_json(text):
+        return ""
+    raise ValueError(f"it is neither JSON nor has lines that begin with {MARKERS['question']} or ## Me")
+
+
+_SIGNS = (
+    ("parley.nvim", markdown.has_tools),
+    ("gp", markdown.has_turns),
+    ("codecompanion", markdown.has_headings),
+)
+"""How Markdown is recognized, in this order. No line of JSON begins as these do."""
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")

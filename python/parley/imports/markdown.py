@@ -1,0 +1,270 @@
+"""Markdown chats of other plugins, read into a conversation.
+
+- gp.nvim: `💬:` and `🤖:[Agent]`, in older files `🗨:`; above them a header that ends with `---`, of lines
+  such as `topic: x`, `- role: x`, `# topic: x` (Robitx/gp.nvim, lua/gp/init.lua and lua/gp/defaults.lua,
+  2026-11-23).
+- parley.nvim, which was made from it: the same with `🔒:` for what is for people, down to the next turn,
+  `🌿:` for a line that links to another chat, `🧠:` for thinking down to a blank line or `🧠:[END]`, and
+  fenced blocks below `🔧: tool id=x` and `📎: tool id=x error=true` (xianxu/parley.nvim,
+  atlas/chat/format.md, lua/parley/tools/serialize.lua and lua/parley/chat_parser.lua, 2026-11-23).
+- CodeCompanion: its buffer, with the headings `## Me` and `## CodeCompanion (adapter)` (olimorris/
+  codecompanion.nvim, lua/codecompanion/interactions/chat/parser.lua, 2026-11-23).
+
+Here they are told from text by their spelling alone, at the start of a line, as they are there.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from parley.chat.grammar import MARKERS, SUMMARY
+from parley.chat.reader import split_lines
+from parley.imports.conversation import Chat, Conversation
+
+_USER, _AGENT = (MARKERS["question"], "🗨:"), MARKERS["answer"]
+_LOCAL, _BRANCH = MARKERS["note"], "🌿:"
+_THINKING = MARKERS["thinking"].removesuffix("[")
+_END = f"{_THINKING}[END]"
+_CALL, _RESULT = "🔧:", "📎:"
+_TOOL = re.compile(rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*")
+_FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
+_HEADER = re.compile(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
+_RULE = re.compile(r"---\s*")
+_NAME = re.compile(r"\[(?P<agent>[^\]]*)\](?P<rest>.*)")
+_HEADING = re.compile(r"## (?P<who>Me|CodeCompanion\b.*)")
+_SECTION = re.compile(r"### (Reasoning|Response)\s*")
+_CONTEXT = "> Context:"
+_PROMPTS = ("role", "role+", "system_prompt", "system_prompt+")
+_OF_THE_FILE = ("file", "topic", *_PROMPTS)
+
+
+def has_turns(lines: Sequence[str]) -> bool:
+    """Whether these are lines of gp.nvim, or of a plugin made from it."""
+    return any(line.startswith((*_USER, _AGENT)) for line in lines)
+
+
+def has_tools(lines: Sequence[str]) -> bool:
+    """Whether there are turns, and lines that only parley.nvim gives a meaning."""
+    signs = (_BRANCH, _LOCAL)
+    return has_turns(lines) and any(line.startswith(signs) or _TOOL.fullmatch(line) for line in lines)
+
+
+def has_headings(lines: Sequence[str]) -> bool:
+    """Whether these are lines of a buffer of CodeCompanion's."""
+    return any(_HEADING.fullmatch(line) for line in lines)
+
+
+def gp(text: str) -> Chat:
+    """The chat that a file of gp.nvim's is."""
+    conversation, lines = _begin(text)
+    for marker, block in _turns(conversation, lines):
+        if marker in _USER:
+            conversation.question("\n".join(block))
+        else:
+            _words(conversation, _speaker(conversation, block))
+    return conversation.chat()
+
+
+def parley_nvim(text: str) -> Chat:
+    """The chat that a file of parley.nvim's is."""
+    conversation, lines = _begin(text)
+    for marker, block in _turns(conversation, lines):
+        if marker in _USER:
+            own, notes = _split(block)
+            conversation.question("\n".join(own))
+        else:
+            own, notes = _split(_speaker(conversation, block))
+            _answer(conversation, own)
+        for note in notes:
+            conversation.note(note)
+    return conversation.chat()
+
+
+def codecompanion(text: str) -> Chat:
+    """The chat that a buffer of CodeCompanion's is. Its markdown shows what tools returned as text."""
+    conversation, fence = Conversation(), ""
+    block, who = list[str](), ""
+    for line in [*split_lines(text), "## Me"]:
+        heading = None if fence else _HEADING.fullmatch(line)
+        fence = _fence_after(fence, line)
+        if heading is None:
+            block.append(line)
+            continue
+        _turn(conversation, who, block)
+        block, who = [], heading["who"]
+    return conversation.chat()
+
+
+def _turn(conversation: Conversation, who: str, block: Sequence[str]) -> None:
+    match who:
+        case "":
+            if any(line.strip() for line in block):
+                conversation.lose("what stands above the first heading")
+        case "Me":
+            own = _without_context(conversation, block)
+            if any(line.strip() for line in own):
+                conversation.question("\n".join(own))
+        case _:
+            _sections(conversation, block)
+
+
+def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequence[str]:
+    """A question without the list of what was shared with it."""
+    if _CONTEXT not in block:
+        return block
+    conversation.lose("the list of what was shared with a question")
+    start = block.index(_CONTEXT)
+    end = next((n for n in range(start, len(block)) if not block[n].startswith(">")), len(block))
+    return [*block[:start], *block[end:]]
+
+
+def _sections(conversation: Conversation, block: Sequence[str]) -> None:
+    """An answer, which may have its thinking and its words below headings of their own."""
+    conversation.reply()
+    is_thinking, lines = False, list[str]()
+    for line in [*block, "### Response"]:
+        if not (section := _SECTION.fullmatch(line)):
+            lines.append(line)
+            continue
+        if is_thinking:
+            conversation.thinking("\n".join(lines).strip("\n"))
+        else:
+            _words(conversation, lines)
+        is_thinking, lines = section[1] == "Reasoning", []
+
+
+def _begin(text: str) -> tuple[Conversation, list[str]]:
+    """A conversation with what the header says, and the lines below it."""
+    conversation, lines = Conversation(), split_lines(text)
+    first = 1 if lines and _RULE.fullmatch(lines[0]) else 0
+    turn = next((n for n, line in enumerate(lines) if line.startswith((*_USER, _AGENT))), len(lines))
+    end = next((n for n in range(first, turn) if _RULE.fullmatch(lines[n])), None)
+    if end is None:
+        return conversation, lines
+    for line in lines[first:end]:
+        if header := _HEADER.fullmatch(line):
+            _heed(conversation, header["key"], header["value"])
+    return conversation, lines[end + 1 :]
+
+
+def _heed(conversation: Conversation, key: str, value: str) -> None:
+    """A line of the header; line breaks of a prompt are written as `\\n` in it."""
+    if key == "topic" and value.strip() != "?":
+        conversation.title(value)
+    elif key in _PROMPTS:
+        conversation.system(value.replace("\\n", "\n"))
+    elif key not in _OF_THE_FILE:
+        conversation.lose(f"the header {key}")
+
+
+def _turns(conversation: Conversation, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """The turns, each with its marker and its lines; what stands above the first is the preamble."""
+    marker, block = "", list[str]()
+    for line in [*lines, _AGENT]:
+        begun = next((start for start in (*_USER, _AGENT) if line.startswith(start)), None)
+        if begun is None:
+            block.append(line)
+            continue
+        if marker:
+            yield marker, block
+        else:
+            conversation.preamble("\n".join(block))
+        marker, block = begun, [line.removeprefix(begun).strip()]
+
+
+def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
+    """Begin the answer of the agent that is named on its line; the lines of what it says."""
+    name = _NAME.fullmatch(block[0])
+    conversation.reply(name["agent"] if name else "")
+    return [name["rest"].strip(), *block[1:]] if name else block
+
+
+def _split(block: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The lines of a turn that a model is sent, and the notes in it."""
+    end = next((n for n, line in enumerate(block) if line.startswith(_LOCAL)), len(block))
+    local = "\n".join(block[end:]).removeprefix(_LOCAL)
+    own = [line for line in block[:end] if not line.startswith(_BRANCH)]
+    branches = [line for line in block[:end] if line.startswith(_BRANCH)]
+    return own, [*branches, *([local] if local.strip() else [])]
+
+
+def _words(conversation: Conversation, lines: Sequence[str]) -> None:
+    conversation.text("\n".join(lines))
+
+
+def _answer(conversation: Conversation, lines: Sequence[str]) -> None:
+    """An answer of parley.nvim's: words, thinking, calls and results."""
+    blocks, words, at = _Blocks(lines), list[str](), 0
+    while at < len(lines):
+        end = blocks.end(at)
+        if end is None or _FENCE.fullmatch(lines[at]):
+            words += lines[at : end or at + 1]
+        else:
+            _words(conversation, words)
+            words = []
+            _tool_or_thinking(conversation, lines[at:end])
+        at = end or at + 1
+    _words(conversation, words)
+
+
+class _Blocks:
+    """Where the blocks of an answer end: calls, results, thinking, and fences that are closed."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._closers = dict[str, list[int]]()
+        self._ends = [number for number, line in enumerate(lines) if line.strip() == _END]
+        self._stops, self._gaps = list[int](), list[int]()
+        for number, line in enumerate(lines):
+            if (bare := line.rstrip()) and not bare.strip("`"):
+                self._closers.setdefault(bare, []).append(number)
+            if line.startswith((SUMMARY, _THINKING)) or _TOOL.fullmatch(line):
+                self._stops.append(number)
+            elif not line.strip():
+                self._gaps.append(number)
+
+    def end(self, at: int) -> int | None:
+        """The line after a block that begins here; None where none does."""
+        line = self._lines[at]
+        if line.startswith(_THINKING):
+            return self._thinking_end(at)
+        return self._fence_end(at + 1 if _TOOL.fullmatch(line) else at)
+
+    def _fence_end(self, at: int) -> int | None:
+        fence = _FENCE.fullmatch(self._lines[at]) if at < len(self._lines) else None
+        closer = self._after(self._closers.get(fence["ticks"], []), at) if fence else None
+        return None if closer is None else closer + 1
+
+    def _thinking_end(self, at: int) -> int:
+        last = len(self._lines)
+        stop, end = self._after(self._stops, at) or last, self._after(self._ends, at) or last
+        return end + 1 if end < last and end <= stop else min(stop, self._after(self._gaps, at) or last)
+
+    @staticmethod
+    def _after(numbers: Sequence[int], at: int) -> int | None:
+        """The first of the numbers that is higher."""
+        place = bisect_right(numbers, at)
+        return numbers[place] if place < len(numbers) else None
+
+
+def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
+    tool = _TOOL.fullmatch(block[0])
+    if tool is None:
+        thought = [line for line in block if line.strip() != _END]
+        conversation.thinking("\n".join(thought).removeprefix(_THINKING).strip())
+        return
+    body = "\n".join(block[2:-1])
+    if tool["kind"] == _CALL:
+        conversation.call(tool["id"], tool["name"], body)
+    else:
+        conversation.result(tool["id"], body, "error" if tool["error"] else "ok", tool["name"])
+
+
+def _fence_after(fence: str, line: str) -> str:
+    """The ticks of the fence that is open below a line; "" for none."""
+    if fence:
+        return "" if line.rstrip() == fence else fence
+    opened = _FENCE.fullmatch(line)
+    return opened["ticks"] if opened else ""

@@ -1,0 +1,286 @@
+"""Message arrays as programs and providers have them, read into a conversation.
+
+One reader takes those of OpenAI's Chat Completions, of Anthropic's Messages API and of CodeCompanion: they
+differ in the names of the roles and in where calls and results stand, and many files mix them.
+
+- OpenAI: `tool_calls` and a legacy `function_call` of the assistant, results in messages of `tool` and
+  `function` (openai 3.54, types/chat/chat_completion_message_param.py, 2026-11-23).
+- Anthropic: blocks `tool_use` and `tool_result`, the system prompt beside the messages (anthropic 2.12,
+  types/message_param.py, 2026-11-23).
+- CodeCompanion: the assistant is `llm`; `tools` of a message holds `calls`, or the `call_id` of a result;
+  older ones have `tool_calls` and `tool_call_id`; thinking is in `reasoning` (olimorris/codecompanion.nvim,
+  lua/codecompanion/interactions/chat/sessions/serializer.lua, and ravitemer/codecompanion-history.nvim,
+  lua/codecompanion/_extensions/history/storage.lua, 2026-11-23).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from parley.chat.calls import extra_json, strict_json
+from parley.chat.transcript import Status
+from parley.imports.conversation import Chat, Conversation
+from parley.models.encode import RAW, arguments_object
+
+Message: TypeAlias = Mapping[str, Any]
+
+_SYSTEM, _USER, _MODEL, _RESULT = "system", "user", "model", "result"
+ROLES: dict[str, dict[str, str]] = {
+    "openai": {
+        "system": _SYSTEM,
+        "developer": _SYSTEM,
+        "user": _USER,
+        "assistant": _MODEL,
+        "tool": _RESULT,
+        "function": _RESULT,
+    },
+    "anthropic": {"system": _SYSTEM, "user": _USER, "assistant": _MODEL},
+    "codecompanion": {
+        "system": _SYSTEM,
+        "user": _USER,
+        "llm": _MODEL,
+        "assistant": _MODEL,
+        "tool": _RESULT,
+    },
+}
+"""Who speaks in a message of each role, by formats."""
+_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+_ERROR = "Error: "
+"""What stands before a failed result where a format has no field for that: requests of Parley's have it."""
+_CARRIED = {"messages", "system", "title", "model", "adapter"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One conversation of a file: its messages, and the object that they are in."""
+
+    messages: Sequence[Message]
+    root: Message
+
+
+def records(text: str) -> list[Record]:
+    """The conversations in JSON, or in lines of it. Raises ValueError for anything else."""
+    try:
+        value = strict_json(text)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise ValueError(f"no JSON: {error}") from error
+        value = list(_lines(text))
+    return list(_records(value))
+
+
+def _lines(text: str) -> Iterator[Any]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield strict_json(line)
+            except ValueError as error:
+                raise ValueError(f"line {number} is no JSON: {error}") from error
+
+
+def _records(value: Any) -> Iterator[Record]:
+    match value:
+        case {"messages": list(messages)}:
+            yield Record(_objects(messages), {k: v for k, v in value.items() if k != "messages"})
+        case [{"messages": list()}, *_]:
+            for item in value:
+                if not isinstance(item, dict) or not isinstance(item.get("messages"), list):
+                    raise ValueError('expected objects with "messages" all along')
+                yield from _records(item)
+        case [{"role": _}, *_]:
+            yield Record(_objects(value), {})
+        case _:
+            raise ValueError('expected an array of messages, or an object with "messages"')
+
+
+def _objects(messages: Sequence[Any]) -> Sequence[Message]:
+    for number, message in enumerate(messages, 1):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ValueError(f'message {number}: expected an object with a "role"')
+    return messages
+
+
+def kind(record: Record) -> str:
+    """The format that a conversation is in, by what only one of them has."""
+    roles = {message["role"] for message in record.messages}
+    if "llm" in roles or any("_meta" in m or isinstance(m.get("tools"), dict) for m in record.messages):
+        return "codecompanion"
+    contents = (message.get("content") for message in record.messages)
+    blocks = (block for content in contents if isinstance(content, list) for block in content)
+    has_blocks = any(isinstance(block, dict) and block.get("type") in _BLOCKS for block in blocks)
+    return "anthropic" if has_blocks or "system" in record.root else "openai"
+
+
+def chat(record: Record, format_name: str) -> Chat:
+    """The chat that a conversation in this format is. Raises ValueError with the place of a fault."""
+    reader = _Reader(record, format_name)
+    for number, message in enumerate(record.messages, 1):
+        try:
+            reader.feed(message)
+        except ValueError as error:
+            raise ValueError(f"message {number}: {error}") from error
+    return reader.conversation.chat()
+
+
+class _Reader:
+    """Reads the messages of one conversation."""
+
+    def __init__(self, record: Record, format_name: str) -> None:
+        self.conversation = Conversation()
+        self._roles, root = ROLES[format_name], record.root
+        self._provider = root["adapter"] if isinstance(root.get("adapter"), str) else format_name
+        self._model = root["model"] if isinstance(root.get("model"), str) else ""
+        if isinstance(root.get("title"), str):
+            self.conversation.title(root["title"])
+        self.conversation.system("\n\n".join(self._texts(root.get("system"))))
+        if others := sorted(root.keys() - _CARRIED):
+            self.conversation.lose(f"keys beside the messages: {', '.join(others)}")
+        if model := " ".join(filter(None, (root.get("adapter") and self._provider, self._model))):
+            self.conversation.lose(f"who answered: {model}")
+
+    def feed(self, message: Message) -> None:
+        """The next message."""
+        speaker = self._roles.get(message["role"])
+        match speaker:
+            case "system":
+                self.conversation.system("\n\n".join(self._texts(message.get("content"))))
+            case "user":
+                self._user(message)
+            case "model":
+                self._reply(message)
+            case "result":
+                self._result(message)
+            case _:
+                raise ValueError(f'expected one of {", ".join(self._roles)} as "role"')
+
+    def _user(self, message: Message) -> None:
+        if _mapping(message, "_meta").get("tag") == "image":
+            self.conversation.question(self._lose("image"))
+            return
+        for part in self._parts(message.get("content")):
+            if part.get("type") == "tool_result":
+                self._tool_result(part)
+            else:
+                self.conversation.question(self._text(part))
+
+    def _reply(self, message: Message) -> None:
+        self.conversation.reply()
+        for key in ("reasoning", "reasoning_content"):
+            thought = message.get(key)
+            thought = thought.get("content") if isinstance(thought, dict) else thought
+            if isinstance(thought, str):
+                self._think(thought)
+        for part in self._parts(message.get("content")):
+            self._say(part)
+        if isinstance(refusal := message.get("refusal"), str):
+            self.conversation.text(refusal)
+        tools = _mapping(message, "tools")
+        calls = message.get("tool_calls") or tools.get("calls") or []
+        if legacy := message.get("function_call"):
+            calls = [{"function": legacy}]
+        if not isinstance(calls, list):
+            raise ValueError('expected a list of "tool_calls"')
+        for call in calls:
+            self._call(call)
+
+    def _say(self, part: Message) -> None:
+        match part.get("type"):
+            case "thinking":
+                self._think(_string(part, "thinking"), _string(part, "signature"))
+            case "redacted_thinking":
+                data = _string(part, "data")
+                self.conversation.thinking(None, self._provider, self._model, data, redacted=True)
+            case "tool_use":
+                self._tool_use(part)
+            case _:
+                self.conversation.text(self._text(part))
+
+    def _think(self, text: str, signature: str = "") -> None:
+        self.conversation.thinking(text, self._provider, self._model, signature)
+
+    def _call(self, call: Any) -> None:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise ValueError('expected a call as {"id": …, "function": {"name": …, "arguments": …}}')
+        arguments = function.get("arguments")
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        extra = {"extra_content": call["extra_content"]} if call.get("extra_content") else {}
+        self.conversation.call(_string(call, "id"), function["name"], arguments or "", extra_json(extra))
+
+    def _tool_use(self, part: Message) -> None:
+        name, value = part.get("name"), part.get("input")
+        if not isinstance(name, str):
+            raise ValueError('expected a "name" of a tool_use')
+        raw = value.get(RAW) if isinstance(value, dict) else None
+        if isinstance(raw, str) and arguments_object(raw) == value:
+            arguments = raw  # the request had to have an object
+        else:
+            arguments = json.dumps({} if value is None else value, ensure_ascii=False)
+        self.conversation.call(_string(part, "id"), name, arguments)
+
+    def _tool_result(self, part: Message) -> None:
+        status: Status = "error" if part.get("is_error") else "ok"
+        text = "\n".join(self._texts(part.get("content")))
+        self.conversation.result(_string(part, "tool_use_id"), text, status)
+
+    def _result(self, message: Message) -> None:
+        content, tools = message.get("content"), _mapping(message, "tools")
+        parts = list(self._parts(content))
+        if any(part.get("type") == "tool_result" for part in parts):
+            for part in parts:
+                self._tool_result(part)
+            return
+        call_id = _string(message, "tool_call_id") or _string(tools, "call_id") or _string(tools, "id")
+        text = "\n".join(map(self._text, parts))
+        words = text.removeprefix(_ERROR)
+        is_error = bool(tools.get("is_error")) or (words != text and bool(words.strip()))
+        name = _string(message, "name") or _string(tools, "name")
+        self.conversation.result(call_id, words if is_error else text, "error" if is_error else "ok", name)
+
+    def _parts(self, content: Any) -> Iterator[Message]:
+        """The parts of a content; of a text it is one."""
+        match content:
+            case None:
+                return
+            case str():
+                yield {"type": "text", "text": content}
+            case {"type": str()}:
+                yield content
+            case list():
+                for part in content:
+                    if not isinstance(part, dict):
+                        raise ValueError('expected objects in "content"')
+                    yield part
+            case _:
+                raise ValueError('expected a text or a list of parts as "content"')
+
+    def _texts(self, content: Any) -> list[str]:
+        return [self._text(part) for part in self._parts(content)]
+
+    def _text(self, part: Message) -> str:
+        """The text of a part; words for one that has none."""
+        for key in ("text", "refusal"):
+            if isinstance(part.get(key), str):
+                return str(part[key])
+        return self._lose(_string(part, "type"))
+
+    def _lose(self, type_name: str) -> str:
+        """The words that stand for a part of this type."""
+        name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
+        self.conversation.lose(f"words stand for parts of the type {name}")
+        return f"[{name.replace('_', ' ')}]"
+
+
+def _mapping(message: Message, key: str) -> Message:
+    value = message.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _string(message: Message, key: str) -> str:
+    value = message.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,78 @@
+"""`parley export` and `import`: which forms there are, where they go, and what is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.cli import main
+
+TWO = (
+    '{"messages": [{"role": "user", "content": "one"}]}\n{"messages": [{"role": "user", "content": "two"}]}\n'
+)
+
+
+def test_chats_are_printed_in_each_form_and_the_missing_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.md").write_text("---\ntopic: T\n---\n\n💬: one\n\n🤖:\n\nyes\n", encoding="utf-8")
+    Path("b.md").write_text("💬: two\n", encoding="utf-8")
+    Path("empty.md").write_text("💬: \n", encoding="utf-8")
+    assert main(["export", "a.md"]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert main(["export", "a.md", "--to", "md"]) == 0
+    assert capsys.readouterr().out == "# T\n\n## Question\n\none\n\n## Answer\n\nyes\n"
+    assert main(["export", "a.md", "none.md", "b.md", "empty.md", "--to", "jsonl-openai"]) == 1
+    printed = capsys.readouterr()
+    assert [len(json.loads(line)["messages"]) for line in printed.out.splitlines()] == [2, 1]
+    assert printed.err.splitlines() == [
+        "parley: cannot read none.md: No such file or directory",
+        "parley: b.md: it ends with a question, and a chat to train with ends with an answer",
+        "parley: empty.md is left out: nothing was asked in it",
+    ]
+    assert main(["export", "a.md", "b.md", "--to", "md"]) == 2
+    assert capsys.readouterr().err == "parley: md is a page of one chat: name one file\n"
+
+
+def test_an_import_is_printed_or_written_to_a_new_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.json").write_text(
+        '{"seed": 1, "messages": [{"role": "user", "content": "one"}]}', encoding="utf-8"
+    )
+    assert main(["import", "one.json"]) == 0
+    lost = "not carried over: keys beside the messages: seed\n"
+    assert capsys.readouterr() == ("💬: one\n", f"parley: one.json: {lost}")
+    assert main(["import", "one.json", "--to", "chat.md"]) == 0
+    assert capsys.readouterr() == ("", f"parley: chat.md: {lost}")
+    Path("chat.md").write_text("mine", encoding="utf-8")
+    assert main(["import", "one.json", "--to", "chat.md"]) == 1
+    assert "chat.md is there already" in capsys.readouterr().err
+    assert Path("chat.md").read_text(encoding="utf-8") == "mine"
+    assert main(["import", "one.json", "--from", "gp"]) == 1
+    assert capsys.readouterr().err == "parley: one.json: nobody says anything in it\n"
+    assert main(["import", "one.json", "--to", "none/chat.md"]) == 1
+    assert "cannot write chat.md" in capsys.readouterr().err
+    assert main(["import", "one.json", "--to", "x" * 300]) == 1
+    assert "File name too long" in capsys.readouterr().err
+
+
+def test_several_chats_of_one_file_go_into_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.jsonl").write_text(TWO, encoding="utf-8")
+    Path("chats").mkdir()
+    assert main(["import", "two.jsonl"]) == 1
+    assert "holds 2 chats: --to FOLDER" in capsys.readouterr().err
+    assert main(["import", "two.jsonl", "--to", "chats"]) == 0
+    texts = {path.name: path.read_text(encoding="utf-8") for path in Path("chats").iterdir()}
+    assert {name: parse(text).exchanges[0].question for name, text in texts.items()} == {
+        name: parse(f"💬: {word}\n").exchanges[0].question
+        for name, word in (("two-1.md", "one"), ("two-2.md", "two"))
+    }

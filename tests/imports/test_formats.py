@@ -1,0 +1,112 @@
+"""Chats of others as chats of ours: the corpus, `corpus/NAME` with what each becomes; files that are none.
+
+`NAME.chats` holds the chats and what they lack, one below the other. A new case needs no code: with
+`PARLEY_EXPECT=1` in the environment these files are written anew, to be read and committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from parley.chat.writer import render
+from parley.imports.formats import FORMATS, chats
+
+CASES = sorted(p for p in (Path(__file__).parent / "corpus").iterdir() if p.suffix != ".chats")
+NESTED = '{"messages": [{"role": "user", "content": ' + "[" * 100_000
+CALL = '💬: a\n\n🤖:\n\n❓: `{"id":"c","function":{"name":"x","arguments":"{}"}}`\n'
+WRONG = {
+    "": "neither JSON nor has lines",
+    "a letter\n\nDear you": "neither JSON nor has lines",
+    "{": "no JSON: ",
+    "[[link]](a) and more": "no JSON: ",
+    NESTED: "nested too deeply",
+    NESTED + "]" * 100_000 + "}]}": "nested too deeply",
+    "{}": "expected an array of messages",
+    "[]": "expected an array of messages",
+    "[1]": "expected an array of messages",
+    '{"messages": []}': "nobody says anything",
+    '{"messages": 1}': "expected an array of messages",
+    '{"messages": [1]}': "message 1: expected an object",
+    '[{"role": 1}]': "message 1: expected an object",
+    '[{"role": "user", "content": "a"}, {"role": "narrator"}]': "message 2: expected one of",
+    '[{"role": "user", "content": 1}]': "message 1: expected a text or a list of parts",
+    '[{"role": "user", "content": [1]}]': "message 1: expected objects",
+    '[{"role": "assistant", "tool_calls": 1}]': "message 1: expected a list",
+    '[{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]': "message 1: expected a call as",
+    '[{"role": "assistant", "content": [{"type": "tool_use"}]}]': 'message 1: expected a "name"',
+    '[{"role": "user", "role": "system"}]': "a key stands twice",
+    '[{"role": "user", "content": NaN}]': "NaN is not JSON",
+    '{"messages": []}\n{"messages": [}': "line 2 is no JSON",
+    '{"messages": []}\n{"other": 1}': 'expected objects with "messages" all along',
+    '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": [{"role": "x"}]}': "chat 2: message 1: ",
+    CALL: "a chat of Parley's already",
+    "💬: a\n\\🤖: b\n": "a chat of Parley's already",
+}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_a_chat_of_others_becomes_a_valid_chat(path: Path) -> None:
+    made = chats(path.read_text(encoding="utf-8"))
+    shown = "\n".join([chat.text + "".join(f"- {loss}\n" for loss in chat.losses) for chat in made])
+    expected = path.with_suffix(path.suffix + ".chats")
+    if os.environ.get("PARLEY_EXPECT"):
+        expected.write_text(shown, encoding="utf-8")
+    assert shown == expected.read_text(encoding="utf-8")
+    for chat in made:
+        transcript = parse(chat.text)
+        assert [problem for problem in transcript.problems if problem.severity == "error"] == []
+        assert render(transcript) == chat.text
+
+
+def test_the_corpus_has_each_format() -> None:
+    assert {path.name.partition("_")[0].partition(".")[0] for path in CASES} == {
+        name.partition(".")[0] for name in FORMATS
+    }
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
+def test_what_cannot_be_read_is_told_with_its_place(text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        chats(text)
+    assert WRONG[text] in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_format_that_is_named_is_the_one_that_it_is_read_as() -> None:
+    (chat,) = chats("💬: a\n\n🤖:\n\n❓: `{}`\n\n🔧: x id=y\n", "gp")
+    assert "\n\\❓: `{}`\n\n🔧: x id=y\n" in chat.text
+    with pytest.raises(ValueError, match="message 1: expected one of system, user, assistant as"):
+        chats('[{"role": "developer", "content": "a"}]', "anthropic")
+    with pytest.raises(ValueError, match="no JSON"):
+        chats("💬: a\n", "openai")
+
+
+def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:
+    text = "💬: a\n\0\n🔒: b\n---\n\\❓:[yA] `{}`\r\n\ud800"
+    said = [{"role": role, "content": text} for role in ("user", "assistant", "user")]
+    calls = [{"id": "\ud800\0", "function": {"name": text, "arguments": text}}]
+    asked = {"role": "assistant", "tool_calls": calls}
+    answered = {"role": "tool", "tool_call_id": "\ud800\0", "content": text}
+    (chat,) = chats(json.dumps([{"role": "system", "content": text}, *said, asked, answered]))
+    first, second = parse(chat.text).exchanges
+    words = text.replace("\0", "␀").replace("\ud800", "\ufffd")
+    assert [part.text for part in (first.question.parts if first.question else ())] == [words]
+    assert [getattr(segment, "text", None) for segment in first.answers[0].segments] == [words]
+    (call,) = second.answers[0].proposals
+    assert (call.call.name, call.call.arguments, call.result and call.result.body) == (words, words, words)
+
+
+def test_an_import_of_megabytes_takes_as_long_as_it_is_long() -> None:
+    calls = [{"id": f"c{n}", "function": {"name": "x", "arguments": "{}"}} for n in range(5_000)]
+    results = [{"role": "tool", "tool_call_id": f"c{n}", "content": "y"} for n in range(5_000)]
+    odd = [{"role": "assistant", "content": [{"type": f"t{n}"}]} for n in range(1000)]
+    (chat,) = chats(json.dumps([{"role": "assistant", "tool_calls": calls}, *results, *odd]))
+    assert chat.text.count("🛠️:") == 5_000
+    assert len(chat.losses) <= 20
+    fences = "".join("```a\n🧠: b\n🔧: c id=d\n" for _ in range(5_000))
+    assert len(chats(f"💬: a\n\n🤖:\n\n{fences}", "parley.nvim")[0].text) > 100_000
