@@ -33,6 +33,7 @@ from parley.chat.transcript import (
 from parley.cli.exits import EXITS
 from parley.cli.terminal import snake_case
 from parley.models.events import Usage
+from parley.models.verification import Edit
 from parley.policy.approval import Explained, Rule
 from parley.runtime.totals import ToolTotals
 from parley.tools.resources import ResourceList
@@ -200,6 +201,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
     message = {"message": TEXT}
     codes = [schemas.line("end", {"code": {"const": c}, "kind": {"const": k}}) for c, (k, _) in EXITS.items()]
     call = {"anyOf": [schemas.of(ToolCall), {"type": "null"}]}
+    edit = schemas.fields_of(Edit, schemas.of)["properties"]
     server = schemas.of(ServerStatus)["$ref"].rpartition("/")[2]
     return {
         "error": schemas.line("error", message),
@@ -220,6 +222,10 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
                 **schemas.fields_of(ResourceList, schemas.of)["properties"],
             },
         ),
+        "edit": schemas.line("edit", {"file": TEXT, **edit, "line": PLACE, "exchange": COUNT}),
+        "unknown_reply": schemas.line("unknown_reply", {"file": TEXT, "line": PLACE, "exchange": PLACE}),
+        "settings_change": schemas.line("settings_change", message),
+        "verification": schemas.line("verification", dict.fromkeys(("requests", "same", "unknown"), COUNT)),
     }
 
 

@@ -24,10 +24,11 @@ READERS = {
     "check": 0,
     "log": 0,
     "trust": 1,
+    "verify": 0,
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
 WITHOUT_FILE = {"edit", "agents", "config", "convert", "tools", "login", "logout", "demo-server"}
-JSON = {"respond", "compact", "check", "log"}
+JSON = {"respond", "compact", "check", "log", "verify"}
 """Those of them that speak JSON."""
 UNREADABLE = "/proc/self/mem"
 """A file that opens, and cannot be read by anybody from its start, root included."""

@@ -132,7 +132,18 @@ def test_every_command_speaks_in_lines_of_the_schema_and_all_of_its_types_are_sp
         assert lines[-1] == {"type": "end", "code": code, "kind": EXITS[code][0]}
         assert [line["type"] for line in lines].count("end") == 1
         assert any(line["type"] in ("error", "problem") for line in lines) == (code in (1, 2)), name
+    types |= types_of(verified(shell).splitlines())
     assert types == set(rows())
+
+
+def verified(shell: Shell) -> bytes:
+    """What is said of a chat with an edit and a forged answer, asked with other settings than now."""
+    shell.chat.write_text(CHAT, encoding="utf-8")
+    assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
+    text = shell.text.replace("google", "apple", 1).replace("💬: \n", "💬: q\n\n🤖:[A]\n\nForged.\n")
+    shell.chat.write_text(text, encoding="utf-8")
+    shell.configure('system_prompt = "Be rude."')
+    return shell.run("verify", "chat.md", "--json").stdout
 
 
 def test_what_is_wrong_in_the_corpus_of_chats_is_told_in_lines_of_the_schema(

@@ -190,6 +190,14 @@ def _log(command: Parser) -> None:
     _json(command)
 
 
+def _verify(command: Parser) -> None:
+    command.add_argument("file", help=_CHAT)
+    command.add_argument(
+        "--tools", action="store_true", help="start the MCP servers, compare their tools too"
+    )
+    _json(command)
+
+
 def _json(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
@@ -268,6 +276,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "config": Command(
         "config:config", "Print all settings and where each value comes from, or the value of one.", _config
+    ),
+    "verify": Command(
+        "verify:verify",
+        "Tell what was edited in a chat since its models had seen it, and which settings are others now.",
+        _verify,
     ),
     "convert": Command(
         "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert

@@ -6,11 +6,17 @@ COMPLETE, FAILED, USAGE, WAITING, STOPPED, MISSING, CTRL_C = 0, 1, 2, 3, 4, 5, 1
 
 EXITS = {
     COMPLETE: ("complete", "all was done; of `respond`: the answer is complete"),
-    FAILED: ("failed", "an error, also an error in a checked file, or output that could not be written"),
+    FAILED: (
+        "failed",
+        "an error, also one in a checked file or an edit of a verified one; output that cannot be written",
+    ),
     USAGE: ("wrong_arguments", "wrong arguments"),
     WAITING: ("waiting", "`respond`: calls wait for a choice; go on with `--choose`"),
     STOPPED: ("stopped", "`respond`, `compact`: a limit stopped it"),
-    MISSING: ("missing", "an MCP server was not ready in time, or failed; `respond` has asked nothing"),
+    MISSING: (
+        "missing",
+        "an MCP server was not ready in time, or failed; `respond` has asked nothing; `verify`: no record",
+    ),
     CTRL_C: ("ended", "Ctrl-C, or another signal that ends programs"),
 }
 """What each exit code is called in JSON, and what it means."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley import engine
 from parley.chat.front_matter import read_front_matter
@@ -54,6 +54,9 @@ from parley.storage.attachments import ChatAttachments
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
 
+if TYPE_CHECKING:
+    from parley.runtime.app import App
+
 _VERSION = 1
 """The version of what `parley parse` prints: higher when a program that reads it would have to change."""
 _PARTS = (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)
@@ -68,28 +71,43 @@ def messages(arguments: argparse.Namespace) -> int:
 
 async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
     from parley.providers.client import wire_format
-    from parley.runtime.app import App
-    from parley.runtime.tasks import Callbacks
-    from parley.storage.chat_file import TextDocument
-    from parley.storage.ledger import LedgerFile, default_path
 
     text = read(arguments.file)
-    trust = LedgerFile(default_path(os.environ)) if arguments.tools else None
-    app = App(settings(), os.environ, LedgerFile(None), trust=trust)
-    try:
+    async with onlooker(with_tools=arguments.tools) as app:
         agent = _agent_for(app.settings, arguments)
-        document = TextDocument(text, text.count("\n") + 1)
-        ports = app.ports(document, _path(arguments.file), Callbacks(on_event=_tell))
-        resolve = app.resolve(agent)
-        if not arguments.tools:
-            ports = replace(ports, tools=_NoTools())
-        seen = await engine.observe(ports, resolve)
+        ports, seen = await look(app, text, _path(arguments.file), agent, with_tools=arguments.tools)
         request = await engine.with_pictures(ports, seen.next_request())
         if arguments.provider:
             return format_for(arguments.provider).body(request)
         return wire_format(app.provider(request.provider), request).body(request)
+
+
+@asynccontextmanager
+async def onlooker(*, with_tools: bool) -> AsyncIterator[App]:
+    """An application that asks nothing, and changes nothing of what is on record."""
+    from parley.runtime.app import App
+    from parley.storage.ledger import LedgerFile, default_path
+
+    trust = LedgerFile(default_path(os.environ)) if with_tools else None
+    app = App(settings(), os.environ, LedgerFile(None), trust=trust)
+    try:
+        yield app
     finally:
         await app.close()
+
+
+async def look(
+    app: App, text: str, path: str, agent: str | None, *, with_tools: bool
+) -> tuple[engine.Ports, engine.Observation]:
+    """A look at a chat as for its next request; without tools, no server is started."""
+    from parley.runtime.tasks import Callbacks
+    from parley.storage.chat_file import TextDocument
+
+    document = TextDocument(text, text.count("\n") + 1)
+    ports = app.ports(document, path, Callbacks(on_event=_tell))
+    if not with_tools:
+        ports = replace(ports, tools=_NoTools())
+    return ports, await engine.observe(ports, app.resolve(agent))
 
 
 def _tell(what: engine.TurnEvent) -> None:

@@ -3,7 +3,7 @@
 from parley.engine.choices import ChoiceMade, choose, regenerate
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
-from parley.engine.observe import Observation, observe, with_own_tools
+from parley.engine.observe import Observation, guidance, observe, with_own_tools
 from parley.engine.pictures import with_pictures
 from parley.engine.ports import (
     NOTHING_ASKED,
@@ -63,6 +63,7 @@ __all__ = [
     "Tools",
     "TurnEvent",
     "choose",
+    "guidance",
     "observe",
     "regenerate",
     "run_turn",

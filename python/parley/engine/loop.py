@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from parley.chat import edits
 from parley.chat.references import expansion, references
+from parley.chat.rounds import rounds
 from parley.chat.transcript import Proposal, Question
 from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.observe import Observation, observe
-from parley.engine.ports import ChatSettings, End, Ports, Resolve
+from parley.engine.ports import ChatSettings, End, Ports, Resolve, Snapshot
 from parley.engine.reply import ask_model
+from parley.models.fingerprint import reply_units
 from parley.policy import plan
 from parley.policy.approval import unclaimed
 from parley.policy.doubts import why_asked
@@ -34,9 +36,11 @@ async def run_turn(ports: Ports, resolve: Resolve) -> End:
 
 
 async def _run(ports: Ports, resolve: Resolve) -> End:
-    started, moved = ports.clock.now(), False
+    started, moved, is_reply = ports.clock.now(), False, False
     while True:
         observation = await observe(ports, resolve)
+        if is_reply:
+            _enter_reply(ports, observation.snapshot)
         step = next_step(observation.situation)
         if not moved and isinstance(step, plan.Complete):
             await open_question(ports.document)
@@ -45,7 +49,14 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
             step = _in_time(ports, observation.settings, started) or step
         if end := await _take(ports, observation, step, started):
             return end
-        moved = True
+        moved, is_reply = True, isinstance(step, plan.AskModel)
+
+
+def _enter_reply(ports: Ports, snapshot: Snapshot) -> None:
+    """Put on record what the model said, as the file has it now."""
+    replies = rounds(snapshot.answer) if snapshot.exchange.answers else ()
+    if replies:
+        ports.ledger.enter_reply(reply_units(replies[-1]))
 
 
 async def _take(ports: Ports, observation: Observation, step: plan.Step, started: float) -> End | None:  # noqa: C901 - a case a step

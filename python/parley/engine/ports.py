@@ -219,6 +219,10 @@ class Ledger(Protocol):
         """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
         ...
 
+    def enter_reply(self, units: Sequence[str]) -> None:
+        """Keep the digests of the request that was sent last, and these of what the model replied."""
+        ...
+
     def warn(self, warnings: Iterable[tuple[str, str, str]]) -> None:
         """Whoever decides now was told this of calls (id, arguments, what), or of a question's references."""
         ...

@@ -99,9 +99,13 @@ class Request:
         """What of the transcript is sent: all of it where the model's window has room for that."""
         if not self._memories:
             exchanges = self.transcript.exchanges[: self.at + 1]
-            room = (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
-            self._memories.append(memory(exchanges, self.max_full_exchanges, room, self.goes_back))
+            self._memories.append(memory(exchanges, self.max_full_exchanges, self.space, self.goes_back))
         return self._memories[0]
+
+    @property
+    def space(self) -> int:
+        """The bytes that the model has room for beside what is no part of the transcript."""
+        return (self.reach - self._answer(self.reach)) * BYTES_PER_TOKEN - self._rest()
 
     @property
     def reach(self) -> int:
@@ -175,8 +179,12 @@ class Request:
 
     def goes_back(self, part: Thinking, reply: ModelTurn) -> bool:
         """Whether thinking is sent: only signed, in the open loop, and to the model that made it."""
-        is_own = (part.provider, part.model) == (self.provider, self.model)
-        return reply.open and self.keep_thinking and is_own and bool(part.signature)
+        return self.keep_thinking and goes_back(part, reply, (self.provider, self.model))
+
+
+def goes_back(part: Thinking, reply: ModelTurn, model: tuple[str, str]) -> bool:
+    """Whether thinking is sent to this model of a provider's."""
+    return reply.open and (part.provider, part.model) == model and bool(part.signature)
 
 
 def _pictures(exchange: Exchange) -> tuple[Attachment, ...]:

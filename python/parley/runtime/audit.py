@@ -28,6 +28,10 @@ class AuditLog(Protocol):
         """Keep one, of something that began at this time (seconds since 1970) or is now."""
         ...
 
+    def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
+        """A request of a turn was sent, whose fingerprint this is."""
+        ...
+
     def view(self) -> LedgerView:
         """The decisions, each with the rule it came from."""
         ...

@@ -10,8 +10,10 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from parley.clock import PausableClock
+from parley.engine import guidance
 from parley.engine.ports import closing
 from parley.models.events import Aside, Event, RateLimits
+from parley.models.fingerprint import fingerprint
 from parley.models.refusals import crowding
 from parley.models.request import Request
 from parley.policy import status
@@ -21,6 +23,7 @@ from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog, recorded
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.settings.values import ProviderSettings
+from parley.tools.catalogue import canonical
 
 _FULL = 0.8
 """The part of the window from which on it is offered to sum up what is older."""
@@ -77,7 +80,8 @@ class ModelPort:
     async def _with_notices(self, events: AsyncIterator[Event], request: Request) -> AsyncIterator[Event]:
         """The same events, and what of a long chat was not sent: once for a chat, unless that is more.
 
-        That is found out while the model is at work, when it is known how much it takes.
+        That is found out while the model is at work, when it is known how much it takes. When all is said,
+        the fingerprint of what it took is put on record.
         """
         has_begun, doing = False, self._observer.doing
         async with closing(events):
@@ -89,6 +93,8 @@ class ModelPort:
                     for aside in self._news(self._client.settled(request)):
                         yield aside
                 yield event
+        mark = fingerprint(self._client.settled(request), guidance(request.catalogue))
+        self._audit.hold_request(mark.digest, canonical(mark.header), mark.units)
 
     def _news(self, request: Request) -> Iterator[Aside]:
         """Notices on how long the chat is for its model, none of them but for its numbers as one before."""

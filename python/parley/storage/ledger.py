@@ -23,6 +23,7 @@ from parley.errors import BusyError, ParleyError
 from parley.paths import private_file, private_folder, state_folder
 from parley.policy.approval import CallKey, Entry, Explained, LedgerView, Rule
 from parley.storage.locks import locked
+from parley.storage.request_rows import RequestRow, packed, unpacked
 
 WAIT_S = 10.0
 """Seconds that another process's transaction is waited for."""
@@ -65,6 +66,12 @@ CREATE TABLE IF NOT EXISTS log (
     number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, facts TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS log_of_chat ON log (chat, number);
+CREATE TABLE IF NOT EXISTS headers (digest TEXT PRIMARY KEY, header TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS requests (
+    number INTEGER PRIMARY KEY, chat BLOB NOT NULL, at REAL NOT NULL, digest TEXT NOT NULL,
+    header TEXT NOT NULL, units TEXT NOT NULL, reply TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS requests_of_chat ON requests (chat, number);
 """
 """The tables as a new ledger gets them; one that is there stays as it is, without the columns added here.
 
@@ -76,6 +83,10 @@ IS_KNOWN = """
 SELECT 1 FROM entries WHERE chat = ? UNION ALL SELECT 1 FROM written WHERE chat = ?
 UNION ALL SELECT 1 FROM proposed WHERE chat = ? UNION ALL SELECT 1 FROM warnings WHERE chat = ?
 UNION ALL SELECT 1 FROM confirmed WHERE chat = ? UNION ALL SELECT 1 FROM log WHERE chat = ? LIMIT 1
+"""
+REQUESTS = """
+SELECT requests.number, at, requests.digest, headers.header, units, reply FROM requests
+JOIN headers ON headers.digest = requests.header WHERE chat = ? ORDER BY requests.number
 """
 PROPOSE = """
 INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) VALUES (?, ?, ?, ?, ?, ?)
@@ -267,6 +278,8 @@ class LedgerFile(Database):
         """
         super().__init__(path)
         self.viewer = viewer or uuid.uuid4().hex
+        self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """For each chat the number of its last request, and its units."""
         self._is_swept = False
 
     @property
@@ -314,6 +327,7 @@ class ChatLedger:
     def __init__(self, file: LedgerFile, path: str) -> None:
         self._file = file
         self._path = path
+        self._request: tuple[float, str, str, tuple[str, ...]] | None = None
         self.chat = os.path.realpath(path)
 
     def news(self) -> list[str]:
@@ -475,6 +489,44 @@ class ChatLedger:
         """Keep a record of something that happened now, or began `at` some time, for looking back."""
         with self._file.record() as db:
             self._note(db, kind, facts, at)
+
+    def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
+        """A request was sent: `enter_reply` keeps it, with the reply that came of it."""
+        self._request = time.time(), digest, header, units
+
+    def enter_reply(self, units: Sequence[str]) -> None:
+        """Keep the request that was sent last, by its digests, and those of what came of it."""
+        request, self._request = self._request, None
+        if request is None:
+            return
+        at, digest, header, request_units = request
+        name = hashlib.sha256(header.encode()).hexdigest()
+        with self._file.record() as db:
+            before = self._last_units(db)
+            db.execute("INSERT OR IGNORE INTO headers (digest, header) VALUES (?, ?)", (name, header))
+            row = _stored(self.chat), at, digest, name, packed(request_units, before), " ".join(units)
+            added = db.execute(
+                "INSERT INTO requests (chat, at, digest, header, units, reply) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+        self._file.last_units[self.chat] = added.lastrowid or 0, request_units
+
+    def requests(self) -> list[RequestRow]:
+        """All requests that led to a reply in this chat, oldest first."""
+        units, rows = tuple[str, ...](), list[RequestRow]()
+        for _, at, digest, header, pieces, reply in self._file.read(REQUESTS, (_stored(self.chat),)):
+            units = unpacked(pieces, units)
+            rows.append(RequestRow(at, digest, header, units, tuple(reply.split())))
+        return rows
+
+    def _last_units(self, db: sqlite3.Connection) -> tuple[str, ...]:
+        """The units of this chat's last request, none where there was none."""
+        ((last,),) = db.execute("SELECT max(number) FROM requests WHERE chat = ?", (_stored(self.chat),))
+        number, units = self._file.last_units.get(self.chat, (None, ()))
+        if number != last:
+            units = ()
+            for *_, pieces, _ in db.execute(REQUESTS, (_stored(self.chat),)):
+                units = unpacked(pieces, units)
+        return units
 
     def is_known(self) -> bool:
         """Whether anything was ever kept of this chat, which a new file of its name would take over."""

@@ -1,0 +1,116 @@
+"""`parley verify`: whether a chat still says what its models saw when they replied."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from parley.chat.reader import parse
+from parley.chat.transcript import Transcript
+from parley.cli.exits import COMPLETE, FAILED, MISSING
+from parley.cli.inspect import look, onlooker
+from parley.cli.terminal import complain, emit, read, say_line
+from parley.engine import guidance
+from parley.errors import ParleyError
+from parley.models.fingerprint import header
+from parley.models.verification import Edit, RequestRecord, Verification, settings_changes
+from parley.models.verification import verify as verification
+from parley.storage.attachments import ChatAttachments
+from parley.storage.chat_file import content
+from parley.storage.ledger import LedgerFile, default_path
+from parley.text import one_line
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Tell what was edited in a chat since its models had seen it, and which settings are others now."""
+    path = arguments.file
+    content(Path(path))  # which is no standard input: a chat is on record by its path
+    text = read(path)
+    transcript, records = parse(text), _records(path)
+    if not records and any(exchange.answers for exchange in transcript.exchanges):
+        complain(f"{path}: no request of this chat is on record on this machine")
+        return MISSING
+    outcome = verification(transcript, records)
+    edits = [*outcome.edits, *_attachments(path, transcript)]
+    is_chat = records and transcript.exchanges
+    changes = asyncio.run(_settings(text, arguments, records[-1].header)) if is_chat else []
+    _report(path, edits, changes, outcome, as_json=arguments.json)
+    if edits:
+        return FAILED
+    return MISSING if outcome.unknown else COMPLETE
+
+
+def _records(path: str) -> list[RequestRecord]:
+    """The requests of a chat that are on record. Raises ParleyError where a record is not what it was."""
+    where = default_path(os.environ)
+    if not where.exists():
+        return []
+    with closing(LedgerFile(where, viewer="shell")) as ledger:
+        rows = ledger.chat(path).requests()
+    for row in rows:
+        if hashlib.sha256("\n".join([row.header, *row.units]).encode()).hexdigest() != row.digest:
+            raise ParleyError(f"the record of the requests of {path} in {where} is damaged")
+    return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
+
+
+def _attachments(path: str, transcript: Transcript) -> list[Edit]:
+    """Attachments whose bytes are not those that they were."""
+    problems = ChatAttachments(path).problems(transcript)
+    return [
+        Edit(problem.line + 1, _exchange_at(transcript, problem.line), "attachment", problem.message)
+        for problem in problems
+        if problem.severity != "hint"
+    ]
+
+
+def _exchange_at(transcript: Transcript, line: int) -> int:
+    """The number, from 1, of the exchange that holds a line."""
+    return sum(exchange.span.start <= line for exchange in transcript.exchanges)
+
+
+async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
+    """Changes of the settings since the last request on record."""
+    async with onlooker(with_tools=arguments.tools) as app:
+        agent = (
+            then["agent"]
+            if app.settings.named_agent(then["agent"]) and "agent" not in then["front"]
+            else None
+        )
+        _, seen = await look(app, text, arguments.file, None, with_tools=arguments.tools)
+        request = seen.request(tools_on=True)
+        now = header(request, guidance(seen.catalogue)) | {"agent": agent or seen.settings.agent}
+    return settings_changes(then, now, has_tools=arguments.tools and bool(then["tools"]))
+
+
+def _report(
+    path: str, edits: Sequence[Edit], changes: Sequence[str], outcome: Verification, *, as_json: bool
+) -> None:
+    for edit in edits:
+        if as_json:
+            emit("edit", file=path, **asdict(edit))
+            continue
+        where = f"exchange {edit.exchange}: " if edit.exchange else ""
+        count = f" ({edit.requests} requests had it otherwise)" if edit.requests > 1 else ""
+        say_line(f"{path}:{edit.line}: {where}{one_line(edit.text)}{count}")
+    for exchange, line in outcome.unknown:
+        if as_json:
+            emit("unknown_reply", file=path, line=line, exchange=exchange)
+        else:
+            say_line(f"{path}:{line}: exchange {exchange}: no request on record led to this reply")
+    for change in changes:
+        if as_json:
+            emit("settings_change", message=change)
+        else:
+            say_line(f"settings: {one_line(change)}")
+    if as_json:
+        emit("verification", requests=outcome.requests, same=outcome.same, unknown=len(outcome.unknown))
+    else:
+        say_line(f"{outcome.same} of {outcome.requests} requests are as the chat leads to them now")

@@ -1,0 +1,167 @@
+"""The fingerprint of a request: digests of its settings, and of each part of what a model is sent of a chat.
+
+There is no word of the chat in it. It is made of a request that was sent, to be kept, and of the file, to be
+compared. Knows no wire format: two formats of one conversation have one fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from parley.chat.front_matter import read_front_matter
+from parley.chat.grammar import SUMMARY
+from parley.chat.history import GO_ON, NO_QUESTION, OMITTED, CallOutcome, ModelTurn, Turn, UserTurn
+from parley.chat.rounds import Round
+from parley.chat.transcript import Attachment, Proposal, Text, Thinking, ToolCall, Transcript
+from parley.models.memory import memory
+from parley.models.request import Request, goes_back
+from parley.tools.catalogue import Catalogue, canonical
+
+QUESTION, PICTURE, TEXT, SUMMED_UP, THINKING, CALL, ARGUMENTS, RESULT, STAND_IN = "qptskcgro"
+"""The kinds of units: the first letter of each."""
+
+Units: TypeAlias = tuple[str, ...]
+Source: TypeAlias = UserTurn | Text | Thinking | CallOutcome | Attachment
+GoesBack: TypeAlias = Callable[[Thinking, ModelTurn], bool]
+
+_STAND_INS = frozenset({OMITTED, NO_QUESTION, GO_ON})
+_DIGEST_BYTES = 10
+_OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})
+"""Keys of the front matter that change nothing of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A request in digests: `header` is what is no part of the conversation, `units` are its parts in order.
+
+    A unit is a letter for its kind and a digest.
+    """
+
+    header: Mapping[str, Any]
+    units: Units
+
+    @property
+    def digest(self) -> str:
+        """The digest of it all."""
+        return hashlib.sha256("\n".join([canonical(self.header), *self.units]).encode()).hexdigest()
+
+
+def fingerprint(request: Request, guidance: str) -> Fingerprint:
+    """The fingerprint of a request, whose system prompt ends in the guidance on its tools."""
+    units = tuple(units_of(request.turns(), request.goes_back))
+    return Fingerprint(header(request, guidance), units)
+
+
+def header(request: Request, guidance: str) -> dict[str, Any]:
+    """The settings of a request: names as they are, the rest as digests.
+
+    `space` is there where not all was sent: what was left out depends on it.
+    """
+    answers = request.transcript.exchanges[request.at].answers
+    text_tools = request.text_tools.mode if request.text_tools else ""
+    return {
+        "agent": (answers[-1].agent if answers else None) or "",
+        "provider": request.provider,
+        "model": request.model,
+        "system": digest(request.system.removesuffix(guidance).rstrip("\n")),
+        "front": front_matter(request.transcript),
+        "parameters": digest(request.temperature, request.max_tokens, request.thinking, text_tools),
+        "tools": tools(request.catalogue) if request.offers_tools else {},
+        "missing": list(request.catalogue.missing),
+        "full": request.max_full_exchanges,
+        "thinks": request.keep_thinking,
+        "space": None if request.memory().is_whole else request.space,
+    }
+
+
+def front_matter(transcript: Transcript) -> dict[str, str]:
+    """What a file's front matter asks for that changes requests, by key."""
+    keys = read_front_matter(transcript.front_matter).keys
+    return {key: digest(value) for key, value in sorted(keys.items()) if key not in _OF_NO_REQUEST}
+
+
+def tools(catalogue: Catalogue) -> dict[str, str]:
+    """The tools on offer by their names on the wire."""
+    return {wire: tool.digest[: 2 * _DIGEST_BYTES] for wire, tool in catalogue.tools}
+
+
+def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:
+    """The units of a request for the last answer of a transcript, with the settings of a header."""
+    model = settings["provider"], settings["model"]
+    space = sys.maxsize if settings["space"] is None else settings["space"]
+
+    def is_sent(part: Thinking, reply: ModelTurn) -> bool:
+        return bool(settings["thinks"]) and goes_back(part, reply, model)
+
+    turns = memory(transcript.exchanges, settings["full"], space, is_sent).turns
+    return tuple(units_of(turns, is_sent))
+
+
+def units_of(turns: Iterable[Turn], is_sent: GoesBack) -> Iterator[str]:
+    """The units of turns; `is_sent` says which thinking is."""
+    for turn in turns:
+        if isinstance(turn, ModelTurn) and turn.open:
+            yield from (unit for unit, _ in sources(turn, is_sent))
+            continue
+        if "units" not in turn.derived:
+            turn.derived["units"] = tuple(unit for unit, _ in sources(turn, is_sent))
+        yield from turn.derived["units"]
+
+
+def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
+    """The units of a turn, each with what it is of."""
+    if isinstance(turn, UserTurn):
+        words = [part for part in turn.parts if isinstance(part, str)] if turn.parts else [turn.text]
+        yield (STAND_IN if turn.text in _STAND_INS else QUESTION) + digest(*words), turn
+        yield from (
+            (PICTURE + digest(part.path), part) for part in turn.parts if isinstance(part, Attachment)
+        )
+        return
+    for part in turn.parts:
+        if isinstance(part, Text):
+            yield from ((unit, part) for unit in _text_units(part.text))
+        elif is_sent(part, turn):
+            yield THINKING + digest(part.text, part.signature, part.redacted), part
+    for outcome in turn.calls:
+        yield from ((unit, outcome) for unit in _call_units(outcome.call, outcome.id))
+        paths = [part.path for part in outcome.parts if isinstance(part, Attachment)]
+        whole = outcome.whole.path if outcome.whole else ""
+        yield RESULT + digest(outcome.status, outcome.content, paths, whole), outcome
+
+
+def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Proposal]]:
+    """The units of what a model said, whatever came of its calls, each with what it is of."""
+    for segment in reply.segments:
+        if isinstance(segment, Text):
+            yield from ((unit, segment) for unit in _text_units(segment.text))
+        elif isinstance(segment, Proposal):
+            yield from ((unit, segment) for unit in _call_units(segment.call, segment.call.id))
+
+
+def reply_units(reply: Round) -> Units:
+    """The units of what a model said."""
+    return tuple(unit for unit, _ in reply_sources(reply))
+
+
+def _text_units(text: str) -> Iterator[str]:
+    """The text without its summary, which may be written later, and the summary."""
+    lines = text.split("\n")
+    prose = "\n".join(line for line in lines if not line.startswith(SUMMARY)).strip()
+    if prose:
+        yield TEXT + digest(prose)
+    yield from (SUMMED_UP + digest(line.rstrip()) for line in lines if line.startswith(SUMMARY))
+
+
+def _call_units(call: ToolCall, call_id: str) -> Iterator[str]:
+    yield CALL + digest(call_id, call.name)
+    yield ARGUMENTS + digest(call.arguments, call.extra)
+
+
+def digest(*values: object) -> str:
+    """The digest of some values."""
+    text = "\0".join(value if isinstance(value, str) else repr(value) for value in values)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,493 @@
+"""Whether a chat still says what its models saw: requests on record, held against those that it leads to now.
+
+Each reply in the file has a place, and the request for it is made of what stands above. Requests on record
+are found again by the replies that came of them. Knows digests, so it says what was changed, not from what.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from parley.chat.history import CallOutcome, whole
+from parley.chat.rounds import Round, last_notice, rounds
+from parley.chat.transcript import Attachment, Exchange, Proposal, Question, Text, Thinking, Transcript
+from parley.models import fingerprint as units
+from parley.models.fingerprint import Units, front_matter, rebuilt, reply_sources, reply_units, sources
+
+EditKind: TypeAlias = Literal[
+    "question",
+    "attachment",
+    "answer",
+    "summary",
+    "thinking",
+    "call",
+    "arguments",
+    "result",
+    "exchange",
+    "agent",
+    "front_matter",
+    "request",
+]
+_What: TypeAlias = Literal["edited", "removed", "added", "moved"]
+
+_KINDS: Mapping[str, EditKind] = {
+    units.QUESTION: "question",
+    units.PICTURE: "attachment",
+    units.TEXT: "answer",
+    units.SUMMED_UP: "summary",
+    units.THINKING: "thinking",
+    units.CALL: "call",
+    units.ARGUMENTS: "arguments",
+    units.RESULT: "result",
+}
+_WORDS: Mapping[tuple[EditKind, _What], str] = {
+    ("question", "edited"): "the question was reworded",
+    ("question", "removed"): "the question was removed",
+    ("attachment", "edited"): "an attachment was replaced by another one",
+    ("attachment", "removed"): "an attachment was removed from the question",
+    ("attachment", "added"): "an attachment was added to the question",
+    ("answer", "edited"): "the answer was edited",
+    ("answer", "removed"): "a text of the answer was removed",
+    ("answer", "added"): "a text was added to the answer",
+    ("summary", "edited"): "the summary of the answer was edited",
+    ("summary", "removed"): "the summary of the answer was removed",
+    ("thinking", "edited"): "the thinking was edited",
+    ("thinking", "removed"): "a block of thinking was removed",
+    ("thinking", "added"): "a block of thinking was added",
+    ("call", "edited"): "the name or the id of the call {} was edited",
+    ("call", "removed"): "a call was removed, with its result",
+    ("call", "added"): "the call {} was added",
+    ("arguments", "edited"): "the arguments of the call {} were edited",
+    ("result", "edited"): "the result of the call {} was edited",
+    ("result", "removed"): "the result of the call {} was removed",
+    ("exchange", "removed"): "an exchange was removed here",
+    ("exchange", "added"): "the exchange was added",
+    ("exchange", "moved"): "the exchange was moved",
+    ("request", "edited"): "the request for this reply was another one",
+}
+"""What is said of each change; what is not here is told by another one, or is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """A request that was sent `at` some time (seconds since 1970), and the reply to it, in digests."""
+
+    at: float
+    header: Mapping[str, Any]
+    units: Units
+    reply: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of the file after a model had seen it: `exchange` and `line` count from 1.
+
+    `requests` is the number of those that had it otherwise.
+    """
+
+    line: int
+    exchange: int
+    kind: EditKind
+    text: str
+    requests: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The edits of a chat, how many `requests` led to what is in it, and how many of them are the `same` now.
+
+    `unknown` are the exchange and line, from 1, of each reply to which no request on record led, and which
+    none that is the same holds.
+    """
+
+    edits: tuple[Edit, ...]
+    requests: int
+    same: int
+    unknown: tuple[tuple[int, int], ...]
+
+
+def verify(transcript: Transcript, records: Sequence[RequestRecord]) -> Verification:
+    """Hold a chat against the requests on record, oldest first."""
+    places = list(_places(transcript))
+    pairs, front = _pairs(places, records), front_matter(transcript)
+    questions = _Questions(transcript, records)
+    counts, crowded, same = Counter[Edit](), list[_Place](), list[_Place]()
+    for record, place in pairs:
+        edits = {*_edits_beside(record.header, front, place), *_edits_of_reply(record, place)}
+        if record.header["space"] is None:
+            edits |= set(_edits_of_request(record, place, questions))
+        elif place.units(record.header) != record.units:
+            crowded.append(place)  # what was left out depends on all that stood above
+            continue
+        counts.update(edits)
+        same += [] if edits else [place]
+    counts.update(_edits_at_end(transcript, records, [record for record, _ in pairs]))
+    if not counts:
+        counts.update(_edit(("request", "edited"), place.here) for place in crowded)
+    result = [replace(edit, requests=count) for edit, count in counts.items()]
+    result.sort(key=lambda edit: (edit.line, edit.kind))
+    unknown = _unknown(places, {id(place) for _, place in pairs}, same, result)
+    return Verification(tuple(result), len(pairs), len(same), tuple(unknown))
+
+
+def _unknown(
+    places: Iterable[_Place], known: Collection[int], same: Sequence[_Place], edits: Iterable[Edit]
+) -> Iterator[tuple[int, int]]:
+    """Exchange and line of each reply that nothing on record speaks of."""
+    added = {edit.exchange for edit in edits if edit.text == _WORDS["exchange", "added"]}
+    for place in places:
+        is_due = id(place) not in known and not place.is_cut and place.exchange + 1 not in added
+        if is_due and not any(place.stands_before(later) for later in same):
+            yield place.exchange + 1, place.here.line
+
+
+def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_tools: bool) -> list[str]:
+    """Changes of the settings since a request, given its header and that of one now, in sentences.
+
+    What the front matter asks for is no setting: while that was changed, what it decides tells nothing.
+    Without `has_tools` nobody has looked which there are.
+    """
+    front = {
+        key
+        for key in then["front"].keys() | now["front"].keys()
+        if then["front"].get(key) != now["front"].get(key)
+    }
+    changes = list[str]()
+    if not front & {"agent", "provider", "model"} and then["agent"] == now["agent"]:
+        for key in ("provider", "model"):
+            if then[key] != now[key]:
+                changes.append(
+                    f"the {key} of {then['agent'] or 'the agent'} was {then[key]}, and is {now[key]}"
+                )
+    if not front & {"system_prompt", "system_prompt+"} and then["system"] != now["system"]:
+        changes.append("the system prompt is another one")
+    if not front and then["parameters"] != now["parameters"]:
+        changes.append("temperature, max_tokens, thinking or tool_mode is another one")
+    if "max_full_exchanges" not in front and then["full"] != now["full"]:
+        changes.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
+    if has_tools:
+        old, new = then["tools"], now["tools"]
+        changes += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys())]
+        changes += [f"the tool {name} is new" for name in sorted(new.keys() - old.keys())]
+        both = sorted(old.keys() & new.keys())
+        changes += [f"the tool {name} is defined anew" for name in both if old[name] != new[name]]
+    return changes
+
+
+class _Location(NamedTuple):
+    """Where something is: the number of its exchange from 0, its line from 1, the name of a call.
+
+    `anchor` is the line that what stands below it is named by.
+    """
+
+    exchange: int
+    line: int
+    name: str = ""
+    has_result: bool = True
+    anchor: int | None = None
+
+
+class _Place:
+    """One reply in the file, and what stands above it."""
+
+    def __init__(self, transcript: Transcript, exchange: int, answer: int, number: int, reply: Round) -> None:
+        self.exchange = exchange
+        self._order = exchange, answer, number
+        self._transcript = transcript
+        self.reply = reply
+        self.reply_units = reply_units(reply)
+        self.answer = transcript.exchanges[exchange].answers[answer]
+        self.is_cut = last_notice(self.answer) is not None and reply == rounds(self.answer)[-1]
+        """Whether it ended early: what came of such a request is not kept."""
+        self._units = dict[int, Units]()
+
+    @property
+    def here(self) -> _Location:
+        first = next(iter(reply_sources(self.reply)))[1]
+        return _Location(self.exchange, first.span.start + 1)
+
+    def stands_before(self, other: _Place) -> bool:
+        return self._order < other._order
+
+    def units(self, header: Mapping[str, Any]) -> Units:
+        """The units of the request for it, with these settings."""
+        if id(header) not in self._units:
+            self._units[id(header)] = rebuilt(self.above, header)
+        return self._units[id(header)]
+
+    @cached_property
+    def above(self) -> Transcript:
+        """What stood in the file when the model was asked for it."""
+        number, answer, count = self._order
+        exchange = self._transcript.exchanges[number]
+        segments = tuple(s for reply in rounds(self.answer)[:count] for s in reply.segments)
+        begun = replace(self.answer, segments=segments)
+        now = Exchange(exchange.question, (*exchange.answers[:answer], begun), exchange.span)
+        return replace(self._transcript, exchanges=(*self._transcript.exchanges[:number], now))
+
+
+def _places(transcript: Transcript) -> Iterator[_Place]:
+    for number, exchange in enumerate(transcript.exchanges):
+        for at, answer in enumerate(exchange.answers):
+            for count, reply in enumerate(rounds(answer)):
+                if reply_units(reply):
+                    yield _Place(transcript, number, at, count, reply)
+
+
+# --- Which request led to which reply ---------------------------------------------------------------------
+
+
+def _pairs(places: Sequence[_Place], records: Sequence[RequestRecord]) -> list[tuple[RequestRecord, _Place]]:
+    """The request that led to each reply, as far as that can be told; in the order of the file."""
+    partner = dict[int, int]()  # of a place, by its number
+    free = dict.fromkeys(range(len(records)))
+    for place in reversed(range(len(places))):  # of one that was asked for twice, the later request counts
+        number = next(filter(lambda n: _is_same(records[n], places[place]), reversed(free)), None)
+        _join(partner, free, place, number)
+    rest = [place for place in range(len(places)) if place not in partner]
+    numbers = list(free)
+    matcher = SequenceMatcher(
+        None, [records[n].reply for n in numbers], [places[p].reply_units for p in rest], autojunk=False
+    )
+    for start, begin, size in matcher.get_matching_blocks():
+        for step in range(size):
+            _join(partner, free, rest[begin + step], numbers[start + step])
+    for place in [place for place in rest if place not in partner]:
+        reply = places[place].reply_units
+        _join(partner, free, place, next((n for n in free if records[n].reply == reply), None))
+    for place in reversed([place for place in rest if place not in partner]):
+        _join(partner, free, place, _between(place, partner, free, places, records))
+    return [(records[number], places[place]) for place, number in sorted(partner.items())]
+
+
+def _join(partner: dict[int, int], free: dict[int, None], place: int, number: int | None) -> None:
+    if number is not None:
+        partner[place] = number
+        del free[number]
+
+
+def _is_same(record: RequestRecord, place: _Place) -> bool:
+    return record.reply == place.reply_units and record.units == place.units(record.header)
+
+
+def _between(
+    place: int,
+    partner: Mapping[int, int],
+    free: Iterable[int],
+    places: Sequence[_Place],
+    records: Sequence[RequestRecord],
+) -> int | None:
+    """The request for a reply that was edited: one between its neighbours', best of the same question."""
+    before = max((n for p, n in partner.items() if p < place), default=-1)
+    after = min((n for p, n in partner.items() if p > place and n > before), default=len(records))
+    numbers = [number for number in free if before < number < after]
+    question = _last_question(places[place].units(records[numbers[-1]].header)) if numbers else None
+    alike = [number for number in numbers if _last_question(records[number].units) == question]
+    return next(iter(reversed(alike or numbers)), None)
+
+
+def _last_question(request: Units) -> str | None:
+    return next((unit for unit in reversed(request) if unit[0] == units.QUESTION), None)
+
+
+# --- What was changed -------------------------------------------------------------------------------------
+
+
+def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _Place) -> Iterator[Edit]:
+    """Changes of who was asked, and of what the front matter asks for."""
+    old: Mapping[str, str] = header["front"]
+    for key in sorted(old.keys() | front.keys()):
+        if old.get(key) != front.get(key):
+            how = "changed" if key in old and key in front else "removed" if key in old else "added"
+            yield Edit(1, 0, "front_matter", f"the key {key} of the front matter was {how}")
+    if header["agent"] != (place.answer.agent or ""):
+        name = header["agent"] or "an agent without a name"
+        yield Edit(
+            place.answer.span.start + 1, place.exchange + 1, "agent", f"the answer was given by {name}"
+        )
+
+
+class _Questions:
+    """The questions of the file, and all that were ever sent: an exchange that is in both was only moved."""
+
+    def __init__(self, transcript: Transcript, records: Sequence[RequestRecord]) -> None:
+        exchanges = enumerate(transcript.exchanges)
+        places = ((unit, where) for n, e in exchanges for unit, where in _locations(n, e))
+        self.places = {unit: where for unit, where in places if unit[0] == units.QUESTION}
+        self.on_record = {unit for record in records for unit in record.units if unit[0] == units.QUESTION}
+
+
+def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
+    """Changes of what the model said."""
+    locations = [_location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)]
+    for change in _changes(record.reply, place.reply_units):
+        yield from _worded(change, locations, place)
+
+
+def _edits_of_request(record: RequestRecord, place: _Place, questions: _Questions) -> Iterator[Edit]:
+    """Changes of what the model was sent."""
+    now = place.units(record.header)
+    if now == record.units:
+        return
+    queues, where = defaultdict[str, deque[_Location]](deque), list[_Location]()
+    for number, exchange in enumerate(place.above.exchanges):
+        for unit, location in _locations(number, exchange):
+            queues[unit].append(location)
+    last = _Location(0, 1)
+    for unit in now:
+        last = queues[unit].popleft() if queues[unit] else last
+        where.append(last)
+    for change in _changes(record.units, now):
+        if change.kind == "exchange" and change.what == "removed" and change.unit in questions.places:
+            yield _edit(("exchange", "moved"), questions.places[change.unit])
+        elif change.kind == "exchange" and change.what == "added" and change.unit in questions.on_record:
+            yield _edit(("exchange", "moved"), where[change.at])
+        else:
+            yield from _worded(change, where, place)
+
+
+def _worded(change: _Change, where: Sequence[_Location], place: _Place) -> Iterator[Edit]:
+    kind, what, at = change.kind, change.what, change.at
+    location = where[at] if at < len(where) else place.here
+    if what == "removed" and kind != "exchange":
+        location = where[max(at - 1, 0)]
+        location = location._replace(line=location.anchor or location.line)
+    if (kind, what) == ("result", "edited") and not location.has_result:
+        what = "removed"
+    if (kind, what) in _WORDS:
+        yield _edit((kind, what), location)
+
+
+def _edit(change: tuple[EditKind, _What], where: _Location) -> Edit:
+    return Edit(where.line, where.exchange + 1, change[0], _WORDS[change].format(where.name))
+
+
+class _Change(NamedTuple):
+    """What became of a unit, `at` a place among those of now: of one that was removed, where it stood."""
+
+    kind: EditKind
+    what: _What
+    at: int
+    unit: str
+
+
+def _changes(before: Units, now: Units) -> Iterator[_Change]:
+    start = _common(before, now)
+    end = _common(before[start:][::-1], now[start:][::-1])
+    old, new = before[start : len(before) - end], now[start : len(now) - end]
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blocks = [
+        (old[i:j], [(start + n, new[n]) for n in range(m, k)]) for tag, i, j, m, k in codes if tag != "equal"
+    ]
+    at = [start + m for tag, _, _, m, _ in codes if tag != "equal"]
+    moved = Counter(unit for units, _ in blocks for unit in units)
+    moved &= Counter(unit for _, units in blocks for _, unit in units)
+    for place, (removed, added) in zip(at, blocks, strict=True):
+        yield from (
+            _Change("exchange", "moved", n, unit)
+            for n, unit in added
+            if unit in moved and unit[0] == units.QUESTION
+        )
+        yield from _of_block(
+            [unit for unit in removed if unit not in moved],
+            [(n, unit) for n, unit in added if unit not in moved],
+            place,
+        )
+
+
+def _of_block(removed: Sequence[str], added: Sequence[tuple[int, str]], at: int) -> Iterator[_Change]:
+    """What became of units that stand in the place of others: those of one kind are one that was edited."""
+    rest, new = defaultdict[str, deque[str]](deque), set[str]()
+    for unit in removed:
+        rest[unit[0]].append(unit)
+    for number, unit in added:
+        letter = unit[0]
+        if rest[letter]:
+            rest[letter].popleft()
+            yield from _change(letter, "edited", number, unit)
+        elif not new & _HEADS[letter]:
+            new.add(letter)
+            yield from _change(letter, "added", number, unit)
+    gone = {letter for letter, queue in rest.items() if queue}
+    for letter in sorted(gone):
+        if letter == units.QUESTION and units.STAND_IN in new:
+            yield _Change("question", "removed", at + 1, rest[letter][0])
+        elif not gone & _HEADS[letter]:
+            yield from _change(letter, "removed", at, rest[letter][0])
+
+
+def _change(letter: str, what: _What, at: int, unit: str) -> Iterator[_Change]:
+    if letter == units.QUESTION and what != "edited":
+        yield _Change("exchange", what, at, unit)
+    elif letter != units.STAND_IN:
+        yield _Change(_KINDS[letter], what, at, unit)
+
+
+_OF_CALL = frozenset({units.ARGUMENTS, units.RESULT})
+_HEADS: Mapping[str, frozenset[str]] = {
+    letter: frozenset({units.QUESTION} - {letter})
+    | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
+    for letter in (*_KINDS, units.STAND_IN)
+}
+"""The kinds of units that another one belongs to: it comes and goes with them."""
+
+
+def _common(one: Units, other: Units) -> int:
+    """How many units at the start of both are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _edits_at_end(
+    transcript: Transcript, records: Sequence[RequestRecord], known: Sequence[RequestRecord]
+) -> Iterator[Edit]:
+    """Of the replies after all that are in the file, those that are gone."""
+    if not known:
+        return
+    last = max(index for index, record in enumerate(records) if any(record is each for each in known))
+    questions = {
+        unit for e in transcript.exchanges for unit, _ in _locations(0, e) if unit[0] == units.QUESTION
+    }
+    lost = {_last_question(record.units) for record in records[last + 1 :]}
+    end = transcript.exchanges[-1].span.end if transcript.exchanges else 0
+    for question in lost:
+        text = "the end of the answer was removed" if question in questions else _WORDS["exchange", "removed"]
+        kind: EditKind = "answer" if question in questions else "exchange"
+        yield Edit(max(end, 1), len(transcript.exchanges), kind, text)
+
+
+# --- Where it stands --------------------------------------------------------------------------------------
+
+
+def _locations(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]:
+    """The units of an exchange that is sent whole, with their places."""
+    proposals = deque(p for answer in exchange.answers for p in answer.proposals)
+    question, outcome = exchange.question or Question(), None
+    for turn in whole(exchange, is_answered=False):
+        for unit, source in sources(turn, lambda *_: True):
+            if isinstance(source, CallOutcome):
+                if source is not outcome:
+                    outcome, proposal = source, proposals.popleft()
+                yield unit, _location(number, unit, proposal)
+            elif isinstance(source, Text | Thinking | Attachment):
+                yield unit, _location(number, unit, source)
+            else:
+                yield unit, _Location(number, max(question.span.start, 0) + 1)
+
+
+def _location(number: int, unit: str, source: Text | Thinking | Attachment | Proposal) -> _Location:
+    line = source.span.start + 1
+    if isinstance(source, Proposal):
+        below = source.result.span.start + 1 if source.result and unit[0] == units.RESULT else line
+        return _Location(number, below, source.call.name, source.result is not None, line)
+    if unit[0] == units.SUMMED_UP and isinstance(source, Text):
+        texts = source.text.split("\n")
+        line += next(
+            n for n, text in enumerate(texts) if units.SUMMED_UP + units.digest(text.rstrip()) == unit
+        )
+    return _Location(number, line)

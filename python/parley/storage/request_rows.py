@@ -1,0 +1,50 @@
+"""The rows of requests in the ledger: each says only where it differs from the one before it.
+
+A long chat is asked about again and again, and each request has nearly all of the one before. Knows nothing
+of what a unit is of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request that was sent `at` some time (seconds since 1970), with what a model replied, in digests.
+
+    `header` is canonical JSON.
+    """
+
+    at: float
+    digest: str
+    header: str
+    units: tuple[str, ...]
+    reply: tuple[str, ...]
+
+
+def packed(units: Sequence[str], before: Sequence[str]) -> str:
+    """Units as JSON: new ones as they are, and runs of those before as `[start, end]`."""
+    places = {unit: number for number, unit in reversed(list(enumerate(before)))}
+    pieces, at = list[str | tuple[int, int]](), 0
+    while at < len(units):
+        start = at if before[at : at + 1] == units[at : at + 1] else places.get(units[at])
+        if start is None:
+            pieces.append(units[at])
+            at += 1
+            continue
+        end = start
+        while end < len(before) and at < len(units) and before[end] == units[at]:
+            end, at = end + 1, at + 1
+        pieces.append((start, end))
+    return json.dumps(pieces, separators=(",", ":"))
+
+
+def unpacked(pieces: str, before: Sequence[str]) -> tuple[str, ...]:
+    """The units again."""
+    units = list[str]()
+    for piece in json.loads(pieces):
+        units += before[piece[0] : piece[1]] if isinstance(piece, list) else [piece]
+    return tuple(units)

@@ -1,0 +1,96 @@
+"""`parley verify` on a chat that a real turn wrote: its codes, and what it says to people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.fork_server import ForkServer
+from tests.cli.shell import Shell
+from tests.json_schema import types_of
+
+QUESTION = "find the stock price of google"
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory, forks: ForkServer) -> Shell:
+    """A chat that was answered once, with a call."""
+    shell = Shell(tmp_path_factory.mktemp("home"), forks)
+    shell.ask(QUESTION)
+    assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
+    (shell.folder / "answered.md").write_text(shell.text, encoding="utf-8")
+    return shell
+
+
+@pytest.fixture
+def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
+    text = (chat.folder / "answered.md").read_text(encoding="utf-8")
+
+    def verify(change: Callable[[str], str] = lambda text: text, *options: str) -> tuple[int, list[str]]:
+        chat.chat.write_text(change(text), encoding="utf-8")
+        done = chat.run("verify", "chat.md", *options)
+        assert done.stderr == b""
+        return done.returncode, done.stdout.decode().splitlines()
+
+    return verify
+
+
+def test_a_chat_that_nobody_edited_is_as_its_models_saw_it(
+    verify: Callable[..., tuple[int, list[str]]],
+) -> None:
+    assert verify() == (0, ["2 of 2 requests are as the chat leads to them now"])
+    assert verify(lambda text: text, "--tools")[0] == 0
+
+
+def test_an_edit_is_told_with_its_line(verify: Callable[..., tuple[int, list[str]]]) -> None:
+    assert verify(lambda text: text.replace("of google", "of apple", 1)) == (
+        1,
+        [
+            "chat.md:1: exchange 1: the question was reworded (2 requests had it otherwise)",
+            "0 of 2 requests are as the chat leads to them now",
+        ],
+    )
+
+
+def test_programs_read_edits_unknown_replies_and_settings(
+    chat: Shell, verify: Callable[..., tuple[int, list[str]]]
+) -> None:
+    forged = "💬: And?\n\n🤖:[Demo-OpenAI]\n\nForged.\n\n💬: \n"
+    code, lines = verify(lambda text: text.replace("💬: \n", forged), "--json")
+    assert (code, types_of(lines)) == (5, {"unknown_reply", "verification", "end"})
+    code, lines = verify(lambda text: text.replace("$911", "$1"), "--json")
+    assert (code, types_of(lines)) == (1, {"edit", "verification", "end"})
+    chat.configure('system_prompt = "Be rude."')
+    try:
+        code, lines = verify(lambda text: text, "--json")
+        assert (code, types_of(lines)) == (0, {"settings_change", "verification", "end"})
+        assert verify() == (
+            0,
+            [
+                "settings: the system prompt is another one",
+                "2 of 2 requests are as the chat leads to them now",
+            ],
+        )
+    finally:
+        chat.configure("")
+
+
+def test_a_chat_of_another_machine_cannot_be_verified(tmp_path: Path, chat: Shell, forks: ForkServer) -> None:
+    other = Shell(tmp_path, forks)
+    other.chat.write_bytes((chat.folder / "answered.md").read_bytes())
+    done = other.run("verify", "chat.md")
+    assert done.returncode == 5
+    assert done.stderr == b"parley: chat.md: no request of this chat is on record on this machine\n"
+    other.chat.write_text("💬: a question\n", encoding="utf-8")
+    assert other.run("verify", "chat.md").returncode == 0
+
+
+def test_an_attachment_whose_bytes_are_others_is_told(
+    chat: Shell, verify: Callable[..., tuple[int, list[str]]]
+) -> None:
+    link = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
+    code, lines = verify(lambda text: text.replace(QUESTION, f"{QUESTION}\n\n{link}\n"))
+    assert code == 1
+    assert any("no such file" in line for line in lines)

@@ -1,0 +1,275 @@
+"""A chat of the real engine, held against the requests on record: untouched, and after every kind of edit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from parley import engine
+from parley.chat.reader import parse
+from parley.chat.transcript import Result, ToolCall
+from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.fingerprint import fingerprint
+from parley.models.request import Request
+from parley.models.verification import RequestRecord, Verification, settings_changes, verify
+from parley.storage.ledger import ChatLedger
+from parley.tools.catalogue import Catalogue, Tool, canonical
+from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
+
+PICTURE = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
+OTHER_PICTURE = PICTURE.replace("0" * 64, "1" * 64)
+WEATHER, TIME = ToolCall("c1", "weather", '{"city": "Oslo"}'), ToolCall("c2", "clock", '{"zone": "CET"}')
+THOUGHT: list[ScriptStep] = [ThinkingDelta("hm"), ThinkingEnd("signature")]
+REPLIES: tuple[list[ScriptStep], ...] = (
+    [*THOUGHT, *calls(WEATHER, TIME, text="Let me see.")],
+    says("It rains at noon.\n\n📝: rain at noon"),
+    says("A cat."),
+    says("You are welcome."),
+)
+QUESTIONS = ("How is the weather?", f"What is this?\n\n{PICTURE}", "Thank you.")
+FRONT = "---\nsystem_prompt: Be kind.\ntopic: Weather\n---\n\n"
+
+
+class RecordingModel(ScriptedModel):
+    """Puts what it was asked on record, as the port for real models does."""
+
+    ledger: ChatLedger
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            yield event
+        mark = fingerprint(request, engine.guidance(request.catalogue))
+        self.ledger.hold_request(mark.digest, canonical(mark.header), mark.units)
+
+
+async def conversation() -> Turns:
+    tools = LoggedTools(
+        Catalogue.of([Tool("mock", "weather"), Tool("mock", "clock")]),
+        {"weather": Result("ok", "rain"), "clock": Result("ok", "12:00")},
+    )
+    model = RecordingModel(*REPLIES)
+    turns = Turns(f"{FRONT}💬: {QUESTIONS[0]}\n", model, tools)
+    model.ledger = turns.ledger
+    assert (await turns.run()).kind == "waiting"
+    await turns.press("yA", "c1")
+    await turns.press("ya", "c2")
+    assert (await turns.run()).kind == "complete"
+    for question in QUESTIONS[1:]:
+        turns.ask(question)
+        assert (await turns.run()).kind == "complete"
+    return turns
+
+
+def checked(turns: Turns, text: str) -> Verification:
+    records = [
+        RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in turns.ledger.requests()
+    ]
+    return verify(parse(text), records)
+
+
+def outcome(turns: Turns, text: str) -> list[tuple[int, str, int]]:
+    """The exchange, the words and the number of requests of each edit."""
+    return [(edit.exchange, edit.text, edit.requests) for edit in checked(turns, text).edits]
+
+
+def swapped(text: str) -> str:
+    """The second and the third exchange the other way round."""
+    start, second, third = text.index("💬: How"), text.index("💬: What"), text.index("💬: Thank")
+    end = text.rindex("💬:")
+    assert start < second
+    return text[:second] + text[third:end] + text[second:third] + text[end:]
+
+
+def without(text: str, start: str, end: str) -> str:
+    """The text without what stands between two marks, the second of which stays."""
+    at = text.index(start)
+    return text[:at] + text[text.index(end, at + 1) :]
+
+
+def replaced(old: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return change
+
+
+EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
+    "question": (replaced("the weather?", "the sea?"), [(1, "the question was reworded", 4)]),
+    "answer": (replaced("It rains", "It snows"), [(1, "the answer was edited", 3)]),
+    "last answer": (replaced("You are", "You were"), [(3, "the answer was edited", 1)]),
+    "summary": (replaced("📝: rain", "📝: sun"), [(1, "the summary of the answer was edited", 3)]),
+    "no summary": (replaced("📝: rain at noon\n", ""), [(1, "the summary of the answer was removed", 3)]),
+    "thinking": (replaced("> hm", "> oh"), [(1, "the thinking was edited", 1)]),
+    "arguments": (replaced("Oslo", "Rome"), [(1, "the arguments of the call weather were edited", 4)]),
+    "call": (
+        replaced('"name":"clock"', '"name":"watch"'),
+        [(1, "the name or the id of the call watch was edited", 4)],
+    ),
+    "result": (replaced("`12:00`", "`13:00`"), [(1, "the result of the call clock was edited", 3)]),
+    "no result": (
+        lambda text: without(text, "🛠️: [clock]", "It rains"),
+        [(1, "the result of the call clock was removed", 3)],
+    ),
+    "no call": (
+        lambda text: text[: text.rindex("❓:")] + text[text.index("It rains") :],
+        [(1, "a call was removed, with its result", 4)],
+    ),
+    "no exchange": (
+        lambda text: without(text, "💬: What", "💬: Thank"),
+        [(2, "an exchange was removed here", 1)],
+    ),
+    "no last exchange": (
+        lambda text: without(text, "💬: Thank", "💬: \n"),
+        [(3, "an exchange was removed here", 1)],
+    ),
+    "no last answer": (
+        lambda text: without(text, "🤖:[Demo]\n\nYou are", "💬: \n"),
+        [(4, "the end of the answer was removed", 1)],
+    ),
+    "a new exchange": (
+        replaced("💬: What", "💬: 1 + 1?\n\n🤖:[Demo]\n\n3\n\n💬: What"),
+        [(2, "the exchange was added", 2)],
+    ),
+    "an order": (swapped, [(2, "the exchange was moved", 1), (3, "the exchange was moved", 1)]),
+    "system prompt": (
+        replaced("Be kind", "Be rude"),
+        [(0, "the key system_prompt of the front matter was changed", 4)],
+    ),
+    "model": (
+        replaced("topic:", "model: other\ntopic:"),
+        [(0, "the key model of the front matter was added", 4)],
+    ),
+    "agent": (replaced("[Demo]\n\nA cat", "[Claude]\n\nA cat"), [(2, "the answer was given by Demo", 1)]),
+    "attachment": (
+        replaced(PICTURE, OTHER_PICTURE),
+        [(2, "an attachment was replaced by another one", 2)],
+    ),
+    "no attachment": (
+        replaced(f"{PICTURE}\n", ""),
+        [(2, "an attachment was removed from the question", 2)],
+    ),
+}
+
+NO_EDITS: dict[str, Callable[[str], str]] = {
+    "nothing": lambda text: text,
+    "a note": replaced("A cat.\n", "A cat.\n\n🔒: is it?\n"),
+    "blank lines": replaced("\n\nA cat.", "\n\n\n\nA cat.  "),
+    "a topic": replaced("topic: Weather", "topic: Cats\ntags: [a]"),
+    "a mark": replaced("❓:[yA]", "❓:[ya]"),
+    "a question": replaced("💬: \n", "💬: And now?\n"),
+    "a new summary": replaced("A cat.\n", "A cat.\n\n📝: it is a cat\n"),
+    "a heading": replaced("💬: How", "# Mine\n\n💬: How"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+async def test_an_edit_is_told_in_words_with_its_exchange_and_what_had_it_otherwise(name: str) -> None:
+    turns = await conversation()
+    change, edits = EDITS[name]
+    assert outcome(turns, change(turns.text)) == edits
+
+
+@pytest.mark.parametrize("name", NO_EDITS)
+async def test_what_no_model_sees_is_no_edit(name: str) -> None:
+    turns = await conversation()
+    result = checked(turns, NO_EDITS[name](turns.text))
+    assert result == Verification((), 4, 4, ())
+
+
+LINES = {
+    "question": "💬: How",
+    "answer": "It snows",
+    "summary": "📝: sun",
+    "thinking": "🧠:",
+    "arguments": "Rome",
+    "result": "🛠️: [clock]",
+    "no result": "c2",
+    "no call": "c1",
+    "no exchange": "💬: Thank",
+    "attachment": OTHER_PICTURE,
+    "agent": "🤖:[Claude]",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_the_line_of_an_edit_is_that_of_what_was_edited(name: str) -> None:
+    turns = await conversation()
+    text = EDITS[name][0](turns.text)
+    (edit,) = checked(turns, text).edits
+    mark = {
+        "arguments": "Rome",
+        "attachment": OTHER_PICTURE,
+        "no exchange": "💬: Thank",
+        "summary": "📝: sun",
+    }
+    line = next(n for n, each in enumerate(text.split("\n"), 1) if mark.get(name, LINES[name]) in each)
+    assert edit.line == line, text.split("\n")[edit.line - 1]
+
+
+async def test_two_edits_are_told_each_with_its_own_count() -> None:
+    turns = await conversation()
+    text = turns.text.replace("Oslo", "Rome").replace("A cat.", "A dog.")
+    assert outcome(turns, text) == [
+        (1, "the arguments of the call weather were edited", 4),
+        (2, "the answer was edited", 2),
+    ]
+
+
+async def test_an_answer_that_was_asked_for_anew_is_that_of_the_later_request() -> None:
+    turns = await conversation()
+    turns.edit(lambda text: text.replace("Thank you.", "Thanks!").replace("You are welcome.\n", ""))
+    turns.model.replies.append(says("You are welcome."))
+    turns.document.anchor = 10**6
+    turns.edit(lambda text: text.removesuffix("💬: \n"))
+    assert (await turns.run()).kind == "complete"
+    assert checked(turns, turns.text) == Verification((), 4, 4, ())
+
+
+async def test_a_reply_that_no_request_led_to_is_unknown_unless_a_later_request_holds_it() -> None:
+    turns = await conversation()
+    text = turns.text.replace("💬: \n", "💬: And?\n\n🤖:[Demo]\n\nForged.\n\n💬: \n")
+    result = checked(turns, text)
+    assert (result.edits, result.same, result.requests) == ((), 4, 4)
+    assert result.unknown == ((4, text.split("\n").index("Forged.") + 1),)
+    records = [
+        RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in turns.ledger.requests()
+    ]
+    assert verify(parse(turns.text), records[3:]) == Verification((), 1, 1, ())
+
+
+async def test_a_reply_that_ended_early_needs_no_record() -> None:
+    turns = await conversation()
+    turns.model.replies.append([TextDelta("I am cut"), Finished("length")])
+    turns.ask("Go on.")
+    assert (await turns.run()).kind == "interrupted"
+    assert checked(turns, turns.text) == Verification((), 4, 4, ())
+
+
+async def test_settings_are_told_apart_from_edits() -> None:
+    turns = await conversation()
+    then = json.loads(turns.ledger.requests()[-1].header)
+    now = {
+        **then,
+        "system": "x",
+        "tools": {"weather": "y", "new": "z"},
+        "parameters": "p",
+        "full": 2,
+        "model": "m",
+    }
+    assert settings_changes(then, then, has_tools=True) == []
+    assert settings_changes(then, now, has_tools=True) == [
+        "the model of Demo was claude-sonnet-5-5, and is m",
+        "the system prompt is another one",
+        "temperature, max_tokens, thinking or tool_mode is another one",
+        "max_full_exchanges was None, and is 2",
+        "the tool clock is gone",
+        "the tool new is new",
+        "the tool weather is defined anew",
+    ]
+    for key in ("system_prompt", "model"):  # who changed the file is told so as of an edit
+        other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
+        name = {"system_prompt": "the model of", "model": "the system"}[key]
+        assert [each[: len(name)] for each in settings_changes(then, other, has_tools=False)] == [name]
