@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from parley.entry_points import PROVIDERS, TEMPLATES
+from tests.packages import put_package
+
 MODULES = (
     *(
         "sitecustomize",
@@ -19,6 +22,7 @@ MODULES = (
         "openai",
     ),
     *("mcp", "httpx2", "json", "asyncio", "argparse", "logging", "server", "mcp_server_time"),
+    "theirs",
 )
 PROGRAMS = (
     *("python3", "python", "python3.11", "uv", "uvx", "pip", "git", "node", "npx", "npm", "sh", "keys"),
@@ -69,6 +73,9 @@ def hostile(folder: Path) -> Hostile:
             program = folder / where / name
             program.write_text(f"#!/bin/sh\necho {where}/{name} >>'{log}'\n", encoding="utf-8")
             program.chmod(0o755)
+    put_package(
+        folder, "parley-theirs", {PROVIDERS: {"theirs": "theirs:Model"}, TEMPLATES: {"theirs": "theirs"}}, {}
+    )
     for name, text in SETTINGS.items():
         (folder / name).write_text(text, encoding="utf-8")
     return Hostile(folder, log)

@@ -181,6 +181,12 @@ llm = false
 name = "Local"
 provider = "local"
 model = "demo"
+[[agents]]
+name = "Theirs"
+provider = "theirs"
+model = "theirs"
+[providers.theirs]
+kind = "package"
 [providers.local]
 kind = "anthropic"
 base_url = "http://127.0.0.1:9"
@@ -219,6 +225,10 @@ def user(tmp_path: Path, there: Hostile) -> User:
     return User({**environ, "HOME": str(tmp_path), "PATH": path}, log, tmp_path / "state" / "parley" / "work")
 
 
+THEIRS = "no installed package has a provider called 'theirs': install one"
+"""A package of the folder is no installed one."""
+
+
 def check_started(user: User, there: Hostile, stderr: str) -> None:
     """The user's own programs started in Parley's folder with a PATH that means the same everywhere."""
     assert there.ran() == []
@@ -241,6 +251,9 @@ def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
         nvim.command("ParleyRespond")
         nvim.until(lambda: "local cannot be reached" in nvim.text(), "the end of the turn")
         check_started(user, there, nvim.messages())
+        nvim.command("ParleyAgent Theirs")
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: THEIRS in nvim.messages(), "the end of the other turn")
         nvim.command("silent checkhealth parley")
     assert there.ran() == []
 
@@ -253,16 +266,18 @@ def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User,
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, *way, "respond", "--without-missing", str(chat)],
-        cwd=there.folder,
-        env={**os.environ, **user.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "local cannot be reached" in ran.stdout + ran.stderr
-    check_started(user, there, ran.stderr)
+
+    def answer_of(agent: str) -> str:
+        command = [sys.executable, *way, "respond", "--without-missing", "--agent", agent, str(chat)]
+        env = {**os.environ, **user.environ}
+        ran = subprocess.run(command, cwd=there.folder, env=env, capture_output=True, text=True, check=False)
+        return ran.stdout + ran.stderr
+
+    if way == ["-m", "parley"]:
+        assert THEIRS in answer_of("Theirs")
+    answer = answer_of("Local")
+    assert "local cannot be reached" in answer
+    check_started(user, there, answer)
 
 
 @pytest.mark.skipif(shutil.which("npx") is None, reason="npx is not installed")
