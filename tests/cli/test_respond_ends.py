@@ -53,7 +53,7 @@ def check_end(shell: Shell, output: str, reason: str) -> None:
     assert (notice.reason if notice else "") == (reason if words else "")
 
 
-SIGNALS = [*[(signal.SIGKILL, number) for number in range(6)], *[(number, 0) for number in sorted(GENTLE)]]
+SIGNALS = [*[(signal.SIGKILL, number) for number in range(2)], *[(number, 0) for number in sorted(GENTLE)]]
 
 
 @pytest.mark.parametrize(("number", "seed"), SIGNALS)

@@ -1,4 +1,4 @@
-"""Killed at any step of a turn, nothing is lost, and no yes has run two calls.
+"""Killed at any step of a turn, nothing is lost but the last second, and no yes has run two calls.
 
 A call that may have run, and whose result is not in the file, runs again at the second new yes only.
 """
@@ -6,15 +6,22 @@ A call that may have run, and whose result is not in the file, runs again at the
 from __future__ import annotations
 
 import json
+import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "crash_at_each_step.py"
+from parley.chat.reader import parse
+from parley.chat.rounds import last_notice
+from parley.chat.transcript import Question, Text
+
+HERE = Path(__file__).parent
 STEPS = [
     ["0", "3", "7", "11", "15", "17"],
     ["18", "19", "20", "21", "22"],
@@ -24,31 +31,46 @@ STEPS = [
 """Before the reply, while it is written, around the yes, around the call, while its result is answered."""
 
 
+class Mortal:
+    """A program that dies at many points, and imports only once."""
+
+    def __init__(self, name: str) -> None:
+        command = [sys.executable, str(HERE / name)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def death(self, folder: Path, point: int | None) -> dict[str, Any]:
+        """What is found in a new folder after a death at this point."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(folder / str(point)), point]) + "\n")
+        self.process.stdin.flush()
+        facts: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return facts
+
+
+def program(name: str) -> Iterator[Mortal]:
+    mortal = Mortal(name)
+    with mortal.process:
+        yield mortal
+    assert mortal.process.returncode == 0
+
+
 @pytest.fixture(scope="module")
-def program() -> Iterator[subprocess.Popen[str]]:
-    """The program, which dies at many steps and imports only once."""
-    command = [sys.executable, str(PROGRAM)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
-        yield program
-    assert program.returncode == 0
+def each_step() -> Iterator[Mortal]:
+    yield from program("crash_at_each_step.py")
 
 
-def death(program: subprocess.Popen[str], folder: Path, step: str) -> dict[str, Any]:
-    """What is found after a death at this step."""
-    assert program.stdin is not None
-    assert program.stdout is not None
-    program.stdin.write(json.dumps([str(folder / step), int(step)]) + "\n")
-    program.stdin.flush()
-    found: dict[str, Any] = json.loads(program.stdout.readline())
-    return found
+@pytest.fixture(scope="module")
+def any_point() -> Iterator[Mortal]:
+    yield from program("crash_at_any_point.py")
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: f"{steps[0]} to {steps[-1]}")
 def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
-    program: subprocess.Popen[str], tmp_path: Path, steps: list[str]
+    each_step: Mortal, tmp_path: Path, steps: list[str]
 ) -> None:
-    found = [death(program, tmp_path, step) for step in steps]
+    found = [each_step.death(tmp_path, int(step)) for step in steps]
     assert [str(each["step"]) for each in found] == steps
     for each in found:
         assert each["killed"] == (each["step"] < 1000), each
@@ -67,3 +89,61 @@ def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
         else:
             assert (said, ran) == ([""], [1]), each
         assert each["end"] in ("complete", "nothing"), each
+
+
+SECOND_S = 1.0
+POINTS = 100
+PARTS = 4
+NOTICE = "the answer was still being written"
+
+
+def answer(text: str) -> tuple[list[str], str, list[str]]:
+    """The words of the one answer of a chat, the reason of its notice, and the statuses of its calls."""
+    transcript = parse(text)
+    assert not [problem for problem in transcript.problems if problem.severity == "error"], text
+    assert transcript.exchanges[0].question == Question((Text("say words"),)), text
+    answers = transcript.exchanges[0].answers
+    segments = answers[0].segments if answers else ()
+    words = [word for segment in segments if isinstance(segment, Text) for word in segment.text.split()]
+    notice = last_notice(answers[0]) if answers else None
+    results = [proposal.result for proposal in answers[0].proposals] if answers else []
+    return words, notice.reason if notice else "", [result.status if result else "" for result in results]
+
+
+def check(death: dict[str, Any], whole: list[str]) -> None:
+    """All that was said before the last second is there, the call ran once at most, and it goes on."""
+    words, notice, results = answer(death["text"])
+    assert words == whole[: len(words)]
+    assert all(at >= death["death"] - SECOND_S for at, _ in death["spoken"][len(words) :])
+    is_whole = not words or words == whole or (words == whole[:30] and results)
+    assert notice == NOTICE or (notice == "" and is_whole)
+    words, notice, results = answer(death["text_after"])
+    if death["code"] == 3:  # the call may have run, so somebody is asked
+        assert (words, notice, results) == (whole[:30], "", [""])
+    else:
+        assert death["code"] == 0 or death["text_after"] == death["text"], "nothing was left to be done"
+        assert (words, notice, results) == (whole, "", ["ok"])
+    assert death["calls"] <= death["calls_after"] <= 1
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: each turn is on the disk a dozen times."""
+    shared = Path("/dev/shm")
+    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else tmp_path) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_any_point_the_last_second_is_lost_at_most_and_the_next_run_goes_on(
+    any_point: Mortal, memory: Path, part: int
+) -> None:
+    complete = any_point.death(memory, None)
+    whole = [word for _, word in complete["spoken"]]
+    assert (complete["killed"], complete["code"], complete["calls"], len(whole)) == (False, 0, 1, 60)
+    points = sorted(random.Random(part).sample(range(1, complete["points"]), POINTS // PARTS))
+    for point in points:
+        death = any_point.death(memory, point)
+        assert death["killed"], point
+        check(death, whole)
