@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 from parley.addresses import flaw
 from parley.display.summary import count
+from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
-from parley.models.formats import sdks
+from parley.models.formats import PACKAGE, sdks
 from parley.paths import config_path
 from parley.runtime.app import App
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
@@ -76,6 +77,11 @@ def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
     where = f"{agent.name}: {agent.model} of {agent.provider}"
     base = _base(app, provider)
     where += f" at {base}" if base else ""
+    if provider.kind == PACKAGE:
+        try:
+            where += f" by the package {offer(PROVIDERS, provider.name).package}"
+        except EntryPointError as error:
+            return "error", f"{where}: {error}", []
     if missing := app.settings.missing_key(agent, app.environ):
         return "info", f"{where}: no key; to use it: export {missing}=...", []
     if not listeners.get(base, True):
