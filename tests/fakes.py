@@ -16,6 +16,7 @@ from parley.policy.rules import Rules
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.tasks import TaskHandle
 from tests.defaults import CHAT_SETTINGS, limits_with
 from tests.ledgers import open_ledger
 
@@ -78,7 +79,7 @@ class LoggedTools:
     def go_without(self) -> None:
         pass
 
-    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         self.log.append((tool.name, arguments))
         result = self.results.get(tool.name, Result("ok", "fine"))
         return result(arguments) if callable(result) else result

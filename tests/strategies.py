@@ -22,6 +22,7 @@ from parley.chat.transcript import (
     Question,
     Result,
     Segment,
+    ServerTask,
     Text,
     Thinking,
     ToolCall,
@@ -121,7 +122,10 @@ results = st.builds(
     attachments=st.one_of(st.just(()), st.just(()), st.lists(attachments, max_size=3).map(tuple)),
 )
 choices = st.none() | st.sampled_from(CHOICES)
-proposals = st.builds(Proposal, call=calls, choice=choices, result=st.none() | results)
+tasks = st.builds(ServerTask, id=st.from_regex(r"[!-_a-~]{1,40}", fullmatch=True))
+proposals = st.builds(
+    Proposal, call=calls, choice=choices, result=st.none() | results, task=st.none() | st.none() | tasks
+)
 signatures = st.one_of(st.just(""), st.from_regex(r"[A-Za-z0-9+/=\]]{1,30}", fullmatch=True))
 thinkings = st.one_of(
     st.builds(
@@ -211,7 +215,7 @@ def answers_with_orphans(draw: st.DrawFn) -> Answer:
     """Answers with results that answer none of their calls; most have the id of a call near by."""
     near = st.sampled_from(["call_1", "call_2"])
     call = st.builds(replace, calls, id=near)
-    made = st.builds(Proposal, call=call, choice=choices, result=st.none() | results)
+    made = st.builds(Proposal, call=call, choice=choices, result=st.none() | results, task=st.none() | tasks)
     orphan = st.builds(Orphan, name=st.just("web_search"), id=near | call_ids, result=results)
     parts = draw(st.lists(st.one_of(texts, notes, made, made, orphan, orphan, broken), max_size=8))
     kept = list[Segment]()
@@ -235,6 +239,7 @@ MARKED = [
     *[f'❓: `{{"index":{index},{_CALL[1:]}`' for index in (0, 1, "true")],
     *["❓: {broken", "❓:[yn] {broken", "🛠️: [web_search][call_1]", "🛠️: [web_search][call_1][error]"],
     *["🛠️: [other][call_2][refused]", "🛠️: no header", "`result`", "```", "````"],
+    *["🛠️: [web_search][call_1][pending]", "🛠️: [other][call_2][pending] ", "``a b``"],
     *["🧠:[anthropic:claude-sonnet-4-5 c2ln]", "🧠:[anthropic:m redacted x]", "🧠:[", "> thought", ">"],
     *["🔒: note", "🔒:", "🔒: [Stopped: user]", ">> Please choose (yA", "---", "\\💬: text", "\ufeff"],
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from parley.chat import references
 from parley.chat.reader import parse
 from parley.clock import PausableClock
+from parley.errors import PendingError
 from parley.mcp.session import Progress, Signals
 from parley.mcp.stderr import StderrTail
 from parley.mcp.supervisor import Supervisor
@@ -31,6 +33,7 @@ from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle
 from tests.defaults import attempts_with
 from tests.fake_time import run
 from tests.ledgers import open_ledger
@@ -110,12 +113,15 @@ class Questioner:
     async def tools(self) -> tuple[Tool, ...]:
         return (ASKS,)
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
         await asyncio.sleep(4)
         with self._signals.clock.standing_still():
             await asyncio.sleep(DAY)
         await asyncio.sleep(arguments["then"])
         return Outcome("ok", "blue")
+
+    async def cancel(self, task_id: str) -> None:
+        raise NotImplementedError
 
     async def resource(self, uri: str) -> str:
         raise NotImplementedError
@@ -165,8 +171,7 @@ def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float
 class Reporter(Questioner):
     """A session with a server that reports its progress every few seconds, and then answers or does not."""
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
-        assert tell
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
         for step in range(arguments["reports"]):
             await asyncio.sleep(arguments["every"])
             tell(step, None, None)
@@ -209,6 +214,36 @@ def test_a_call_goes_on_as_long_as_its_server_reports_progress_within_bounds(
         return found, elapsed
 
     assert run(work()) == ([outcome], turn_s)
+
+
+class Digger(Questioner):
+    """A session with a server that runs the call as a task without end."""
+
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+        await task.begin("task-1")
+        while True:
+            tell(None, None, "digging")
+            await asyncio.sleep(8)
+
+
+@asynccontextmanager
+async def digger(_: ServerSettings, __: StderrTail, signals: Signals) -> AsyncIterator[Digger]:
+    yield Digger(signals)
+
+
+def test_a_task_without_end_is_left_to_be_collected_where_its_server_outlives_us() -> None:
+    async def work(settings: ServerSettings) -> Outcome:
+        supervisor = Supervisor(settings, nothing, digger)
+        try:
+            return await supervisor.call(ASKS, {}, None, PausableClock())
+        finally:
+            if ending := supervisor.stop():
+                await ending
+
+    near = ServerSettings("fake", timeout_s=10)
+    assert run(work(near)) == Outcome("error", NO_ANSWER.format(600))
+    with pytest.raises(PendingError, match=r"within 600 s\. Its result is collected when the turn goes on"):
+        run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 
 
 def test_a_limit_that_begins_anew_while_the_clock_stands_still_counts_from_then() -> None:

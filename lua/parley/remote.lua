@@ -20,6 +20,7 @@ local routes = {
   pictures = { "pictures", "learn" },
   picture_files = { "pictures", "put" },
   folds = { "folds", "update" },
+  keep = { "chat", "keep" },
   call = { "calls", "change" },
   calls_end = { "calls", "stop" },
   status = { "status", "show" },

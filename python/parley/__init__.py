@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from parley.chat.options import CallLimits, ThinkingSettings
-    from parley.chat.transcript import Attachment, Choice, Proposal, Result, Span, ToolCall
+    from parley.chat.transcript import Attachment, Choice, Proposal, Result, ServerTask, Span, ToolCall
     from parley.chunks import (
         CallChunk,
         Chunk,
@@ -97,6 +97,7 @@ __all__ = [
     "Safety",
     "ServerError",
     "ServerSettings",
+    "ServerTask",
     "Session",
     "Settings",
     "SettingsError",
@@ -118,7 +119,7 @@ __all__ = [
 
 _HOMES = {
     "chat.options": ("CallLimits", "ThinkingSettings"),
-    "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "Span", "ToolCall"),
+    "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "ServerTask", "Span", "ToolCall"),
     "chunks": tuple(name for name in __all__ if "Chunk" in name),
     "errors": (*(name for name in __all__ if name.endswith("Error")), "UserCancelled"),
     "models.events": ("Call", "Finished", "Price", "TextDelta", "ThinkingDelta", "Usage"),

@@ -16,6 +16,10 @@ class ServerError(ParleyError):
     """An MCP server could not be started or answered wrongly; never ends more than that server."""
 
 
+class PendingError(ParleyError):
+    """A call goes on at its server, which cannot be reached now: its result is to be collected later."""
+
+
 class ModelError(ParleyError):
     """A provider refused or failed; `reason` is one short line for the notice in the file.
 

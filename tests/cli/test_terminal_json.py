@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from parley import engine
-from parley.chat.transcript import Attachment, Proposal, Result, ToolCall
+from parley.chat.transcript import Attachment, Proposal, Result, ServerTask, ToolCall
 from parley.cli import main
 from parley.cli.exits import EXITS
 from parley.cli.terminal import emit, plain, snake_case
@@ -73,6 +73,7 @@ EXAMPLES: tuple[engine.TurnEvent, ...] = (
     engine.ServerWait(("a", "b")),
     engine.MissingTools(("a",)),
     engine.CallBegan(Proposal(CALL, "ya"), TOOL),
+    engine.TaskBegan(Proposal(CALL, "ya", task=ServerTask("task-1"))),
     engine.CallProgress(TOOL, "{}", "half"),
     engine.CallEnded(Proposal(CALL, "ya"), RESULT),
     engine.CallRefused(Proposal(CALL), Result("refused", "no")),

@@ -633,7 +633,7 @@ async def test_the_engine_that_looked_before_the_other_ran_runs_nothing() -> Non
     other = Turns(one.text, ScriptedModel(), tools(), ledger=ledger.chat("chat.md"))
     raced = list[End]()
 
-    async def race(_: object, arguments: str, __: Request) -> Result:
+    async def race(_: object, arguments: str, *__: object) -> Result:
         raced.append(await other.run())
         return price(arguments)
 

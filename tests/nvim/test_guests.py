@@ -319,3 +319,9 @@ def test_a_form_is_filled_in(desk: Child) -> None:
     desk.keys("1<CR>")
     desk.until_text("declined", BOUND_S)
     complete(desk)
+
+
+def test_a_call_that_has_to_run_as_a_task_does(desk: Child) -> None:
+    text = result_of(desk, 'call everything__simulate-research-query {"topic":"moles"}')
+    assert "# Research Report: moles" in text
+    assert "[pending]" not in text

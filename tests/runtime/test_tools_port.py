@@ -27,6 +27,7 @@ from parley.storage.attachments import ChatAttachments
 from parley.storage.ledger import ChatLedger
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
+from parley.tools.tasks import TaskHandle
 from tests.fake_time import run
 from tests.ledgers import open_ledger
 from tests.pictures import png
@@ -100,7 +101,7 @@ def statuses(
     async def work() -> None:
         kept = audit or open_ledger().chat("chat.md")
         turn = ports(talker, Server(seconds), said.append, kept, settings, used)
-        assert await turn.call(SEARCH, ARGUMENTS, request) == Result("ok", "found")
+        assert await turn.call(SEARCH, ARGUMENTS, request, TaskHandle()) == Result("ok", "found")
         assert asyncio.get_running_loop().time() == seconds
 
     run(work())
@@ -122,7 +123,7 @@ def test_progress_is_shown_as_often_as_it_can_be_read() -> None:
         audit = open_ledger().chat("chat.md")
         quiet = Settings(status=Status(llm=False))
         turn = ports(Talker(), Working(), said.append, audit, quiet, 0)
-        await turn.call(SEARCH, ARGUMENTS, ASK)
+        await turn.call(SEARCH, ARGUMENTS, ASK, TaskHandle())
 
     run(work())
     assert said == [
@@ -152,7 +153,7 @@ async def returned(outcome: Outcome, chat: str) -> tuple[Result, list[str]]:
             told.append(what.text)
 
     turn._observer.on_event = note  # type: ignore[method-assign]
-    return await turn.call(SEARCH, ARGUMENTS, ASK), told
+    return await turn.call(SEARCH, ARGUMENTS, ASK, TaskHandle()), told
 
 
 async def test_pictures_and_what_was_cut_lie_beside_the_chat_before_anything_names_them(

@@ -121,6 +121,13 @@ def test_what_parley_wrote_is_known_by_id_name_and_arguments(chat: ChatLedger) -
     assert list(chat.view().proposals) == [written] * 3
 
 
+def test_a_task_is_known_of_its_call_in_its_chat(file: LedgerFile, chat: ChatLedger) -> None:
+    for _ in range(2):
+        chat.begin_task(KEY, "task-\ud83d1")
+    assert chat.view().tasks == ((KEY, "task-\ud83d1"),)
+    assert file.chat("other.md").view().tasks == ()
+
+
 def test_a_chat_is_known_by_whatever_was_kept_of_it(file: LedgerFile, tmp_path: Path) -> None:
     acts: list[Callable[[ChatLedger], None]] = [
         lambda chat: chat.enter([(KEY, "ya")], "key"),

@@ -25,6 +25,7 @@ from parley.chat.transcript import (
     Question,
     Result,
     Segment,
+    ServerTask,
     Span,
     Text,
     Thinking,
@@ -167,15 +168,29 @@ def mark(lines: LineDecoder, proposal: Proposal | Broken, choice: Choice | None)
 
 
 def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
-    """A result right below its proposal, and the note on it."""
-    at = proposal.span.end
-    below = at < len(lines) and not is_blank(lines[at])
-    block = ["", *results.result_lines(proposal.call.name, proposal.call.id, result)]
+    """A result right below its proposal, and the note on it; in the place of its task, if it has one."""
+    block = results.result_lines(proposal.call.name, proposal.call.id, result)
+    task = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     if result.note:
-        after = next((line for line in lines[at:] if not is_blank(line)), None)
+        after = next((line for line in lines[task.end :] if not is_blank(line)), None)
         is_text = after is not None and grammar.marker_of(after) is None
         block += ["", *writer.note_lines(result.note), *(["", grammar.MARKERS["note"]] if is_text else [])]
-    return Edit(at, at, (*block, "") if below else tuple(block))
+    return Edit(task.start, task.end, tuple(block)) if proposal.task else _put_below(lines, proposal, block)
+
+
+def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
+    """The task as which a call runs, right below its proposal; in the place of another that it has."""
+    block = results.task_lines(proposal.call.name, proposal.call.id, ServerTask(task))
+    if proposal.task:
+        return Edit(proposal.task.span.start, proposal.task.span.end, tuple(block))
+    return _put_below(lines, proposal, block)
+
+
+def _put_below(lines: LineDecoder, proposal: Proposal, block: Sequence[str]) -> Edit:
+    """Lines right below a proposal, between blank ones."""
+    at = proposal.span.end
+    below = at < len(lines) and not is_blank(lines[at])
+    return Edit(at, at, ("", *block, "") if below else ("", *block))
 
 
 def sign_thinking(answer: Answer, signature: str) -> list[Edit]:

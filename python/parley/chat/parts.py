@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from parley.chat import attachments, calls, grammar, results
 from parley.chat.grammar import Kind
@@ -11,6 +12,7 @@ from parley.chat.transcript import (
     BLANK,
     CHOICES,
     SPACING,
+    TASK_ID,
     Attachment,
     Broken,
     Choice,
@@ -20,6 +22,8 @@ from parley.chat.transcript import (
     Result,
     RoundStarts,
     Segment,
+    ServerTask,
+    Severity,
     Span,
     Text,
     Thinking,
@@ -183,7 +187,7 @@ class AnswerParts(Parts):
             self._push_broken(block, "proposal", block.start + 1, message, choice, column)
         else:
             span = Span(block.start, block.start + 1)
-            self.push(Proposal(call, choice, None, self.page.lines[block.start], span))
+            self.push(Proposal(call, choice, spelling=self.page.lines[block.start], span=span))
         self._add_rest(block, block.start + 1)
 
     def _add_result(self, block: Block) -> None:
@@ -194,8 +198,17 @@ class AnswerParts(Parts):
         if head is None:
             message = "cannot read this result: expected 🛠️: [tool][call id]"
             self._push_broken(block, "result", end, message)
+        elif (status := head[2]) == "pending":
+            is_task = TASK_ID.fullmatch(body) and [*filter(str.strip, lines[:count])] == results.quote_body(
+                body
+            )
+            if not is_task or head[3]:
+                message = "cannot read this pending result: expected the id of a task, in backticks"
+                self._push_broken(block, "result", end, message)
+            else:
+                self._attach_task(block, head[0], head[1], ServerTask(body, Span(block.start, end)))
         else:
-            name, call_id, status, attached = head
+            name, call_id, _, attached = head
             if trouble and (count or not attached):
                 self.page.problem(block.start, 0, "warning", trouble)
             result = Result(status, body, attached, tuple(lines[:count]), Span(block.start, end))
@@ -210,9 +223,16 @@ class AnswerParts(Parts):
         return next((i for n, i in enumerate(texts) if n == count), block.end)
 
     def _push_broken(
-        self, block: Block, kind: Kind, end: int, message: str, choice: Choice | None = None, column: int = 0
+        self,
+        block: Block,
+        kind: Kind,
+        end: int,
+        message: str,
+        choice: Choice | None = None,
+        column: int = 0,
+        severity: Severity = "error",
     ) -> None:
-        self.page.problem(block.start, column, "error", message)
+        self.page.problem(block.start, column, severity, message)
         assert kind in ("proposal", "result", "thinking")
         text = "\n".join(self.page.text_lines(block.start, end)).rstrip(BLANK + "\n")
         self.push(Broken(kind, text, choice, Span(block.start, end)))
@@ -225,15 +245,29 @@ class AnswerParts(Parts):
             self.page.problem(result.span.start, 0, "warning", message)
             self.push(Orphan(name, call_id, result))
             return
+        self.segments[at] = replace(self._noted(at, name, result.span), result=result)
+
+    def _attach_task(self, block: Block, name: str, call_id: str, task: ServerTask) -> None:
+        self._end_text()
+        at = self._proposal_for(call_id)
+        proposal = None if at is None else self._noted(at, name, task.span)
+        if at is None or proposal is None or proposal.task is not None:
+            message = f"no call {call_id} above that has no result yet: this task is kept and not collected"
+            self._push_broken(block, "result", task.span.end, message, severity="warning")
+        else:
+            self.segments[at] = replace(proposal, task=task)
+
+    def _noted(self, at: int, name: str, span: Span) -> Proposal:
+        """The proposal at a place; says where its result has another place, or name, than it should."""
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
         if name != (expected := results.header_name(proposal.call.name)):
             message = f"this result says {name}, its call says {expected}: the call counts"
-            self.page.problem(result.span.start, 0, "warning", message)
+            self.page.problem(span.start, 0, "warning", message)
         if at != len(self.segments) - 1:
-            message = f"this result stands apart from its call {call_id}"
-            self.page.problem(result.span.start, 0, "hint", message)
-        self.segments[at] = Proposal(proposal.call, proposal.choice, result, proposal.spelling, proposal.span)
+            message = f"this result stands apart from its call {proposal.call.id}"
+            self.page.problem(span.start, 0, "hint", message)
+        return proposal
 
     def _proposal_for(self, call_id: str) -> int | None:
         """The place of the proposal for a result with this id: right above, else the first of the round."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from parley.chat.attachments import LINKS, link, read_links
 from parley.chat.grammar import MARKERS, escape
-from parley.chat.transcript import BLANK, CALL_ID, SPACING, Attachment, Result, Status, is_blank
+from parley.chat.transcript import BLANK, CALL_ID, SPACING, Attachment, Result, ServerTask, Status, is_blank
 
 _HEADER = re.compile(
     rf"[{SPACING}]*\[(?P<name>[^\]]*)\][{SPACING}]*\[(?P<id>{CALL_ID.pattern})\]"
-    rf"(?:[{SPACING}]*\[(?P<status>error|refused)\])?(?P<links>{LINKS})[{SPACING}\r]*"
+    rf"(?:[{SPACING}]*\[(?P<status>error|refused|pending)\])?(?P<links>{LINKS})[{SPACING}\r]*"
 )
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
 
@@ -24,23 +25,29 @@ def header_name(name: str) -> str:
 def result_header(name: str, call_id: str, result: Result) -> str:
     """The header line of a result."""
     status = "" if result.status == "ok" else f"[{result.status}]"
-    head = f"{MARKERS['result']} [{header_name(name)}][{call_id}]{status}"
-    return " ".join([head, *map(link, result.attachments)])
+    return " ".join([_head(name, call_id, status), *map(link, result.attachments)])
 
 
-def read_header(content: str) -> tuple[str, str, Status, tuple[Attachment, ...]] | None:
+def _head(name: str, call_id: str, status: str) -> str:
+    return f"{MARKERS['result']} [{header_name(name)}][{call_id}]{status}"
+
+
+def task_lines(name: str, call_id: str, task: ServerTask) -> list[str]:
+    """What stands for the result of a call that runs as a task."""
+    return [_head(name, call_id, "[pending]"), "", *quote_body(task.id)]
+
+
+def read_header(content: str) -> tuple[str, str, Status | Literal["pending"], tuple[Attachment, ...]] | None:
     """Name, call id, status and attachments of a result header's text after its marker.
 
-    None where it cannot be read.
+    None where it cannot be read. The body of a pending one is the id of a task.
     """
     if not (header := _HEADER.fullmatch(content)):
         return None
-    status: Status = "ok"
+    status: Status | Literal["pending"] = "ok"
     match header["status"]:
-        case "error":
-            status = "error"
-        case "refused":
-            status = "refused"
+        case "error" | "refused" | "pending" as word:
+            status = word
     return header_name(header["name"]), header["id"], status, read_links(header["links"])
 
 

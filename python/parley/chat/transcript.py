@@ -23,6 +23,8 @@ REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 
 CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+TASK_ID = re.compile(r"[!-_a-~]{1,512}")
+"""Ids of tasks that a file can hold: a word that shows for what it is, without a backtick."""
 UNFIT = re.compile("[\0\ud800-\udfff]")
 """NUL and lone surrogates, which no text of a transcript holds: no provider's JSON can carry them."""
 
@@ -216,12 +218,25 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTask:
+    """A task at a server, by the id that the server gave it: a call runs there, and its result is to come."""
+
+    id: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _require(TASK_ID.fullmatch(self.id) is not None, "bad id of a task")
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """A tool call the model asks for, the recorded choice, and its result; `span` is its own line only."""
 
     call: ToolCall
     choice: Choice | None = None
     result: Result | None = None
+    task: ServerTask | None = None
+    """Where it runs, or ran, as a task."""
     spelling: str = field(default="", compare=False, repr=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 

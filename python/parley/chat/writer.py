@@ -146,6 +146,8 @@ def thinking_lines(thinking: Thinking) -> list[str]:
 
 def _proposal_blocks(proposal: Proposal) -> list[list[str]]:
     blocks = [[proposal_line(proposal)]]
+    if proposal.task is not None:
+        blocks.append(results.task_lines(proposal.call.name, proposal.call.id, proposal.task))
     if proposal.result is not None:
         blocks.append(result_lines(proposal.call.name, proposal.call.id, proposal.result))
     return blocks

@@ -53,6 +53,7 @@ from parley.settings.values import Settings
 from parley.storage.attachments import ChatAttachments
 from parley.storage.chat_file import content
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.tasks import TaskHandle
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -135,7 +136,7 @@ class _NoTools:
     def go_without(self) -> None:
         pass
 
-    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")
 
 

@@ -53,6 +53,7 @@ _MOST_LINES = 40
 TAKEN_BACK = "is marked [{}], but that yes was undone: choose again"
 NOT_HERE = "is marked [{}], but that was not decided here for this very call: it counts as undecided"
 CHANGED = "the definition of {} changed since {}: K shows what"
+COLLECTED = "it runs at its server as a task: :ParleyRespond collects what comes of it"
 _SINCE = {
     "approved": "you approved this call",
     "remembered": "you remembered it",
@@ -86,6 +87,8 @@ class ChatView:
         """A guess without the tools' definitions, by id and arguments: for the eye, never for running."""
         if is_declined(call):
             return "declined"
+        if self.approvals.task(call):
+            return "pending"
         same = [
             e
             for e in self.ledger.entries
@@ -180,7 +183,16 @@ def problems(view: ChatView) -> list[Problem]:
         *view.missing,
         *lacking,
         *approvals,
+        *_tasks(view),
     ]
+
+
+def _tasks(view: ChatView) -> Iterator[Problem]:
+    """The calls that go on at their servers, and how their results come here."""
+    calls = (call for exchange in view.transcript.exchanges for call in open_calls(exchange))
+    for call in calls:
+        if isinstance(call, Proposal) and call.task and view.standing(call) == "pending":
+            yield Problem(call.span.start, 0, "hint", COLLECTED)
 
 
 def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:

@@ -28,6 +28,7 @@ from parley.engine.ports import (
     Resolve,
     ServerWait,
     Snapshot,
+    TaskBegan,
     Tools,
     TurnEvent,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "Resolve",
     "ServerWait",
     "Snapshot",
+    "TaskBegan",
     "Tools",
     "TurnEvent",
     "choose",

@@ -9,15 +9,28 @@ from typing import TypeVar
 
 from parley.chat import edits
 from parley.chat.edits import Edit
-from parley.chat.transcript import Choice, Proposal, Result
+from parley.chat.rounds import Notice
+from parley.chat.transcript import TASK_ID, Choice, Proposal, Result
 from parley.engine.long_results import read_result
 from parley.engine.observe import Observation
-from parley.engine.ports import CallBegan, CallEnded, CallRefused, Ports, Snapshot, closing
+from parley.engine.ports import (
+    CallBegan,
+    CallEnded,
+    CallRefused,
+    ChatSettings,
+    Ports,
+    Snapshot,
+    TaskBegan,
+    closing,
+)
 from parley.engine.tool_search import find_tools
+from parley.errors import PendingError
 from parley.policy import plan, status
-from parley.policy.approval import Decision, Explained, all_proposals, call_key
+from parley.policy.approval import Approvals, CallKey, Decision, Explained, all_proposals, call_key
+from parley.tools.catalogue import Tool
 from parley.tools.long_results import READ_RESULT
 from parley.tools.search import FIND_TOOLS
+from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
 
@@ -93,32 +106,75 @@ def enter_decisions(ports: Ports, observation: Observation, decisions: Sequence[
             ports.ledger.enter([(call_key(decision.proposal, tool), "ya")], decision.rule, decision.why)
 
 
+def too_long(settings: ChatSettings) -> str:
+    """The words for a turn that has taken its time."""
+    return f"it took longer than {settings.timeout_s:g} seconds"
+
+
 async def run_tools(
     ports: Ports, observation: Observation, proposals: Sequence[Proposal], started: float
-) -> bool:
-    """Run approved calls, each result into the document when it comes; False where time ran out before."""
-
-    async def run(proposal: Proposal) -> tuple[Proposal, Result | None]:
-        tool = observation.catalogue.get(proposal.call.name)
-        if tool is None or not ports.ledger.start(call_key(proposal, tool)):
-            return proposal, None
-        ports.observer.on_event(CallBegan(proposal, tool))
-        if tool == READ_RESULT:
-            return proposal, await read_result(ports, observation, proposal.call.arguments)
-        if tool == FIND_TOOLS:
-            return proposal, find_tools(observation, proposal.call.arguments)
-        return proposal, await ports.tools.call(tool, proposal.call.arguments, observation.settings.request)
-
+) -> Notice | None:
+    """Run approved calls, each result into the document when it comes; why not all have one, else None."""
+    settings, approvals = observation.settings, observation.situation.approvals
+    pending = list[PendingError]()
     ports.observer.status(status.using(proposal.call.name for proposal in proposals))
-    batches = [list(proposals)] if observation.settings.parallel else [[p] for p in proposals]
+    batches = [list(proposals)] if settings.parallel else [[p] for p in proposals]
     for batch in batches:
-        limit, ended = observation.settings.timeout_s - (ports.clock.now() - started), 0
-        async with closing(ports.clock.together([partial(run, p) for p in batch], limit)) as outcomes:
+        limit, ended = settings.timeout_s - (ports.clock.now() - started), 0
+        work = [partial(_run, ports, observation, approvals, proposal) for proposal in batch]
+        async with closing(ports.clock.together(work, limit)) as outcomes:
             async for proposal, result in outcomes:
                 ended += 1
-                if result is not None:
+                if isinstance(result, PendingError):
+                    pending.append(result)
+                elif result is not None:
                     await settle(ports, [(proposal, result)])
                     ports.observer.on_event(CallEnded(proposal, result))
         if ended < len(batch):
-            return False
-    return True
+            await cut_off(ports, too_long(settings))
+            return Notice("Unable to complete task", too_long(settings))
+    return Notice("Interrupted", str(pending[0])) if pending else None
+
+
+async def _run(
+    ports: Ports, observation: Observation, approvals: Approvals, proposal: Proposal
+) -> tuple[Proposal, Result | PendingError | None]:
+    """Run one call, or collect its result; none comes of one that may not run, or still does."""
+    tool, sent = observation.catalogue.get(proposal.call.name), approvals.task(proposal)
+    if tool is None:
+        return proposal, _unreachable(proposal, sent) if sent else None
+    if not (sent or ports.ledger.start(call_key(proposal, tool))):
+        return proposal, None
+    ports.observer.on_event(CallBegan(proposal, tool))
+    if tool == READ_RESULT:
+        return proposal, await read_result(ports, observation, proposal.call.arguments)
+    if tool == FIND_TOOLS:
+        return proposal, find_tools(observation, proposal.call.arguments)
+    request, task_id = observation.settings.request, proposal.task.id if proposal.task and sent else ""
+    task = TaskHandle(task_id, partial(_begin_task, ports, proposal, tool))
+    try:
+        return proposal, await ports.tools.call(tool, proposal.call.arguments, request, task)
+    except PendingError as error:
+        return proposal, error
+
+
+def _unreachable(proposal: Proposal, key: CallKey) -> PendingError:
+    return PendingError(
+        f"{proposal.call.name} runs as a task of MCP server '{key.server}', which is missing. {COLLECT}"
+    )
+
+
+async def _begin_task(ports: Ports, proposal: Proposal, tool: Tool, task: str) -> None:
+    """Name the task as which a call runs, in the ledger and in the document: from there it is collected.
+
+    An id that a line cannot show is nowhere: then the result comes now, or not at all.
+    """
+    if TASK_ID.fullmatch(task) is None:
+        return
+
+    def change(shot: Snapshot) -> list[Edit]:
+        return [edits.put_task(shot.lines, call, task) for call, _ in _current(shot, [(proposal, task)])]
+
+    ports.ledger.begin_task(call_key(proposal, tool), task)
+    await ports.document.begin(change)
+    ports.observer.on_event(TaskBegan(proposal))

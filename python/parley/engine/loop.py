@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from parley.chat import edits
 from parley.chat.references import expansion, references
-from parley.chat.rounds import rounds
+from parley.chat.rounds import Notice, rounds
 from parley.chat.transcript import Proposal, Question
-from parley.engine.calls import cut_off, enter_decisions, explain, mark, refuse, run_tools
+from parley.engine.calls import enter_decisions, explain, mark, refuse, run_tools, too_long
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.observe import Observation, observe
-from parley.engine.ports import ChatSettings, End, Ports, Resolve, Snapshot
+from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
 from parley.engine.reply import ask_model
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
@@ -73,7 +73,7 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
             await open_question(ports.document)
             return End("complete")
         case plan.Stop(reason):
-            return await _stop(ports, reason)
+            return await _end(ports, Notice("Unable to complete task", reason))
         case plan.AskModel(tools_on):
             if left := unclaimed(observation.snapshot.transcript, observation.view, observation.snapshot.at):
                 ports.ledger.revoke(left)  # the model is told that these calls have no result
@@ -90,9 +90,8 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
             enter_decisions(ports, observation, decisions)
             await mark(ports, [(d.proposal, "ya") for d in decisions])
         case plan.RunTools(proposals):
-            if not await run_tools(ports, observation, proposals, started):
-                await cut_off(ports, _too_long(observation.settings))
-                return await _stop(ports, _too_long(observation.settings))
+            if notice := await run_tools(ports, observation, proposals, started):
+                return await _end(ports, notice)
     return None
 
 
@@ -114,13 +113,10 @@ async def _start_answer(ports: Ports, observation: Observation) -> End | None:
 
 def _in_time(ports: Ports, settings: ChatSettings, started: float) -> plan.Stop | None:
     late = ports.clock.now() - started > settings.timeout_s
-    return plan.Stop(_too_long(settings)) if late else None
+    return plan.Stop(too_long(settings)) if late else None
 
 
-def _too_long(settings: ChatSettings) -> str:
-    return f"it took longer than {settings.timeout_s:g} seconds"
-
-
-async def _stop(ports: Ports, reason: str) -> End:
-    await end_unfinished(ports, "Unable to complete task", reason)
-    return End("stopped", f"Unable to complete task: {reason}")
+async def _end(ports: Ports, notice: Notice) -> End:
+    await end_unfinished(ports, notice.kind, notice.reason)
+    kind: EndKind = "interrupted" if notice.kind == "Interrupted" else "stopped"
+    return End(kind, f"{notice.kind}: {notice.reason}")

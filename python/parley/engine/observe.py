@@ -67,7 +67,7 @@ class Observation:
         """The calls in hand that wait for a choice, in file order."""
         exchange, approvals = self.snapshot.exchange, self.situation.approvals
         calls = plan.waiting(exchange.answers[-1]) if exchange.answers else []
-        decided = ("approved", "declined")
+        decided = ("approved", "pending", "declined")
         return [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
 
 

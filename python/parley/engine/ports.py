@@ -30,6 +30,7 @@ from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.policy.status import without
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.tasks import TaskHandle
 
 NOTHING_ASKED = "there is no question here: a chat starts with a line 💬: and your question"
 REMOVED = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
@@ -143,8 +144,12 @@ class Tools(Protocol):
         """Wait no longer for the servers that `catalogue` waits for."""
         ...
 
-    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
-        """Run one call; its failure is a result. `ask` says which model made it, and how it is asked."""
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+        """Run one call; its failure is a result. `request` says which model made it, and how it is asked.
+
+        Of one that runs as a `task` already, the result is collected. Raises PendingError where it still runs
+        and cannot be asked after.
+        """
         ...
 
 
@@ -215,6 +220,10 @@ class Ledger(Protocol):
         """Use up the yes for this call: True once for each, and only then may it be sent to its server."""
         ...
 
+    def begin_task(self, key: CallKey, task: str) -> None:
+        """A call that was started runs at its server as the task with this id."""
+        ...
+
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
         """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""
         ...
@@ -260,6 +269,13 @@ class CallBegan:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskBegan:
+    """A call runs at its server as a task, which the document names now."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True, slots=True)
 class CallProgress:
     """A call of this tool with these arguments has come this far, as its server says."""
 
@@ -284,7 +300,9 @@ class CallRefused:
     result: Result
 
 
-TurnEvent: TypeAlias = Event | ServerWait | MissingTools | CallBegan | CallProgress | CallEnded | CallRefused
+TurnEvent: TypeAlias = (
+    Event | ServerWait | MissingTools | CallBegan | TaskBegan | CallProgress | CallEnded | CallRefused
+)
 
 
 class Observer(Protocol):

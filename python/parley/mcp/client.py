@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
-from parley.mcp.session import LostError, NotBegunError, Progress, Refusal, Signals
+from parley.mcp.session import CONNECTION_CLOSED, LostError, NotBegunError, Progress, Refusal, Signals
+from parley.mcp.tasks import TaskError, TaskRequests
 from parley.text import size_text, visible
 from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
@@ -20,6 +21,7 @@ from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
 from parley.tools.resources import Resource, ResourceList, resource_from_mcp
 from parley.tools.results import Outcome, cut, outcome, result_text
 from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle, TaskState, task_in
 from parley.tools.visits import Visit, required_visits
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
-CONNECTION_CLOSED = -32000
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
 """The number of a server's tools, prompts, resources or templates, and of the pages that it lists them on."""
@@ -71,6 +72,9 @@ class SdkSession:
         self._broken = broken
         self._elicitor = elicitor
         self._first: tuple[Tool, ...] | None = None
+        self._tasks = TaskRequests(client)
+        self._as_tasks = set[str]()
+        """The tools that are to run as tasks."""
 
     async def try_out(self) -> None:
         """List the tools ahead of those who ask; raises whatever is wrong with the connection."""
@@ -79,11 +83,13 @@ class SdkSession:
     async def tools(self) -> tuple[Tool, ...]:
         """The tools of all pages that the settings take; a definition that is none is left out.
 
-        So are those beyond all bounds, and those that run as tasks only: `left_out` says so.
+        So are those beyond all bounds, and those that run as tasks only where no task is run: `left_out` says
+        so.
         """
         first, self._first = self._first, None
         if first is not None:
             return first
+        as_tasks = set[str]()
         tools, room, too_large, tasks = dict[str, Tool](), MOST_OF_TOOLS, 0, list[str]()
         self.left_out = ""
         self._broken.clear()
@@ -93,13 +99,17 @@ class SdkSession:
                 size = len(tool.definition)
                 if not self._settings.takes(tool.name):
                     continue
-                if _is_task(definition):
+                support = _task_support(definition)
+                if support == "required" and not self._tasks.takes_calls:
                     tasks.append(tool.name)
                 elif size > min(MOST_OF_A_TOOL, room):
                     too_large += 1
                 else:
                     room -= size
                     tools[tool.name] = tool
+                    # At a server of this machine, which ends with Neovim, a task would outlive nothing.
+                    if support == "required" or (support == "optional" and self._settings.url is not None):
+                        as_tasks.add(tool.name)
         if self._broken:
             names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
             self._leave_out(f"tools whose definition is broken: {len(self._broken)} ({names})")
@@ -111,6 +121,7 @@ class SdkSession:
                 f"tools with too large a definition: {too_large} (more than {size_text(MOST_OF_A_TOOL)} "
                 f"each or {size_text(MOST_OF_TOOLS)} in all)"
             )
+        self._as_tasks = as_tasks if self._tasks.takes_calls else set()
         return tuple(tools.values())
 
     def _tool(self, definition: dict[str, Any]) -> Tool:
@@ -165,20 +176,53 @@ class SdkSession:
                 listed.append(resource_from_mcp(definition))
         return tuple(listed)
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
-        """The result, an error that the tool reports too; raises LostError if the connection ends."""
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+        """The result, an error that the tool reports too; raises LostError if the connection ends.
+
+        One that runs as a task is asked after until it is over.
+        """
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            if tell is not None:
-                tell(progress, total, message)
+            tell(progress, total, message)
 
-        once = partial(self._client.call_tool, name, arguments, progress_callback=report)
-        result, hosts = await self._after_visits(once)
-        parts = list(map(_plain, result.content[:MOST_PARTS]))
-        if more := len(result.content) - len(parts):
+        hosts = list[str]()
+        try:
+            if task.id:
+                with self._errors():
+                    return await self._collected(await self._tasks.get(task.id), tell)
+            if name in self._as_tasks:
+                begin = partial(self._tasks.begin, name, arguments, report)
+                result, hosts = await self._after_visits(begin)
+            else:
+                once = partial(self._client.call_tool, name, arguments, progress_callback=report)
+                returned, hosts = await self._after_visits(once)
+                result = {"content": returned.content, "structuredContent": returned.structured_content}
+                result |= {"isError": returned.is_error, "_meta": returned.meta}
+            if (state := _begun(result)) is None:
+                return self._outcome(result, hosts)
+            await task.begin(state.id)
+            return await self._collected(state, tell, hosts)
+        except TaskError as error:
+            return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {error}")
+
+    async def cancel(self, task_id: str) -> None:
+        """Nobody wants the result of a task any more."""
+        await self._tasks.cancel(task_id)
+
+    async def _collected(self, task: TaskState, tell: Progress, hosts: Sequence[str] = ()) -> Outcome:
+        with self._errors():
+            result = await self._tasks.result_of(task, lambda message: tell(None, None, message))
+        return self._outcome(result, hosts)
+
+    def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
+        """The outcome that a result of a call means, its parts as they are in JSON or in the SDK."""
+        content = result.get("content")
+        content = content if isinstance(content, list) else [content]
+        parts = [part if isinstance(part, Mapping) else _plain(part) for part in content[:MOST_PARTS] if part]
+        if (more := len(content) - MOST_PARTS) > 0:
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
-        status: Literal["ok", "error"] = "error" if result.is_error else "ok"
-        returned = outcome(status, parts, result.structured_content, max_bytes=self._max_bytes)
+        status: Literal["ok", "error"] = "error" if result.get("isError") else "ok"
+        returned = outcome(status, parts, result.get("structuredContent"), max_bytes=self._max_bytes)
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
@@ -290,10 +334,18 @@ class SdkSession:
             raise
 
 
-def _is_task(definition: Mapping[str, Any]) -> bool:
-    """Whether a tool cannot be called but as a task, which a client has to come back for."""
+def _task_support(definition: Mapping[str, Any]) -> object:
+    """Whether a tool may, or has to, be called as a task, which a client has to come back for."""
     execution = definition.get("execution")
-    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
+    return execution.get("taskSupport") if isinstance(execution, Mapping) else None
+
+
+def _begun(result: Mapping[str, Any]) -> TaskState | None:
+    """The task that has begun in place of a result. Raises TaskError where it is none."""
+    try:
+        return task_in(result)
+    except ValueError as error:
+        raise TaskError(f"its server began one that is none: {error}. It may have run") from error
 
 
 def _opened(hosts: Sequence[str]) -> str:

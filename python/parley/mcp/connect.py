@@ -14,12 +14,13 @@ from parley.errors import ParleyError, ServerError
 from parley.mcp import line_codec as lines
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
-from parley.mcp.client import CONNECTION_CLOSED, SdkSession
+from parley.mcp.client import SdkSession
 from parley.mcp.functions import InProcess
 from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
-from parley.mcp.session import LostError, Refusal, Signals, cause
+from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal, Signals, cause
 from parley.mcp.stderr import StderrTail
+from parley.mcp.tasks import extensions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.programs import program, search_path, surroundings, working_folder
 from parley.text import size_text
@@ -156,7 +157,12 @@ class Connector:
         try:
             client = await stack.enter_async_context(
                 Client(
-                    server, message_handler=hear, client_info=me, **_mode(way, settings.protocol), **requests
+                    server,
+                    message_handler=hear,
+                    client_info=me,
+                    extensions=extensions() if way == "newest" else None,
+                    **_mode(way, settings.protocol),
+                    **requests,
                 )
             )
         finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.clock import PausableClock
-from parley.errors import ServerError
+from parley.errors import PendingError, ServerError
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
 from parley.mcp.connect import Connector
@@ -27,6 +27,7 @@ from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.tasks import COLLECT, TaskHandle
 from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
@@ -148,20 +149,25 @@ class Servers:
         self,
         tool: Tool,
         arguments: dict[str, Any],
+        task: TaskHandle | None = None,
         *,
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
         """The result of a call, an error for whatever goes wrong; cancelling it cancels it at the server.
 
-        `progress` is told (progress, total or None, message or None) while the tool runs; `clock` stands
-        still while the server has the user asked.
+        `progress` is told (progress, total and message, each or None) while the tool runs; `clock` stands
+        still while the server has the user asked. Of a call that runs as a `task` already, the result is
+        collected. Raises PendingError where it goes on as one, and cannot be asked after.
         """
+        task = task or TaskHandle()
         try:
             supervisor = self._available(tool.server)
         except ServerError as error:
+            if task.id:
+                raise PendingError(f"{error}. {COLLECT}") from error
             return Outcome("error", str(error))
-        return await supervisor.call(tool, arguments, progress, clock or PausableClock())
+        return await supervisor.call(tool, arguments, progress, clock or PausableClock(), task)
 
     async def read_resource(self, server: str, uri: str) -> str:
         """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""

@@ -20,13 +20,17 @@ from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle
 from parley.tools.visits import LONGEST_ID
 
+CONNECTION_CLOSED = -32000
+"""For the SDK the end of a connection, and for many servers any error."""
 _FINAL = (401, 403, 407, 429)
 _LOGGED = 20
 _LOG_LENGTH = 300
 
-Progress = Callable[[float, float | None, str | None], None]
+Progress = Callable[[float | None, float | None, str | None], None]
+"""How far a call is, of how much, and in words; None for what is not known."""
 _MOST_FINISHED = 100
 
 
@@ -71,8 +75,14 @@ class Session(Protocol):
     async def tools(self) -> tuple[Tool, ...]:
         """The tools it offers now."""
 
-    async def call(self, name: str, arguments: dict[str, Any], tell: Progress | None) -> Outcome:
-        """The result of one call, `tell` hearing of its progress; raises LostError if the connection ends."""
+    async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
+        """The result of one call, `tell` hearing of its progress; raises LostError if the connection ends.
+
+        Of one that runs as a task already, only the result is asked for.
+        """
+
+    async def cancel(self, task_id: str) -> None:
+        """Tell the server that nobody wants the result of a task any more."""
 
     async def resource(self, uri: str) -> str:
         """The text of a resource."""

@@ -10,12 +10,13 @@ from contextlib import AsyncExitStack, ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
-from parley.errors import ParleyError, ServerError
+from parley.errors import ParleyError, PendingError, ServerError
 from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals, cause
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State
+from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Session, Renew], Awaitable[T]]
@@ -102,13 +103,21 @@ class Supervisor:
                 await self._settled.wait()
 
     async def call(
-        self, tool: Tool, arguments: dict[str, Any], progress: Progress | None, clock: PausableClock
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        progress: Progress | None,
+        clock: PausableClock,
+        task: TaskHandle | None = None,
     ) -> Outcome:
         """The result of `tool`, which must still be what it was when the call was approved.
 
         The clock, the caller's, stands still while the server has the user asked, and from its first report
-        of progress on. Each report gives the call its time anew.
+        of progress on. Each report gives the call its time anew. Raises PendingError where the call goes on
+        as a task, and the server cannot be asked after it.
         """
+
+        task = task or TaskHandle()
 
         async def call(session: Session, renew: Renew) -> Outcome:
             if reason := self._changed(tool):
@@ -116,7 +125,7 @@ class Supervisor:
             has_reported = False
             with self._signals.clock.followed_by(clock), ExitStack() as still:
 
-                def report(steps: float, total: float | None, message: str | None) -> None:
+                def report(steps: float | None, total: float | None, message: str | None) -> None:
                     nonlocal has_reported
                     renew()
                     if not has_reported:
@@ -125,13 +134,28 @@ class Supervisor:
                     if progress is not None:
                         progress(steps, total, message)
 
-                return await session.call(tool.name, arguments, report)
+                return await session.call(tool.name, arguments, report, task)
 
         name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
         try:
-            return await self.ask(name, call)
+            return await self._ask_again(name, call, task)
         except ServerError as error:
+            if task.id and self.settings.url is not None:  # what is on this machine has ended with its server
+                raise PendingError(f"{error}. {COLLECT}") from error
             return Outcome("error", str(error))
+        except asyncio.CancelledError:
+            if task.id and self._session is not None and not self._signals.stopping:
+                await self._session.cancel(task.id)
+            raise
+
+    async def _ask_again(self, what: str, work: Work[T], task: TaskHandle) -> T:
+        """The result of `work`, once more where the connection ended under a call that goes on as a task."""
+        try:
+            return await self.ask(what, work)
+        except ServerError as error:
+            if not (task.id and self.settings.url is not None and isinstance(error.__cause__, LostError)):
+                raise
+        return await self.ask(what, work)
 
     async def ask(self, what: str, work: Work[T]) -> T:
         """The result of `work` with the server, which is started if need be; `what` names it in messages.

@@ -11,13 +11,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self, TypeAlias
 
 from parley.mcp.repairs import mended, mends
-from parley.mcp.session import Refusal
+from parley.mcp.session import CONNECTION_CLOSED, Refusal
+from parley.tools.tasks import as_result
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _FIRST = "2025-11-25"
 """The revision by which the SDK judges results before there is another."""
-_CLOSED = -32000
-"""For the SDK the end of a connection, and for many servers any error."""
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
 """No such revision; which there are, the SDK reads in the data of the error."""
@@ -85,7 +84,9 @@ class Wire:
             return
         if method == "initialize":
             self._version = str(result.get("protocolVersion", self._version))
-        if mends(method):
+        if method == "tools/call" and (task := as_result(result)):
+            message.result = task  # which the SDK has no notion of
+        elif mends(method):
             version = self._version
             message.result, lost = mended(
                 method, result, lambda fields: self._accepts(method, version, fields)
@@ -112,7 +113,7 @@ class Wire:
         """Say in an error why it is one: the SDK knows less of it."""
         if refusal is not None and error.code != _UNSUPPORTED:
             error.message, error.data = refusal.text, refusal
-        if error.code == _CLOSED and not error.message.startswith(_BROKEN_OFF):
+        if error.code == CONNECTION_CLOSED and not error.message.startswith(_BROKEN_OFF):
             error.code = _INTERNAL  # an error of the server's own, which goes on
 
     def note_end(self) -> None:

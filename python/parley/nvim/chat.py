@@ -50,6 +50,7 @@ from parley.settings.start import Ready, Refusal, has_question, wanted_agent
 from parley.settings.values import Agent
 from parley.storage.forks import fork_paths, own_path, write_new
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.tasks import TaskHandle
 
 UNSAVED = "save this chat first (:w): a choice is bound to its file"
 
@@ -608,6 +609,6 @@ class RememberedTools:
         """Wait no longer for servers."""
         self._tools.go_without()
 
-    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         """Run one call."""
-        return await self._tools.call(tool, arguments, request)
+        return await self._tools.call(tool, arguments, request, task)

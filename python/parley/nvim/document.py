@@ -53,6 +53,7 @@ class BufferDocument:
         self._waiting = 0
         self._hurry = asyncio.Event()
         """Somebody waits for what was begun."""
+        self._beginning = asyncio.Lock()
 
     async def read(self) -> Snapshot:
         """The document as it is now, with all that was begun; only what has changed crosses the border.
@@ -77,10 +78,11 @@ class BufferDocument:
 
     async def begin(self, change: Change) -> None:
         """Begin a change: what is read has it from now on, and all that is written comes after it."""
-        shot = await self.look()
-        text = self._ahead[0] if self._ahead else self._mirror.text
-        after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
-        self._begin((after, after.shot(anchor)), lambda: self._change(change))
+        async with self._beginning:  # calls that run at once begin changes at once
+            shot = await self.look()
+            text = self._ahead[0] if self._ahead else self._mirror.text
+            after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
+            self._begin((after, after.shot(anchor)), lambda: self._change(change))
 
     async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
         """Begin an edit, and let `append` write at the line it names."""

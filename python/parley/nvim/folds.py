@@ -83,6 +83,8 @@ def _call(call: Proposal, view: ChatView) -> Fold:
     by = _BY.get(view.rule(call), "") if call.choice in YES else ""
     if call.result is None:
         tool = view.catalogue.get(call.call.name) if view.catalogue else None
+        if call.task and 0 <= call.task.span.start - end <= 1:
+            end = call.task.span.end
         return Fold(start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id)
     is_beside = 0 <= call.result.span.start - end <= 1
     end = call.result.span.end if is_beside else end

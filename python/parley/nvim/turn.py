@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from parley import engine
@@ -246,11 +247,19 @@ class Turn:
                 self._has_calls = True
                 self._facts += self._running.facts(what)
                 self._redraw_calls()
+            case engine.TaskBegan():
+                self.chat.editor.spawn(self._keep())
             case engine.CallProgress():
                 for fact in self._running.facts(what):
                     self.chat.editor.tell("call", self.chat.buf, fact)
             case _:
                 pass
+
+    async def _keep(self) -> None:
+        """Save a chat of ours that names a task: it goes on whatever becomes of Neovim."""
+        with suppress(GoneError):
+            await self.document.settle()
+            self.chat.editor.tell("keep", self.chat.buf)
 
     def _wait_text(self, servers: Sequence[str]) -> str:
         """The status while servers start, with the key that asks without them where nothing needs them."""

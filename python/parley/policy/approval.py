@@ -23,7 +23,8 @@ State: TypeAlias = Literal["live", "used", "revoked", "closed"]
 """A `closed` one was used, and its call has left the file since."""
 Explained: TypeAlias = Literal["asked", "declined", "refused", "warned"]
 _Call: TypeAlias = tuple[str, str]
-Standing: TypeAlias = Literal["undecided", "declined", "approved", "may have run"]
+Standing: TypeAlias = Literal["undecided", "declined", "approved", "pending", "may have run"]
+"""A `pending` one was approved and sent: it runs at its server as a task, whose result can be collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class LedgerView:
     """Warnings (id, arguments, what) that whoever decides now got instead of having a yes taken."""
     elsewhere: Collection[tuple[str, str]] = ()
     """The calls (id, arguments) of those asked about that were started for another file, each time."""
+    tasks: Collection[tuple[CallKey, str]] = ()
+    """The calls of this chat that servers said they run as tasks, with the ids of these."""
 
 
 def call_key(proposal: Proposal, tool: Tool) -> CallKey:
@@ -148,10 +151,28 @@ class Approvals:
         """The standing of a proposal without a result: its mark counts as far as the ledger bears it out."""
         if is_declined(proposal):
             return "declined"
+        if self.task(proposal):
+            return "pending"
         tool = self.catalogue.get(proposal.call.name)
         if tool is not None and proposal.choice in YES and self._is_live(call_key(proposal, tool)):
             return "approved"
         return "may have run" if self.starts(proposal) else "undecided"
+
+    def task(self, proposal: Proposal) -> CallKey | None:
+        """The call as it was approved and sent, where the file names the task as which it runs.
+
+        None for a task that no server gave this machine, for this chat and this very call: whoever writes a
+        file could otherwise fetch what belongs to others. None, too, where the tool is another one now; one
+        that is not on offer may be on offer again.
+        """
+        if proposal.task is None or proposal.choice not in YES:
+            return None
+        tool, call = self.catalogue.get(proposal.call.name), proposal.call
+        if tool is not None:
+            key = call_key(proposal, tool)
+            return key if (key, proposal.task.id) in self.view.tasks else None
+        keys = (key for key, task in self.view.tasks if task == proposal.task.id)
+        return next((key for key in keys if (key.id, key.arguments) == (call.id, call.arguments)), None)
 
     def _is_live(self, key: CallKey) -> bool:
         return any(e.key == key for e in self._counts.entries_of(key.id, key.arguments) if e.state == "live")

@@ -64,7 +64,7 @@ class AwaitChoices:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """All is decided: run these."""
+    """All is decided: run these, and collect the results of those that run as tasks."""
 
     proposals: tuple[Proposal, ...]
 
@@ -179,7 +179,8 @@ def _with_open_calls(situation: Situation, reply: Round) -> Step:
     refused = _refusals(situation, reply)
     if refused:
         return Settle(refused)
-    asking = [c for c in calls if isinstance(c, Broken) or approvals.standing(c) != "approved"]
+    decided = ("approved", "pending")
+    asking = [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
     decisions = [
         d for c in asking if isinstance(c, Proposal) and (d := decide(c, approvals, situation.rules))
     ]
@@ -201,6 +202,9 @@ def _refusals(situation: Situation, reply: Round) -> tuple[tuple[Proposal, Resul
     proposals = reply.proposals
     for number, proposal in enumerate(proposals):
         if proposal.result is not None:
+            continue
+        if proposal.task and situation.approvals.task(proposal):
+            standing += 1  # it was sent: what would keep it from that comes too late
             continue
         why = (
             (DECLINED if is_declined(proposal) else None)

@@ -12,6 +12,7 @@ from parley.clock import PausableClock
 from parley.engine import CallProgress, MissingTools, Narrow, ServerWait
 from parley.errors import ParleyError
 from parley.mcp.servers import Servers
+from parley.mcp.session import Progress
 from parley.media import kind_of
 from parley.models.events import Aside
 from parley.models.request import Request
@@ -28,6 +29,7 @@ from parley.text import fence, one_line
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.results import Outcome, described
 from parley.tools.schema import decode_arguments
+from parley.tools.tasks import TaskHandle
 
 _MOMENT_S = 0.3
 """A call, or a wait, that takes no longer is not shown."""
@@ -127,8 +129,8 @@ class ToolsPort:
             if self._shows_wait and names:
                 self._observer.on_event(ServerWait(names))
 
-    async def call(self, tool: Tool, arguments: str, request: Request) -> Result:
-        """Run one call; beside it, a model may find the words for what it does."""
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+        """Run one call, or collect its result; beside it, a model may find the words for what it does."""
         try:
             decoded = decode_arguments(arguments)
         except ValueError as error:
@@ -136,7 +138,7 @@ class ToolsPort:
         words = asyncio.ensure_future(self._describe(tool, arguments, request))
         try:
             progress = self._progress_of(tool, arguments)
-            outcome = await self._servers.call(tool, decoded, progress=progress, clock=self._clock)
+            outcome = await self._servers.call(tool, decoded, task, progress=progress, clock=self._clock)
         finally:
             words.cancel()
         result = await self._result_of(outcome)
@@ -158,18 +160,23 @@ class ToolsPort:
                 texts += [] if suffix == "txt" else [described(content)]
         return Result(outcome.status, "\n".join(filter(None, texts)), tuple(attachments))
 
-    def _progress_of(self, tool: Tool, arguments: str) -> Callable[[float, float | None, str | None], None]:
+    def _progress_of(self, tool: Tool, arguments: str) -> Progress:
         """Shows how far a call is, if what was shown of it last had time to be read."""
         next_time = 0.0
 
-        def show(progress: float, total: float | None, message: str | None) -> None:
+        def show(progress: float | None, total: float | None, message: str | None) -> None:
             nonlocal next_time
             now = asyncio.get_running_loop().time()
             if now < next_time:
                 return
             next_time = now + _PROGRESS_S
-            part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
             text = one_line(message, _PROGRESS_SHOWN) if message else ""
+            if progress is None:
+                if text:
+                    self._observer.on_event(CallProgress(tool, arguments, text))
+                    self._observer.status(text)
+                return
+            part = f"{progress:g} of {total:g}" if total else f"{progress:g}"
             self._observer.on_event(CallProgress(tool, arguments, f"{text}, {part}" if text else part))
             self._observer.status(f"{text} ({part})" if text else f"Progress: {part}")
 

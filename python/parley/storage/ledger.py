@@ -54,6 +54,11 @@ CREATE TABLE IF NOT EXISTS proposed (
     arguments BLOB NOT NULL, digest BLOB NOT NULL,
     PRIMARY KEY (chat, call_id, server, tool, arguments, digest)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tasks (
+    chat BLOB NOT NULL, call_id BLOB NOT NULL, server BLOB NOT NULL, tool BLOB NOT NULL,
+    arguments BLOB NOT NULL, digest BLOB NOT NULL, task BLOB NOT NULL,
+    PRIMARY KEY (chat, call_id, server, tool, arguments, digest, task)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS warnings (
     chat BLOB NOT NULL, viewer TEXT NOT NULL, call_id BLOB NOT NULL, arguments BLOB NOT NULL,
     what TEXT NOT NULL, PRIMARY KEY (chat, viewer, call_id, arguments, what)
@@ -90,6 +95,10 @@ JOIN headers ON headers.digest = requests.header WHERE chat = ? ORDER BY request
 """
 PROPOSE = """
 INSERT OR IGNORE INTO proposed (chat, call_id, server, tool, arguments, digest) VALUES (?, ?, ?, ?, ?, ?)
+"""
+BEGIN_TASK = """
+INSERT OR IGNORE INTO tasks (chat, call_id, server, tool, arguments, digest, task)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 WARN = """
 INSERT OR IGNORE INTO warnings (chat, viewer, call_id, arguments, what) VALUES (?, ?, ?, ?, ?)
@@ -367,12 +376,16 @@ class ChatLedger:
             "SELECT call_id, arguments, what FROM warnings WHERE chat = ? AND viewer = ?",
             (*chat, self._file.viewer),
         )
+        tasks = self._file.read(
+            "SELECT call_id, server, tool, arguments, digest, task FROM tasks WHERE chat = ?", chat
+        )
         return LedgerView(
             tuple(Entry(CallKey(*map(_read, row[:5])), *row[5:]) for row in rows),
             tuple((_read(i), _read(n), _read(a)) for i, n, a in proposals),
             tuple(CallKey(*map(_read, row)) for row in proposed),
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
             tuple(self._elsewhere(calls)),
+            tuple((CallKey(*map(_read, row[:5])), _read(row[5])) for row in tasks),
         )
 
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -446,6 +459,11 @@ class ChatLedger:
             call = (_stored(self.chat), _stored(key.id), _stored(key.arguments))
             db.execute("DELETE FROM warnings WHERE chat = ? AND call_id = ? AND arguments = ?", call)
             return used.rowcount == 1
+
+    def begin_task(self, key: CallKey, task: str) -> None:
+        """A call that was started runs at its server as this task."""
+        with self._file.transaction() as db:
+            db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
     def wrote(self, proposals: Iterable[tuple[str, str, str]], keys: Iterable[CallKey] = ()) -> None:
         """Record proposals (id, name, arguments) that Parley wrote from a model's reply, with their tools."""

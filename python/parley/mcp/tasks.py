@@ -1,0 +1,177 @@
+"""Calls that run at their servers as tasks: begun, asked after, answered, collected, cancelled.
+
+Knows the requests that this takes in both shapes of tasks, which the SDK has no methods for; not what a
+task's result is made into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from parley.errors import ServerError
+from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal
+from parley.tools.tasks import EXTENSION, TaskState, is_of, state
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+_NEWEST = "2026-07-28"
+_LIFE_MS = 24 * 3600 * 1000
+"""A result is asked to be kept so long: overnight."""
+_CANCEL_S = 1.0
+_MOST_ANSWERS = 100
+
+
+class TaskError(ServerError):
+    """A server's word that a task came to nothing, or is none of its own."""
+
+
+class TaskRequests:
+    """Requests about tasks to one server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._is_newest = client.protocol_version == _NEWEST
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether a client may have a call run as a task; in the newest revision the server says which do."""
+        tasks = None if self._is_newest else self._client.server_capabilities.tasks
+        requests = tasks and tasks.requests
+        return bool(requests and requests.tools and requests.tools.call is not None)
+
+    async def begin(self, name: str, arguments: Mapping[str, Any], progress: Any) -> dict[str, Any]:
+        """The answer to a call that is to run as a task."""
+        parameters = {"name": name, "arguments": dict(arguments), "task": {"ttl": _LIFE_MS}}
+        return await self._send("tools/call", parameters, progress)
+
+    async def get(self, task_id: str) -> TaskState:
+        """The state of a task. Raises TaskError where there is none, LostError where nobody says."""
+        return _state(await self._ask("tasks/get", {"taskId": task_id}), task_id)
+
+    async def result_of(self, task: TaskState, tell: Callable[[str], None]) -> Mapping[str, Any]:
+        """The result of a call, once its task is over; `tell` hears each time how it is.
+
+        Raises TaskError where there is none, LostError where the server cannot be asked any more.
+        """
+        fetch: asyncio.Future[Mapping[str, Any]] | None = None
+        answered = set[str]()
+        try:
+            while not task.is_over:
+                if task.status != "unknown":  # or whoever counts the time would take it for a report
+                    tell(task.message)
+                if task.status == "input_required" and self._is_newest:
+                    await self._answer(task, answered)
+                elif task.status == "input_required" and fetch is None:
+                    fetch = asyncio.ensure_future(self._result(task.id))  # what it asks comes with that
+                if fetch is None:
+                    await asyncio.sleep(task.pause_s)
+                elif (await asyncio.wait({fetch}, timeout=task.pause_s))[0]:
+                    return fetch.result()
+                task = await self.get(task.id)
+            return await self._end(task)
+        finally:
+            if fetch:
+                fetch.cancel()
+
+    async def cancel(self, task_id: str) -> None:
+        """Tell the server that nobody wants the result any more; it need not heed that."""
+        capabilities = self._client.server_capabilities.tasks
+        if self._is_newest or (capabilities and capabilities.cancel is not None):
+            with suppress(ServerError, TimeoutError):
+                async with asyncio.timeout(_CANCEL_S):
+                    await self._ask("tasks/cancel", {"taskId": task_id})
+
+    async def _end(self, task: TaskState) -> Mapping[str, Any]:
+        why = f": {task.message}" if task.message else ""
+        if task.status == "cancelled":
+            raise TaskError(f"its server cancelled it{why}")
+        if not self._is_newest:
+            return await self._result(task.id)
+        if task.result is not None:
+            return task.result
+        raise TaskError(f"it failed: {task.error}" if task.error else f"it ended without a result{why}")
+
+    async def _result(self, task_id: str) -> Mapping[str, Any]:
+        result = await self._ask("tasks/result", {"taskId": task_id})
+        if not is_of(result, task_id):
+            raise TaskError("its server gave the result of another task")
+        return result
+
+    async def _answer(self, task: TaskState, answered: set[str]) -> None:
+        """Answer what a task asks, each question once, as what servers ask at any time."""
+        from mcp.client.session import ClientRequestContext
+        from mcp_types import ElicitRequest, ErrorData, InputRequest
+        from pydantic import TypeAdapter, ValidationError
+
+        session, answers = self._client.session, dict[str, Any]()
+        for key, question in list((task.requests or {}).items())[:_MOST_ANSWERS]:
+            if key in answered:
+                continue
+            answered.add(key)
+            try:
+                request: Any = TypeAdapter[Any](InputRequest).validate_python(question, by_name=False)
+            except ValidationError as error:
+                raise TaskError("it asks something that nobody understands") from error
+            context = ClientRequestContext(session=session, request_id=key, meta=None)
+            answer = await session.dispatch_input_request(context, request)
+            if isinstance(answer, ErrorData):
+                if not isinstance(request, ElicitRequest):
+                    raise TaskError(f"what it asks is not answered: {answer.message}")
+                answers[key] = {"action": "cancel"}
+            else:
+                answers[key] = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if answers:
+            await self._ask("tasks/update", {"taskId": task.id, "inputResponses": answers})
+
+    async def _ask(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            return await self._send(method, parameters)
+        except MCPError as error:
+            if isinstance(error.error.data, Refusal) or error.code == CONNECTION_CLOSED:
+                raise LostError(str(error)) from error
+            raise TaskError(f"its server knows no more of it: {error}. It may have run") from error
+
+    async def _send(self, method: str, parameters: dict[str, Any], progress: Any = None) -> dict[str, Any]:
+        from mcp_types import Request
+        from pydantic import TypeAdapter
+
+        class Named(Request[dict[str, Any], str]):
+            name_param = "taskId" if method.startswith("tasks/") else None
+
+        request = Named(method=method, params=parameters)
+        adapter: Any = TypeAdapter(dict[str, Any])
+        result: Any = await self._client.session.send_request(request, adapter, progress_callback=progress)
+        return dict(result)
+
+
+def _state(result: Mapping[str, Any], task_id: str) -> TaskState:
+    try:
+        return state(result, task_id)
+    except ValueError as error:
+        raise TaskError(f"its server described no such task: {error}") from error
+
+
+def extensions() -> list[Any]:
+    """What the SDK's client is to say that it can do, where the newest revision is spoken."""
+    from mcp.client import ClientExtension, ResultClaim
+    from mcp_types import CallToolResult, Result
+
+    class TaskResult(Result):
+        result_type: Literal["task"] = "task"
+
+    async def resolve(*_: object) -> CallToolResult:
+        raise TaskError("it was not known for one")  # `as_result` has all of them before the SDK
+
+    class Tasks(ClientExtension):
+        identifier = EXTENSION
+
+        def claims(self) -> list[ResultClaim[Any]]:
+            return [ResultClaim(result_type="task", model=TaskResult, resolve=resolve)]
+
+    return [Tasks()]

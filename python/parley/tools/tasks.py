@@ -1,0 +1,130 @@
+"""Tasks of MCP servers as values: a call that goes on at its server, which is asked now and then how it is.
+
+Works on results as they are in JSON, in the two shapes that there are: that of revision 2025-11-25, and that
+of the extension `io.modelcontextprotocol/tasks` of 2026-07-28. Knows no SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from parley.text import size_text
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+LONGEST_ID = 4_096
+COLLECT = "Its result is collected when the turn goes on"
+"""Said of a call that still runs at its server when a turn ends."""
+_LEAST_PAUSE_S = 0.05
+_PAUSE_S = 1.0
+_MOST_PAUSE_S = 60.0
+
+Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled", "unknown"]
+_STATUSES: tuple[Status, ...] = ("working", "input_required", "completed", "failed", "cancelled")
+
+
+async def _nobody(_: str) -> None:
+    pass
+
+
+class TaskHandle:
+    """The task as which a call runs: its id, "" as long as there is none."""
+
+    def __init__(self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody) -> None:
+        """`on_begin` is told the id of a task that begins."""
+        self.id = task_id
+        self._on_begin = on_begin
+
+    async def begin(self, task_id: str) -> None:
+        """The server has begun a task."""
+        self.id = task_id
+        await self._on_begin(task_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """A task as its server describes it; a status that nobody knows is "unknown".
+
+    `result` and `error` come with the end of it, `requests` where it waits for answers, in the newer shape.
+    """
+
+    id: str
+    status: Status
+    message: str = ""
+    pause_s: float = _PAUSE_S
+    """Seconds until it is to be asked after again."""
+    requests: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.status in ("completed", "failed", "cancelled")
+
+
+def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A task that came in place of a call's result, in the form of one; None for a result that is one."""
+    if result.get("resultType") == "task":
+        task: object = {key: value for key, value in result.items() if key not in ("_meta", "resultType")}
+    else:
+        task = None if "content" in result else result.get("task")
+    if not isinstance(task, Mapping):
+        return None
+    return {"resultType": "complete", "content": [], "_meta": {"parley/task": dict(task)}}
+
+
+def task_in(result: Mapping[str, Any]) -> TaskState | None:
+    """The task that a result of `as_result` stands for; None for any other. Raises ValueError."""
+    match result.get("_meta"):
+        case {"parley/task": dict(task)}:
+            return state(task)
+        case _:
+            return None
+
+
+def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
+    """A task as a server describes it. Raises ValueError where that is none, or not the expected one."""
+    match task:
+        case {"taskId": str(task_id), "status": str(status)} if task_id:
+            pass
+        case _:
+            raise ValueError("it has no id, or no status")
+    if len(task_id) > LONGEST_ID:
+        raise ValueError(f"its id has {size_text(len(task_id))}")
+    if expected and task_id != expected:
+        raise ValueError("it is another one")
+    message, requests, result = task.get("statusMessage"), task.get("inputRequests"), task.get("result")
+    return TaskState(
+        task_id,
+        next((known for known in _STATUSES if known == status), "unknown"),
+        message if isinstance(message, str) else "",
+        _pause(task.get("pollIntervalMs", task.get("pollInterval"))),
+        requests if isinstance(requests, Mapping) else None,
+        result if isinstance(result, Mapping) else None,
+        _error(task.get("error")),
+    )
+
+
+def is_of(result: Mapping[str, Any], task_id: str) -> bool:
+    """Whether a result may be that of this task: if it names one, it is this one."""
+    match result.get("_meta"):
+        case {"io.modelcontextprotocol/related-task": {"taskId": other}}:
+            return bool(other == task_id)
+        case _:
+            return True
+
+
+def _pause(milliseconds: object) -> float:
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return _PAUSE_S
+    return min(max(milliseconds / 1000, _LEAST_PAUSE_S), _MOST_PAUSE_S)
+
+
+def _error(error: object) -> str:
+    match error:
+        case {"message": str(message)}:
+            return message
+        case _:
+            return ""

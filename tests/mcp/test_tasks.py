@@ -1,0 +1,193 @@
+"""Calls that run as tasks at their servers, in both shapes: begun, asked after, answered, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.errors import PendingError
+from parley.mcp.servers import Servers
+from parley.tools.results import Outcome
+from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle
+from tests.mcp.task_server import TaskServer, http_server
+from tests.mcp.test_client import Form
+from tests.mcp_servers import only, servers_of, tool_of, until
+
+SERVER = str(Path(__file__).with_name("task_server.py"))
+SHAPES = pytest.mark.parametrize("newest", [False, True], ids=["2025-11-25", "2026-07-28"])
+RAN = "The call ran as a task of MCP server 'web': "
+
+
+@contextmanager
+def serving(*, newest: bool, **more: Any) -> Iterator[tuple[TaskServer, str]]:
+    """A server over HTTP, and its URL."""
+    tasks = TaskServer(newest=newest, **more)
+    with http_server(tasks) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
+        thread.start()
+        try:
+            yield tasks, f"http://127.0.0.1:{server.server_port}/mcp"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Began(list[str]):
+    """The ids of tasks that began."""
+
+    async def note(self, task_id: str) -> None:
+        self.append(task_id)
+
+    def handle(self, task_id: str = "") -> TaskHandle:
+        return TaskHandle(task_id, self.note)
+
+
+async def dug(servers: Servers, began: Began, tool: str = "dig", task: str = "", **arguments: Any) -> Outcome:
+    return await servers.call(await tool_of(servers, tool), arguments, began.handle(task))
+
+
+@SHAPES
+async def test_a_task_is_asked_after_until_its_result_is_there(newest: bool) -> None:
+    began, heard = Began(), list[str | None]()
+    with serving(newest=newest) as (tasks, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            assert only(servers).error == ""
+            tool = await tool_of(servers, "dig")
+            outcome = await servers.call(
+                tool, {"polls": 3}, began.handle(), progress=lambda *parts: heard.append(parts[2])
+            )
+            assert outcome == Outcome("ok", "dug")
+            assert began == ["task-1"]
+            assert heard == ["step 0", "step 1", "step 2"]
+            assert tasks.methods.count("tasks/get") == 3
+            assert (await dug(servers, began, "look")) == Outcome("ok", "at once")
+            assert (await dug(servers, began, "sift")).text == "dug"  # it outlives Neovim there
+            pictured = await dug(servers, began, end="picture")
+            assert (len(pictured.pictures), "dug" in pictured.text, "odd" in pictured.text) == (1, True, True)
+            assert began == ["task-1", "task-2", "task-3"]
+            # A task that began before, for somebody who has gone since.
+            assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
+            assert len(began) == 3
+
+
+async def test_at_a_server_of_this_machine_only_those_run_as_tasks_that_must() -> None:
+    began = Began()
+    async with servers_of(ServerSettings("near", sys.executable, (SERVER,))) as servers:
+        assert (await dug(servers, began, "sift")).text == "at once"
+        assert (await dug(servers, began, "dig")).text == "dug"
+        assert began == ["task-1"]
+        servers.restart("near")  # with which its tasks are gone
+        lost = await dug(servers, began, task="task-1")
+        assert lost.status == "error"
+        assert "Task not found: task-1. It may have run" in lost.text
+
+
+async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run() -> None:
+    with serving(newest=False, runs_tasks=False) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            assert (await servers.catalogue()).names() == ("look", "sift")
+            assert (await dug(servers, Began(), "sift")).text == "at once"
+            assert "run as tasks only" in only(servers).error
+
+
+@SHAPES
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"end": "failed"}, "the shovel broke"),
+        ({"end": "cancelled"}, "its server cancelled it: step 2"),
+        ({"end": "gone", "polls": 9}, "its server knows no more of it: Task has expired. It may have run"),
+        ({"end": "stranger"}, "its server described no such task: it is another one"),
+        ({"id": "x" * 1_000_000}, "its server began one that is none: its id has 1.0 MB. It may have run"),
+        ({"id": ""}, "its server began one that is none: it has no id, or no status. It may have run"),
+    ],
+)
+async def test_a_task_that_comes_to_nothing_is_an_error_that_says_so(
+    newest: bool, arguments: dict[str, Any], text: str
+) -> None:
+    with serving(newest=newest) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            outcome = await dug(servers, Began(), **arguments)
+            assert outcome.status == "error"
+            assert outcome.text.startswith(RAN)
+            assert text in outcome.text
+
+
+async def test_the_result_of_another_task_is_none() -> None:
+    with serving(newest=False) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            outcome = await dug(servers, Began(), end="other")
+            assert outcome == Outcome("error", f"{RAN}its server gave the result of another task")
+
+
+@SHAPES
+async def test_an_odd_id_does_no_harm(newest: bool) -> None:
+    with serving(newest=newest) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            began = Began()
+            assert await dug(servers, began, id="a\x1b[2J\u202eb\nc") == Outcome("ok", "dug")
+            assert began == ["a\x1b[2J\u202eb\nc"]
+
+
+@SHAPES
+async def test_a_task_that_says_nothing_more_of_itself_is_left_to_be_collected(newest: bool) -> None:
+    with serving(newest=newest) as (tasks, url):
+        async with servers_of(ServerSettings("web", url=url, timeout_s=0.5)) as servers:
+            with pytest.raises(PendingError, match=r"no answer within 0.5 s\. Its result is collected"):
+                await dug(servers, Began(), polls=1, end="paused")
+            assert "tasks/cancel" not in tasks.methods
+
+
+@SHAPES
+async def test_a_server_that_is_gone_leaves_the_task_to_be_collected(newest: bool) -> None:
+    with serving(newest=newest) as (tasks, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            began = Began()
+            call = asyncio.create_task(dug(servers, began, polls=0))
+            await until(lambda: tasks.methods.count("tasks/get") > 1)
+            tasks.answer = lambda _: 1 / 0  # type: ignore[assignment,return-value]
+            with pytest.raises(PendingError, match="Its result is collected when the turn goes on"):
+                await call
+
+
+@SHAPES
+async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(newest: bool) -> None:
+    with serving(newest=newest) as (tasks, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            began = Began()
+            call = asyncio.create_task(dug(servers, began, polls=0))
+            await until(lambda: began)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert tasks.tasks["task-1"]["status"] == "cancelled"
+            left = asyncio.create_task(dug(servers, began, polls=0))
+            await until(lambda: len(began) == 2)
+        with pytest.raises(PendingError):
+            await left
+        assert tasks.methods.count("tasks/cancel") == 1  # who closes the servers cancels nothing
+
+
+@pytest.mark.parametrize("answer", [{"colour": "red"}, "decline"])
+async def test_what_a_task_asks_is_asked_as_any_other_question(answer: Any) -> None:
+    accepted = {"action": "accept", "content": answer} if isinstance(answer, dict) else {"action": answer}
+    texts = set[str]()
+    form = Form(answer)
+    near = ServerSettings("near", sys.executable, (SERVER,))
+    async with servers_of(near, elicitor=form) as servers:
+        texts.add((await dug(servers, Began(), ask=True, polls=4)).text)
+    with serving(newest=True) as (_, url):
+        async with servers_of(ServerSettings("web", url=url), elicitor=form) as servers:
+            texts.add((await dug(servers, Began(), ask=True, polls=4)).text)
+    assert form.requests == [(name, "Which colour?", ["colour"]) for name in ("near", "web")]
+    words = [str(part) for part in accepted.values() if isinstance(part, str)]
+    assert len(texts) == 2
+    assert all(word in text for word in words for text in texts)

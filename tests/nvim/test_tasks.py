@@ -1,0 +1,149 @@
+"""Calls that run as tasks: Neovim is killed, and another one collects what came of them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.mcp_servers import until as until_true
+from tests.nvim.counting import environ, is_complete, problems, until, waits
+from tests.nvim.harness import Child, child
+from tests.nvim.test_kill import respond
+
+SERVER = str(Path(__file__).parents[1] / "mcp" / "task_server.py")
+QUESTION = "💬: call dig {}"
+PENDING = "[pending]\n\n`task-1`"
+
+
+@dataclass(frozen=True)
+class Digging:
+    """A server in a process of its own, and the home of who calls it."""
+
+    home: Path
+    server: subprocess.Popen[bytes]
+
+    @property
+    def chat(self) -> Path:
+        return self.home / "data" / "parley" / "chats" / "digging.md"
+
+    @property
+    def go(self) -> Path:
+        return self.home / "go"
+
+    def methods(self) -> list[str]:
+        return (self.home / "log").read_text(encoding="utf-8").split()
+
+
+@pytest.fixture
+def digging(tmp_path: Path) -> Iterator[Digging]:
+    port = tmp_path / "port"
+    command = [sys.executable, SERVER, "--http", str(port)]
+    with subprocess.Popen(
+        command, env={**os.environ, "LOG": str(tmp_path / "log"), "GO": str(tmp_path / "go")}
+    ) as server:
+        asyncio.run(until_true(port.exists))
+        lines = [
+            'agent = "Demo-OpenAI"',
+            "status.llm = false",
+            f'mcp.servers.far.url = "http://127.0.0.1:{port.read_text()}/mcp"',
+        ]
+        config = tmp_path / "config" / "parley" / "config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text("\n".join(lines), encoding="utf-8")
+        digging = Digging(tmp_path, server)
+        digging.chat.parent.mkdir(parents=True)
+        digging.chat.write_text(f"{QUESTION}\n", encoding="utf-8")
+        yield digging
+        server.kill()
+
+
+@contextmanager
+def editor(digging: Digging) -> Iterator[Child]:
+    """A new Neovim of this home, with the chat open."""
+    with (
+        suppress(EOFError, OSError),
+        child(digging.home, env={"PARLEY_DEMO_PACE": "0.001"}, width=80, height=24) as nvim,
+    ):
+        nvim.command(f"edit {digging.chat}")
+        until(nvim, lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+        yield nvim
+
+
+def begun(nvim: Child, digging: Digging) -> None:
+    """Approve the call; returns when the file on the disk names its task, and the screen how that is."""
+    nvim.command("ParleyRespond")
+    until(nvim, lambda: waits(nvim), "the choice")
+    nvim.keys("ya")
+    until(nvim, lambda: PENDING in digging.chat.read_text(encoding="utf-8"), "the task")
+    until(nvim, lambda: "(step " in nvim.screen(), "the progress")
+
+
+def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging: Digging) -> None:
+    with editor(digging) as nvim:
+        begun(nvim, digging)
+        assert "· far · running" in nvim.screen()
+        os.kill(nvim.lua("return vim.fn.getpid()"), signal.SIGKILL)
+    asked = digging.methods().count("tasks/get")
+    digging.go.touch()  # it ends while nobody looks
+    with editor(digging) as nvim:
+        until(nvim, lambda: "it runs at its server as a task" in "".join(problems(nvim)), "the hint")
+        assert "[pending]" not in nvim.screen()  # the row is all that is drawn of it
+        assert digging.methods().count("tasks/get") == asked  # nothing is collected till somebody asks
+        respond(nvim)
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        nvim.until_screen("→ 3 B, ok")
+        nvim.until_screen("dig returned: dug")
+        assert "[pending]" not in nvim.text()
+        methods = digging.methods()
+        assert [methods.count(name) for name in ("tools/call", "tasks/result", "tasks/cancel")] == [1, 1, 0]
+        # In a copy, it is a call that may have run, and nobody fetches what is another chat's.
+        copy = digging.chat.with_name("copy.md")
+        before, head, _ = re.split(r"(🛠️: \[dig\]\[[^]]*\])", nvim.text())
+        copy.write_text(f"{before}{head}{PENDING}\n", encoding="utf-8")
+        nvim.command(f"edit {copy}")
+        until(nvim, lambda: any("may have run" in said for said in problems(nvim)), "the warning")
+        nvim.command("ParleyRespond")
+        until(nvim, lambda: waits(nvim), "the choice")
+        assert digging.methods().count("tasks/get") == methods.count("tasks/get")
+
+
+def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Digging) -> None:
+    with editor(digging) as nvim:
+        begun(nvim, digging)
+        nvim.command("ParleyStop")
+        until(nvim, lambda: is_complete(nvim), "the end")
+        assert "The call was cancelled: the user stopped it" in nvim.text()
+        until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
+        digging.chat.with_name("other.md").write_text(f"{QUESTION}\n", encoding="utf-8")
+        nvim.command(f"edit {digging.chat.with_name('other.md')}")
+        nvim.command("ParleyRespond")
+        until(nvim, lambda: waits(nvim), "the choice")
+        nvim.keys("ya")
+        until(nvim, lambda: "`task-2`" in nvim.text(), "the task")
+        digging.server.kill()
+        until(nvim, lambda: is_complete(nvim), "the end")
+        assert "[pending]\n\n`task-2`" in nvim.text()
+        nvim.until_screen("Its result is")
+
+
+def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:
+    shell = [sys.executable, "-m", "parley", "respond", str(digging.chat)]
+    home = environ(digging.home, PARLEY_DEMO_PACE="0.001")
+    with subprocess.Popen([*shell, "--choose", "ya"], env=home, stdout=subprocess.DEVNULL) as first:
+        asyncio.run(until_true(lambda: PENDING in digging.chat.read_text(encoding="utf-8")))
+        first.kill()
+    digging.go.touch()
+    second = subprocess.run(shell, env=home, capture_output=True, text=True, check=False)
+    assert (second.returncode, "dig returned: dug" in second.stdout) == (0, True), second
+    assert "`dug`" in digging.chat.read_text(encoding="utf-8")
+    assert digging.methods().count("tools/call") == 1
