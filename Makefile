@@ -4,6 +4,7 @@
 # make fuzz    try every law with new examples, for MINUTES=5
 # make check   formatting, lint, types and `make test`: what has to pass before anything is merged
 # make format  put Python and Lua into shape
+# make man    write the manual page, doc/parley.1, anew from the help of the commands
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
 # make bench   measure, on this machine; ONLY="requests streams" measures those parts
 # make screens draw the picture of doc/ from a real screen; TO=folder draws every scene there is
@@ -86,6 +87,9 @@ format: environment stylua
 bench: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.bench $(ONLY)
 
+man: environment
+	@$(BIN)/python -m parley man > doc/parley.1
+
 # Pictures of real screens: that of README, or all of them for looking at.
 screens: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.nvim.screens $(if $(TO),"$(TO)",doc session)
@@ -113,4 +117,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test fuzz guests lint check format bench screens lock clean
+.PHONY: environment stylua pyright demo test fuzz guests lint check format bench man screens lock clean

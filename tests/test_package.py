@@ -83,7 +83,8 @@ def test_the_sdist_is_the_whole_repository(built: Distributions) -> None:
 def test_the_wheel_is_the_command_and_the_library(built: Distributions) -> None:
     files = {name for name in built.wheel if ".dist-info/" not in name}
     library = {n.removeprefix("python/") for n in built.tracked if n.startswith("python/parley/")}
-    assert files == {name for name in library if not name.startswith("parley/nvim/")}
+    (manual,) = (name for name in files if name.endswith(".data/data/share/man/man1/parley.1"))
+    assert files - {manual} == {name for name in library if not name.startswith("parley/nvim/")}
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in built.wheel)
 
 

@@ -111,8 +111,10 @@ class Shell:
         )
 
     @contextmanager
-    def terminal(self, *arguments: str, columns: int = 80, **environ: str) -> Iterator[Terminal]:
-        """A command in a terminal of its own."""
+    def terminal(
+        self, *arguments: str, columns: int = 80, program: tuple[str, ...] = PARLEY, **environ: str
+    ) -> Iterator[Terminal]:
+        """A command in a terminal of its own, or another program."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         env = {**self.environ, **environ}
@@ -121,7 +123,7 @@ class Shell:
             process = self.forks.start(arguments, env, self.folder, (theirs, theirs, theirs))
         else:
             process = subprocess.Popen(
-                [sys.executable, "-c", _IN_A_TERMINAL, *PARLEY, *arguments],
+                [sys.executable, "-c", _IN_A_TERMINAL, *program, *arguments],
                 cwd=self.folder,
                 env=env,
                 stdin=theirs,

@@ -27,7 +27,18 @@ READERS = {
     "verify": 0,
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
-WITHOUT_FILE = {"edit", "agents", "config", "convert", "tools", "login", "logout", "demo-server"}
+WITHOUT_FILE = {
+    "edit",
+    "agents",
+    "config",
+    "convert",
+    "tools",
+    "login",
+    "logout",
+    "demo-server",
+    "completion",
+    "man",
+}
 JSON = {"respond", "compact", "check", "log", "verify"}
 """Those of them that speak JSON."""
 UNREADABLE = "/proc/self/mem"

@@ -20,6 +20,8 @@ from parley.cli.terminal import complain, screen
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
 _READ = "a chat; - for standard input"
+SHELLS = ("bash", "zsh", "fish")
+"""The shells that complete what is typed."""
 _JSON = "print one JSON object a line, for programs"
 _AGENT = "the agent to talk to, instead of the chat's"
 
@@ -30,6 +32,14 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
         super().__init__(*rest, **options)
         self._fill: Callable[[Parser], None] | None = fill
+        self.commands = dict[str, Parser]()
+
+    @property
+    def arguments(self) -> list[argparse.Action]:
+        """What may be typed behind it, but for `--help`, commands, and what is not for people."""
+        self.fill()
+        every = [action for action in self._actions if action.nargs != argparse.PARSER]
+        return [action for action in every if action.dest != "help" and action.help != argparse.SUPPRESS]
 
     def fill(self) -> None:
         """Add the arguments, where that is still to be done."""
@@ -94,6 +104,7 @@ def parser() -> Parser:
             name, help=command.help.rstrip("."), description=command.help, fill=command.fill
         )
         added.set_defaults(run=command.run)
+        root.commands[name] = added
     return root
 
 
@@ -225,6 +236,14 @@ def _trust(command: Parser) -> None:
     command.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
 
 
+def _completion(command: Parser) -> None:
+    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _nothing(command: Parser) -> None:
+    """A command without arguments."""
+
+
 def _demo_server(command: Parser) -> None:
     command.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
     command.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
@@ -295,6 +314,12 @@ COMMANDS: dict[str, Command] = {
         "Trust the file of MCP servers of a project, with the content that it has now.",
         _trust,
     ),
+    "completion": Command(
+        "completion:completion",
+        "Print a script that completes commands, options, chats and agents in a shell.",
+        _completion,
+    ),
+    "man": Command("manual:man", "Print the manual page, for man(1).", _nothing),
     "demo-server": Command(
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),

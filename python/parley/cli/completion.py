@@ -1,0 +1,282 @@
+"""`parley completion`: scripts with which bash, zsh and fish complete what is typed behind `parley`.
+
+Made of the table of commands, so they know what the help knows. Only the names of agents are asked for when
+they are completed: they are in the user's settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from parley.cli.arguments import SHELLS, Parser, parser
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import say
+
+_AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
+"""Prints the names of the agents, a line each."""
+
+
+class _Kind(Enum):
+    """What a value is that no list has."""
+
+    NOTHING, CHAT, FILE, AGENT = range(4)
+
+
+def completion(arguments: argparse.Namespace) -> int:
+    """Print a script that completes commands, options, chats and agents in a shell."""
+    scripts = dict(zip(SHELLS, (bash, zsh, fish), strict=True))
+    say(scripts[arguments.shell](parser()), end="")
+    return COMPLETE
+
+
+def _kind(action: argparse.Action) -> _Kind:
+    """What the value of an argument is."""
+    if action.dest == "agent":
+        return _Kind.AGENT
+    if action.dest in ("file", "files") and (action.help or "").startswith("a chat"):
+        return _Kind.CHAT
+    is_file = action.dest in ("file", "files") or action.metavar in ("FILE", "PATH")
+    return _Kind.FILE if is_file else _Kind.NOTHING
+
+
+def _options(command: Parser) -> list[argparse.Action]:
+    return [action for action in command.arguments if action.option_strings]
+
+
+def _positionals(command: Parser) -> list[argparse.Action]:
+    return [action for action in command.arguments if not action.option_strings]
+
+
+def _about(action: argparse.Action) -> str:
+    """The first clause of an argument's help."""
+    return re.split("[;:] ", action.help or "")[0]
+
+
+def _takes_value(action: argparse.Action) -> bool:
+    return action.nargs != 0
+
+
+def _words(action: argparse.Action) -> list[str]:
+    return list(map(str, action.choices or ()))
+
+
+# --- bash, also the 3.2 of macOS, which has no `mapfile` and no `compopt` -----------------------------------
+
+_BASH = r"""# Completion of parley for bash, made by: parley completion bash
+
+_parley_add() {
+    local line
+    while IFS= read -r line; do
+        if [[ $line == "$cur"* ]]; then COMPREPLY+=("$(printf %q "$line")"); fi
+    done
+}
+
+_parley_files() {
+    local bare=${cur//\\/} line
+    bare=${bare#[\'\"]}
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(
+        if [[ $1 ]]; then compgen -f -X "!$1" -- "$bare"; compgen -d -- "$bare"
+        else compgen -f -- "$bare"; fi | sort -u
+    )
+}
+
+_parley_nothing() {
+    compopt +o default +o bashdefault 2>/dev/null
+}
+
+_parley_words() {
+    _parley_add < <(printf '%s\n' "$@")
+}
+
+_parley() {
+    local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= i
+    COMPREPLY=()
+    if [[ $cur == = ]]; then cur=
+    elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; break; fi
+    done
+    case $command:$previous in
+    @VALUES@
+    esac
+    case $command:$cur in
+    @OPTIONS@
+    esac
+    case $command in
+    @POSITIONALS@
+    esac
+}
+
+complete -o bashdefault -o default -F _parley parley
+"""
+
+
+def bash(root: Parser) -> str:
+    """The script for bash."""
+    values, options, positionals = list[str](), list[str](), list[str]()
+    for name, command in root.commands.items():
+        for action in filter(_takes_value, _options(command)):
+            patterns = "|".join(f"{name}:{option}" for option in action.option_strings)
+            values.append(f"{patterns}) {_bash_value(action)}; return ;;")
+        names = [option for action in _options(command) for option in action.option_strings]
+        options.append(f"{name}:-*) _parley_words {shlex.join([*names, '--help'])}; return ;;")
+        for action in _positionals(command)[:1]:
+            positionals.append(f"{name}) {_bash_value(action)} ;;")
+    options.append(":-*) _parley_words --help --version; return ;;")
+    positionals.append(f"'') _parley_words {shlex.join(root.commands)} ;;")
+    return _filled(_BASH, VALUES=values, OPTIONS=options, POSITIONALS=positionals)
+
+
+def _bash_value(action: argparse.Action) -> str:
+    if words := _words(action):
+        return f"_parley_words {shlex.join(words)}"
+    known = {
+        _Kind.CHAT: "_parley_files '*.md'",
+        _Kind.FILE: "_parley_files ''",
+        _Kind.AGENT: f"_parley_add < <({_AGENTS})",
+    }
+    return known.get(_kind(action), "_parley_nothing")
+
+
+# --- zsh ----------------------------------------------------------------------------------------------------
+
+_ZSH = r"""#compdef parley
+# Completion of parley for zsh, made by: parley completion zsh
+
+_parley_agents() {
+    local -a agents
+    agents=(${(f)"$(@AGENTS@)"})
+    compadd -- $agents
+}
+
+_parley() {
+    local curcontext=$curcontext state line
+    typeset -A opt_args
+    _arguments -C '(- *)'{-h,--help}'[show help]' '(- *)--version[show the version]' \
+        '1: :->command' '*:: :->argument'
+    case $state in
+    command)
+        local -a commands
+        commands=(
+            @COMMANDS@
+        )
+        _describe command commands
+        ;;
+    argument)
+        case $words[1] in
+        @CASES@
+        esac
+        ;;
+    esac
+}
+
+if [[ $funcstack[1] == _parley ]]; then _parley "$@"; else compdef _parley parley; fi
+"""
+
+
+def zsh(root: Parser) -> str:
+    """The script for zsh."""
+    commands = [
+        shlex.quote(f"{name}:{(command.description or '').rstrip('.')}")
+        for name, command in root.commands.items()
+    ]
+    cases = (
+        f"{name}) _arguments -s {' '.join(_zsh_specs(command))} ;;" for name, command in root.commands.items()
+    )
+    return _filled(_ZSH, AGENTS=[_AGENTS], COMMANDS=commands, CASES=cases)
+
+
+def _zsh_specs(command: Parser) -> Iterator[str]:
+    yield "'(- *)'{-h,--help}'[show help]'"
+    for action in _options(command):
+        about = re.sub(r"([\\\[\]])", r"\\\1", _about(action))
+        value = f":{_zsh_message(action)}:{_zsh_value(action)}" if _takes_value(action) else ""
+        for option in action.option_strings:
+            ending = "=" if value and option.startswith("--") else ""
+            yield shlex.quote(f"*{option}{ending}[{about}]{value}")
+    for action in _positionals(command):
+        many = {"+": "*", "*": "*", "?": ":"}.get(str(action.nargs or ""), "")
+        yield shlex.quote(f"{many}:{_zsh_message(action)}:{_zsh_value(action)}")
+
+
+def _zsh_message(action: argparse.Action) -> str:
+    return str(action.metavar or action.dest).lower()
+
+
+def _zsh_value(action: argparse.Action) -> str:
+    if words := _words(action):
+        return f"({' '.join(words)})"
+    known = {_Kind.CHAT: '_files -g "*.md"', _Kind.FILE: "_files", _Kind.AGENT: "_parley_agents"}
+    return known.get(_kind(action), " ")
+
+
+# --- fish ---------------------------------------------------------------------------------------------------
+
+_FISH = r"""# Completion of parley for fish, made by: parley completion fish
+
+function __parley_command
+    set -l words (commandline -opc)
+    if test (count $words) -lt 2
+        test -z "$argv"
+    else
+        test "$words[2]" = "$argv"
+    end
+end
+
+function __parley_agents
+    @AGENTS@
+end
+
+complete -c parley -f
+complete -c parley -s h -l help -d 'show help'
+complete -c parley -n '__parley_command ""' -l version -d 'show the version'
+@LINES@
+"""
+
+
+def fish(root: Parser) -> str:
+    """The script for fish."""
+    lines = list[str]()
+    for name, command in root.commands.items():
+        about = _fish_text((command.description or "").rstrip("."))
+        lines.append(f"complete -c parley -n '__parley_command \"\"' -a {name} -d {about}")
+        begin = f"complete -c parley -n '__parley_command {name}'"
+        for action in _options(command):
+            names = (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in action.option_strings)
+            flag = "r" if _kind(action) is _Kind.FILE else "x"
+            value = f" -{flag}{_fish_value(action)}" if _takes_value(action) else ""
+            lines.append(f"{begin} {' '.join(names)}{value} -d {_fish_text(_about(action))}")
+        for action in _positionals(command)[:1]:
+            if value := _fish_value(action):
+                lines.append(f"{begin}{value}")
+    return _filled(_FISH, AGENTS=[_AGENTS], LINES=lines)
+
+
+def _fish_value(action: argparse.Action) -> str:
+    if words := _words(action):
+        return f" -a {_fish_text(' '.join(words))}"
+    known = {
+        _Kind.CHAT: " -k -a '(__fish_complete_suffix .md)'",
+        _Kind.FILE: " -F",
+        _Kind.AGENT: " -a '(__parley_agents)'",
+    }
+    return known.get(_kind(action), "")
+
+
+def _fish_text(text: str) -> str:
+    """A text in fish's quotes, in which a backslash has a meaning before a quote and itself."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _filled(script: str, **parts: Iterable[str]) -> str:
+    """The script with its parts, each line indented as its place is."""
+    for name, lines in parts.items():
+        before, _, after = script.partition(f"@{name}@")
+        indent = before[len(before.rstrip(" ")) :]
+        script = "".join((before, f"\n{indent}".join(lines), after))
+    return script

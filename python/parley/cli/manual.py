@@ -1,0 +1,73 @@
+"""`parley man`: the manual page, made of the same texts as the help."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+
+from parley import __version__
+from parley.cli.arguments import Parser, parser
+from parley.cli.exits import COMPLETE, EXITS
+from parley.cli.terminal import say
+
+_FILES = {
+    "$XDG_CONFIG_HOME/parley/config.toml": "the settings; without the variable in ~/.config",
+    "$XDG_STATE_HOME/parley": "what was approved, run and asked; without the variable in ~/.local/state",
+}
+
+
+def man(arguments: argparse.Namespace) -> int:
+    """Print the manual page, for man(1)."""
+    say(page(parser()), end="")
+    return COMPLETE
+
+
+def page(root: Parser) -> str:
+    """The page in the language of man(7)."""
+    return "\n".join(_lines(root)) + "\n"
+
+
+def _lines(root: Parser) -> Iterator[str]:
+    yield f'.TH PARLEY 1 "" "parley {_text(__version__)}" "User Commands"'
+    yield from (".SH NAME", f"parley \\- {_text(_sentence(root.description))}")
+    yield from (".SH SYNOPSIS", ".B parley", r"\fICOMMAND\fR [\fIARGUMENT\fR ...]")
+    yield ".SH COMMANDS"
+    for name, command in root.commands.items():
+        arguments = command.arguments
+        yield from (f".SS {_text(name)}", _usage(command), ".PP", _text(command.description or ""))
+        for action in arguments:
+            yield from (".TP", _heading(action), _text(_sentence(action.help)))
+    yield from (".SH OPTIONS", ".TP", r"\fB\-h\fR, \fB\-\-help\fR", "show help; behind a command, that on it")
+    for action in root.arguments:
+        yield from (".TP", _heading(action), _text(_sentence(action.help)))
+    yield ".SH EXIT STATUS"
+    for code, (_, meaning) in EXITS.items():
+        yield from (".TP", f".B {code}", _text(meaning))
+    yield ".SH FILES"
+    for path, about in _FILES.items():
+        yield from (".TP", f".I {_text(path)}", _text(about))
+
+
+def _usage(command: Parser) -> str:
+    usage = " ".join(command.format_usage().split()).removeprefix("usage: ")
+    return f".B {_text(usage.replace('[-h] ', ''))}"
+
+
+def _heading(action: argparse.Action) -> str:
+    """An argument as it is typed."""
+    value = rf"\fI{_text(str(action.metavar or action.dest))}\fR"
+    if not action.option_strings:
+        return value
+    names = ", ".join(rf"\fB{_text(option)}\fR" for option in action.option_strings)
+    return names if action.nargs == 0 else f"{names} {value}"
+
+
+def _sentence(text: str | None) -> str:
+    return (text or "").rstrip(".")
+
+
+def _text(text: str) -> str:
+    """Any text as it stands for man(7): no sign and no line of it commands."""
+    escaped = text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
+    return re.sub(r"^\.", r"\\&.", escaped)
