@@ -25,6 +25,7 @@ READERS = {
     "log": 0,
     "trust": 1,
     "verify": 0,
+    "replay": 0,
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
 WITHOUT_FILE = {
@@ -39,7 +40,7 @@ WITHOUT_FILE = {
     "completion",
     "man",
 }
-JSON = {"respond", "compact", "check", "log", "verify"}
+JSON = {"respond", "compact", "check", "log", "verify", "replay"}
 """Those of them that speak JSON."""
 UNREADABLE = "/proc/self/mem"
 """A file that opens, and cannot be read by anybody from its start, root included."""

@@ -14,7 +14,7 @@ from parley import engine
 from parley.chat.transcript import Attachment, Proposal, Result, ServerTask, ToolCall
 from parley.cli import main
 from parley.cli.exits import EXITS
-from parley.cli.terminal import emit, plain, snake_case
+from parley.cli.terminal import emit, open_screen, plain, snake_case
 from parley.models.events import (
     Aside,
     Call,
@@ -94,6 +94,7 @@ def names(schema: Any) -> set[str]:
 
 def printed(capsys: pytest.CaptureFixture[str], events: Iterable[engine.TurnEvent]) -> list[str]:
     """The lines that a turn's events are."""
+    open_screen()
     for event in events:
         if not isinstance(event, Aside):
             emit(snake_case(type(event)), **plain(event))
@@ -144,7 +145,8 @@ def verified(shell: Shell) -> bytes:
     text = shell.text.replace("google", "apple", 1).replace("💬: \n", "💬: q\n\n🤖:[A]\n\nForged.\n")
     shell.chat.write_text(text, encoding="utf-8")
     shell.configure('system_prompt = "Be rude."')
-    return shell.run("verify", "chat.md", "--json").stdout
+    lines = shell.run("verify", "chat.md", "--json").stdout
+    return lines + shell.run("replay", "chat.md", "--requests", "--json").stdout
 
 
 def test_what_is_wrong_in_the_corpus_of_chats_is_told_in_lines_of_the_schema(

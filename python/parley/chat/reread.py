@@ -53,6 +53,15 @@ class Change:
         return Change(start, between - self.shift, between + later.shift - start)
 
 
+def difference(before: Sequence[str], lines: Sequence[str]) -> Change:
+    """The change that made these lines of those before."""
+    shorter = min(len(before), len(lines))
+    start = next((n for n in range(shorter) if before[n] != lines[n]), shorter)
+    rest = shorter - start
+    below = next((n for n in range(rest) if before[-1 - n] != lines[-1 - n]), rest)
+    return Change(start, len(before) - below, len(lines) - below - start)
+
+
 def reread(before: Transcript, change: Change, lines: Sequence[str]) -> Transcript:
     """The transcript of `lines`, where `before` is that of the lines before a change."""
     exchanges = before.exchanges

@@ -209,6 +209,14 @@ def _verify(command: Parser) -> None:
     _json(command)
 
 
+def _replay(command: Parser) -> None:
+    command.add_argument("file", help=_READ)
+    command.add_argument("--agent", metavar="NAME", help="the agent that is asked, instead of the chat's")
+    requests = "print the body of each request as a line of JSON, instead of what comes out otherwise"
+    command.add_argument("--requests", action="store_true", help=requests)
+    _json(command)
+
+
 def _json(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help=_JSON)
 
@@ -300,6 +308,11 @@ COMMANDS: dict[str, Command] = {
         "verify:verify",
         "Tell what was edited in a chat since its models had seen it, and which settings are others now.",
         _verify,
+    ),
+    "replay": Command(
+        "replay:replay",
+        "Ask a chat anew, offline, of its own replies and results, and tell what comes out otherwise.",
+        _replay,
     ),
     "convert": Command(
         "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert

@@ -18,9 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
-from parley.chat.reader import parse, split_lines
+from parley.chat.reader import parse, parse_lines, split_lines
+from parley.chat.reread import difference, reread
 from parley.chat.rounds import Notice, is_unfinished
-from parley.chat.transcript import Exchange, Question
+from parley.chat.transcript import Exchange, Question, Transcript
 from parley.chat.writer import note_lines
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
@@ -43,6 +44,8 @@ class TextDocument:
         self.anchor = anchor
         self._on_append = on_append
         self._tip = 0
+        self._earlier: tuple[list[str], Transcript] | None = None
+        """What was read last: of a long chat only what is new is read anew."""
 
     @property
     def lines(self) -> list[str]:
@@ -63,7 +66,19 @@ class TextDocument:
 
     async def read(self) -> Snapshot:
         """The document as it is now."""
-        return Snapshot.of(self.text, self.anchor)
+        return self._shot()
+
+    def _shot(self) -> Snapshot:
+        return Snapshot(split_lines(self.text), self.anchor, self._transcript)
+
+    def _transcript(self, lines: list[str]) -> Transcript:
+        if self._earlier is None:
+            transcript = parse_lines(lines)
+        else:
+            before, earlier = self._earlier
+            transcript = reread(earlier, difference(before, lines), lines)
+        self._earlier = lines, transcript
+        return transcript
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` finds."""
@@ -96,7 +111,7 @@ class TextDocument:
 
     def _snapshot(self) -> Snapshot:
         """The document before a change, which may take lines away: the exchange is held by its first one."""
-        shot = Snapshot.of(self.text, self.anchor)
+        shot = self._shot()
         if shot.transcript.exchanges:
             self.anchor = shot.anchor = max(shot.exchange.span.start, 0)
         return shot

@@ -1,0 +1,49 @@
+"""`parley replay`: a chat asked anew of what it says itself, to see what comes of it today."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from parley.chat.front_matter import trouble
+from parley.chat.reader import parse
+from parley.cli.exits import COMPLETE, FAILED
+from parley.cli.inspect import onlooker
+from parley.cli.terminal import emit, read, say, say_line
+from parley.errors import ParleyError
+from parley.models.request import Request
+from parley.providers.client import wire_format
+from parley.runtime.replay import Replay
+from parley.runtime.replay import replay as run
+from parley.settings.start import no_such_agent
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    """Ask a chat anew, offline, of its own replies and results, and tell what comes out otherwise."""
+    outcome = asyncio.run(_replay(arguments))
+    if arguments.json:
+        emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
+    elif not arguments.requests:
+        say(outcome.diff, end="")
+        what = "another chat comes of it" if outcome.diff else "the same chat comes of it"
+        say_line(f"{what}, in {outcome.requests} requests")
+    return FAILED if outcome.diff else COMPLETE
+
+
+async def _replay(arguments: argparse.Namespace) -> Replay:
+    transcript = parse(read(arguments.file))
+    if problem := trouble(transcript):
+        raise ParleyError(f"{arguments.file}: {problem}")
+    async with onlooker(with_tools=False) as app:
+        if arguments.agent and app.settings.named_agent(arguments.agent) is None:
+            raise ParleyError(no_such_agent(arguments.agent, app.settings))
+
+        def on_request(exchange: int, request: Request) -> None:
+            body = wire_format(app.provider(request.provider), request).body(request)
+            if arguments.requests:
+                emit("request", exchange=exchange, provider=request.provider, body=body)
+
+        attachments = app.attachments("" if arguments.file == "-" else str(Path(arguments.file)))
+        resolve = app.resolve(arguments.agent)
+        return await run(transcript, resolve, app.ledger(""), attachments, on_request)

@@ -1,0 +1,280 @@
+"""A chat asked anew, of a model that says what the file says, with tools that return what the file has.
+
+Nothing is sent, no server is needed, and nothing of the file is changed. What the engine and today's settings
+make of it is compared with the file by what it means.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+
+from parley import engine
+from parley.chat.reader import parse
+from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_notice, rounds
+from parley.chat.transcript import (
+    YES,
+    Answer,
+    Choice,
+    Note,
+    Proposal,
+    Question,
+    Result,
+    Segment,
+    Text,
+    Thinking,
+    Transcript,
+)
+from parley.chat.writer import answer_line, join_blocks, question_blocks, render
+from parley.clock import PausableClock
+from parley.errors import ModelError
+from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.request import Request
+from parley.policy import plan
+from parley.runtime.tasks import Callbacks, TurnClock
+from parley.storage.chat_file import TextDocument
+from parley.storage.ledger import ChatLedger
+from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.long_results import READ_RESULT
+from parley.tools.tasks import TaskHandle
+
+_SERVER = "recorded"
+_STOPPED = Notice("Stopped", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The outcome: how many requests there were, and the `diff` from the file, "" where it is the same."""
+
+    requests: int
+    diff: str
+
+
+async def replay(
+    transcript: Transcript,
+    resolve: engine.Resolve,
+    ledger: ChatLedger,
+    attachments: engine.Attachments,
+    on_request: Callable[[int, Request], None],
+) -> Replay:
+    """Ask all questions of a chat anew. The `ledger` is one that is kept nowhere.
+
+    `on_request` has each request with the number of its exchange, from 1.
+    """
+    document = TextDocument(render(replace(transcript, exchanges=())), 0)
+    tools, requests = _Tools(transcript), 0
+
+    def settings(now: Transcript) -> engine.ChatSettings:
+        own = resolve(now)
+        request = replace(own.request, tool_room=None)
+        return replace(own, tools=lambda catalogue: catalogue, request=request, scope="letter")
+
+    for number, exchange in enumerate(transcript.exchanges, 1):
+        _put(document, question_blocks(exchange.question) if exchange.question else [])
+        for answer in exchange.answers:
+            _put(document, [[answer_line(answer.agent)]])
+            tools.expect(answer)
+            model = _Model(answer, number, on_request)
+            await _answer(_ports(document, model, tools, ledger, attachments), settings, answer, model)
+            await _close(document, number)
+            requests += model.requests
+    return Replay(requests, _difference(transcript, parse(document.text)))
+
+
+def _ports(
+    document: TextDocument, model: _Model, tools: _Tools, ledger: ChatLedger, attachments: engine.Attachments
+) -> engine.Ports:
+    clock = TurnClock(PausableClock())
+    return engine.Ports(document, model, tools, ledger, clock, Callbacks(), attachments=attachments)
+
+
+def _put(document: TextDocument, blocks: Sequence[Sequence[str]]) -> None:
+    """Blocks below all that there is; the exchange in hand is there."""
+    lines, added = document.lines, join_blocks(blocks)
+    document.lines = [*lines, *([""] if lines and lines[-1] and added else []), *added]
+    document.anchor = len(document.lines)
+
+
+async def _close(document: TextDocument, number: int) -> None:
+    """Take away the empty question that the end of a turn leaves below the exchange of this number."""
+    below = (await document.read()).transcript.exchanges[number:]
+    if below:
+        del document.lines[below[0].span.start :]
+
+
+async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, model: _Model) -> None:
+    """Turns until nothing more of an answer is left to be said, or until it waits as it does in the file."""
+    resumptions = sum(map(is_resumption, answer.segments))
+    while True:
+        try:
+            end = await engine.run_turn(ports, resolve)
+        except _StoppedError:
+            await engine.stopped(ports)
+            end = engine.End("stopped")
+        except _OverError:
+            return
+        if end.kind == "waiting":
+            if not await _decide(ports, resolve, answer):
+                return
+        elif end.kind in ("stopped", "interrupted") and model.replies and resumptions:
+            resumptions -= 1  # the user asked to go on
+        else:
+            return
+
+
+async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) -> bool:
+    """Decide on the first call that waits as the file does; False where it does not, or that is not taken."""
+    observation = await engine.observe(ports, resolve)
+    call = observation.undecided()[0]
+    places = [proposal.span for proposal in observation.snapshot.answer.proposals]
+    proposals = answer.proposals[places.index(call.span) :][:1] if call.span in places else ()
+    if not (proposals and proposals[0].result):
+        return False
+    choice, reason = _choice(proposals[0])
+    outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
+    return outcome.decided
+
+
+def _choice(proposal: Proposal) -> tuple[Choice, str]:
+    """The choice that a call has, for itself alone, and the reason for a no."""
+    if proposal.choice is None or proposal.choice in YES:
+        return "yo", ""
+    body = proposal.result.body if proposal.result else ""
+    return "yn", body.removeprefix(plan.DECLINED).strip()
+
+
+class _StoppedError(Exception):
+    """The user stops here."""
+
+
+class _OverError(Exception):
+    """The file says nothing more."""
+
+
+class _Model:
+    """Says what the answer says, reply by reply."""
+
+    def __init__(self, answer: Answer, number: int, on_request: Callable[[int, Request], None]) -> None:
+        self.replies = deque(reply for reply in rounds(answer) if reply.has_words or reply.proposals)
+        self.requests = 0
+        self._end = last_notice(answer)
+        self._number = number
+        self._on_request = on_request
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        self.requests += 1
+        self._on_request(self._number, request)
+        if not self.replies:
+            raise self._failure()
+        reply = self.replies.popleft()
+        while reply.broken and not reply.proposals and self.replies:  # a call that was never one
+            reply = Round((*reply.segments, *self.replies.popleft().segments))
+        for event in _events(reply):
+            yield event
+        if self._end and not (self.replies or reply.proposals):
+            raise self._failure()
+        yield Finished("tool_calls" if reply.proposals else "complete")
+
+    def _failure(self) -> Exception:
+        """The end of the answer, as it came then."""
+        match self._end:
+            case Notice("Stopped"):
+                return _StoppedError()
+            case Notice("Interrupted", reason):
+                return ModelError(reason, reason=reason)
+            case _:
+                return _OverError()
+
+
+def _events(reply: Round) -> Iterator[Event]:
+    gap = ""
+    for segment in reply.segments:
+        match segment:
+            case Text(text):
+                yield TextDelta(gap + text)
+                gap = "\n\n"
+            case Thinking(text=text, signature=signature, redacted=redacted):
+                if text is not None:
+                    yield ThinkingDelta(text)
+                yield ThinkingEnd(signature, redacted)
+                gap = ""
+            case Proposal(call):
+                yield Call(call)
+            case _:
+                pass
+
+
+class _Tools:
+    """All tools that the chat has calls of; a call returns the result that is in the file."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        proposals = (p for e in transcript.exchanges for answer in e.answers for p in answer.proposals)
+        names = sorted({proposal.call.name for proposal in proposals} - {READ_RESULT.name})
+        self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
+        self._results = dict[tuple[str, str], deque[Result]]()
+
+    def expect(self, answer: Answer) -> None:
+        """The calls to come are those of this answer."""
+        self._results = defaultdict(deque)
+        for proposal in answer.proposals:
+            if proposal.result:
+                self._results[proposal.call.name, proposal.call.arguments].append(proposal.result)
+
+    async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
+        return narrow(self._catalogue)
+
+    def go_without(self) -> None:
+        pass
+
+    async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
+        results = self._results[tool.name, arguments]
+        return results.popleft() if results else Result("error", "The chat has no result of this call.")
+
+
+# --- What is the same -------------------------------------------------------------------------------------
+
+
+def _difference(one: Transcript, other: Transcript) -> str:
+    """The difference of what two chats mean, as a diff; "" for none."""
+    normal = [_normal(one), _normal(other)]
+    if normal[0] == normal[1]:
+        return ""
+    old, new = (render(transcript).splitlines(keepends=True) for transcript in normal)
+    return "".join(unified_diff(old, new, "file", "replay"))
+
+
+def _normal(transcript: Transcript) -> Transcript:
+    """The chat without what no model and no engine wrote, and what each machine writes in its own way."""
+    exchanges = [replace(e, answers=tuple(map(_normal_answer, e.answers))) for e in transcript.exchanges]
+    if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
+        exchanges.pop()
+    return replace(transcript, exchanges=tuple(exchanges), problems=())
+
+
+def _normal_answer(answer: Answer) -> Answer:
+    segments = list[Segment]()
+    for segment in _normal_segments(answer.segments):
+        match segments[-1:], segment:
+            case [Text(before)], Text(text):
+                segments[-1] = Text(f"{before}\n\n{text}")
+            case _:
+                segments.append(segment)
+    return Answer(answer.agent, tuple(segments))
+
+
+def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
+    for segment in segments:
+        match segment:
+            case Text(text):
+                yield Text(text.rstrip(" \t\r"))
+            case Thinking():
+                yield Thinking("provider", "model", segment.text, segment.signature, segment.redacted)
+            case Proposal(call=call, result=result):
+                outcome = result and Result(result.status, result.body, result.attachments)
+                yield Proposal(replace(call, index=None), None, outcome)
+            case Note() if notice := read_notice(segment):
+                yield Note(_STOPPED.text if notice.kind == "Stopped" else segment.text)
+            case _:
+                pass
