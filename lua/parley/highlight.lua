@@ -101,18 +101,32 @@ end
 --- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
 --- long for a page of prose and a `_` for an error. What the user switches on or off afterwards stays so.
 --- Not a long chat: Neovim goes through all of a text that is highlighted so for each piece of an answer.
+--- There what Neovim 0.12 has begun by itself ends, too.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
   local is_on = type(set) ~= "table" or set.treesitter ~= false
-  if is_on and H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
+  if H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
     local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
-    local is_short = api.nvim_buf_line_count(buf) <= longest
-    H.treesitter[buf] = is_free and is_short and pcall(vim.treesitter.start, buf, "markdown")
+    local fits = is_on and api.nvim_buf_line_count(buf) <= longest
+    H.treesitter[buf] = fits and is_free and pcall(vim.treesitter.start, buf, "markdown")
+    if not fits and H.is_of_filetype(buf) then
+      H.stop_treesitter(buf)
+    end
   elseif not is_on and H.treesitter[buf] then
-    H.treesitter[buf] = false
-    vim.treesitter.stop(buf)
-    vim.bo[buf].syntax = "markdown"
+    H.stop_treesitter(buf)
   end
+end
+
+--- Whether Treesitter was begun by Neovim's own file for Markdown, which says how to end it.
+function H.is_of_filetype(buf)
+  local undo = vim.b[buf].undo_ftplugin or ""
+  return vim.treesitter.highlighter.active[buf] ~= nil and undo:find("vim.treesitter.stop", 1, true) ~= nil
+end
+
+function H.stop_treesitter(buf)
+  H.treesitter[buf] = false
+  vim.treesitter.stop(buf)
+  vim.bo[buf].syntax = "markdown"
 end
 
 --- The `conceal_lines` of the Markdown highlights have a long buffer parsed anew, synchronously, on every

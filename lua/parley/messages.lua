@@ -32,9 +32,8 @@ end
 
 --- Whether messages go to the command line, and not to a plugin or a UI of their own.
 function H.is_plain()
-  local source = debug.getinfo(vim.notify, "S").source
   local uis = vim.api.nvim_list_uis()
-  return source:find("^@vim/") ~= nil and #uis > 0 and not uis[1].ext_messages
+  return require("parley.plugins").is_builtin(vim.notify) and #uis > 0 and not uis[1].ext_messages
 end
 
 --- Show messages in the command line, which is made high enough for them until the user goes on. `:messages`

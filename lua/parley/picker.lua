@@ -45,7 +45,7 @@ end
 
 --- `vim.ui.select`; Neovim's own writes all on the screen, so it gets no more than fits there.
 function H.select(chats, title)
-  local own = debug.getinfo(vim.ui.select, "S").source:find("vim/ui.lua", 1, true) ~= nil
+  local own = require("parley.plugins").is_builtin(vim.ui.select)
   local most = own and math.max(vim.o.lines - 4, 1) or #chats
   if #chats > most then
     title = ("The newest %d of %d chats; :ParleyFind {words} narrows the list"):format(most, #chats)

@@ -28,4 +28,14 @@ function H.apart(places)
   return table.concat(absolute, ";")
 end
 
+--- Whether a function is Neovim's own, and no plugin has replaced it. One that is a part of the program was
+--- read from a name without a folder (0.11), or from none (0.12).
+---@param func function
+---@return boolean
+function M.is_builtin(func)
+  local source = debug.getinfo(func, "S").source
+  local is_inside = source:find("^@vim/") or source:find("^=?%?$")
+  return is_inside ~= nil or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
+end
+
 return M

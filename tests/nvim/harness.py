@@ -106,6 +106,15 @@ def _leave_signals_alone(nvim: pynvim.Nvim) -> None:
     loop._teardown_signals = lambda: None
 
 
+def _close_pipes(nvim: pynvim.Nvim) -> None:
+    """Close what leads to a Neovim while pynvim's loop still runs, which closes for good one round later."""
+    loop: Any = nvim._session._async_session.loop
+    for transport in filter(None, (loop._transport, *loop._to_close)):
+        transport.close()
+    loop._loop.call_soon(loop._loop.stop)
+    loop._loop.run_forever()
+
+
 class Child:
     """The Neovim under test."""
 
@@ -257,6 +266,7 @@ class Child:
                 os.kill(self.pid, signal.SIGTERM)
             else:
                 self.nvim.command("qall!")
+        _close_pipes(self.nvim)
         self.nvim.close()
 
 

@@ -45,8 +45,11 @@ def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, 
         nvim.until(lambda: nvim.nvim.options["cmdheight"] == 1, "the rows given back")
 
 
-def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_history(tmp_path: Path) -> None:
-    with child(tmp_path, width=80, height=24) as nvim:
+@pytest.mark.parametrize("init", ["", "vim.notify = load(string.dump(vim.notify, true))"], ids=["", "0.12"])
+def test_a_message_that_is_too_long_is_cut_on_the_screen_and_whole_in_the_history(
+    tmp_path: Path, init: str
+) -> None:
+    with child(tmp_path, init=init, width=80, height=24) as nvim:
         long = " ".join(f"word{n}" for n in range(150))
         say(nvim, long, "short")
         assert nvim.messages().count("word149") == 1

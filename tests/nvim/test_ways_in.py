@@ -139,6 +139,7 @@ def test_a_window_that_keeps_its_buffer_gets_a_new_one_beside_it(nvim: Child) ->
     assert layout(nvim) == "col"
     assert nvim.lua("return { vim.wo.winfixbuf, vim.wo[vim.fn.win_getid(2)].winfixbuf }") == [False, True]
     nvim.command("wincmd p | ParleyLog")
+    nvim.until(lambda: nvim.name.startswith("parley://"), "the page")
     nvim.command("set nowinfixbuf")
 
 
