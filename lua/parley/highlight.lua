@@ -133,7 +133,7 @@ end
 --- redraw and every move of the cursor (0.11 and later); all else of them is kept.
 function H.tame_treesitter(buf)
   local active = vim.treesitter.highlighter.active[buf]
-  if vim.fn.has("nvim-0.11") == 0 or not active or active == H.tame[buf] then
+  if not active or active == H.tame[buf] then
     return
   end
   local ok = pcall(function()
