@@ -6,7 +6,8 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,18 @@ class Plenty(Good):
         yield Finished("complete")
 
 
+class Eager(Good):
+    name = "eager"
+
+    async def stream(self, request):
+        try:
+            while True:
+                time.sleep(0.001)
+                yield TextDelta("more ")
+        finally:
+            closed.append(1)
+
+
 class Nonsense(Good):
     name = "nonsense"
 
@@ -237,7 +250,7 @@ class Masked(Good):
 def broken():
     raise RuntimeError("no licence")
 """
-WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty")
+WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty", "eager")
 BROKEN = ("nonsense", "early", "coroutine", "exits", "cancels", "masked")
 OFFERS = {name: f"faulty:{name.title()}" for name in WHOLE + BROKEN} | {
     "broken": "faulty:broken",
@@ -246,9 +259,19 @@ OFFERS = {name: f"faulty:{name.title()}" for name in WHOLE + BROKEN} | {
     "exiting": "faulty_exit:Provider",
     "no-provider": "faulty:free",
     "taken": "faulty:Good",
+    "slow": "faulty_slow:Slow",
 }
 FILES = {
     "faulty.py": FAULTY,
+    "faulty_slow.py": """
+import faulty
+
+faulty.free.wait(60)
+
+
+class Slow(faulty.Blocks):
+    name = "slow"
+""",
     "faulty_import.py": "import no_such_module",
     "faulty_exit.py": "raise SystemExit('bye')",
 }
@@ -265,13 +288,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Asker:
     """A client that asks the faulty package, and the seconds that it waited."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_s: float) -> None:
         self.waits = list[float]()
         self.notices = list[str]()
         self.client = ProviderClient(
             {"FAULTY_KEY": "a-key-of-the-faulty"},
             self._no_url,
-            idle_s=0.2,
+            idle_s=idle_s,
             sleep=self._sleep,
             luck=lambda: 0.0,
         )
@@ -293,18 +316,35 @@ class Asker:
         return caught.value
 
 
-@pytest_asyncio.fixture
-async def asker(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
-    monkeypatch.syspath_prepend(str(site))
-    asker = Asker()
+@asynccontextmanager
+async def asking(idle_s: float) -> AsyncIterator[Asker]:
+    """Somebody who asks; in the end no thread of a provider is left."""
+    asker = Asker(idle_s)
     yield asker
-    if faulty := sys.modules.pop("faulty", None):
+    if faulty := sys.modules.get("faulty"):
         faulty.free.set()
     await asker.client.close()
     for thread in threading.enumerate():
         if thread.name.startswith("parley "):
-            thread.join(10)
+            thread.join(30)
             assert not thread.is_alive()
+    for name in ("faulty", "faulty_slow"):  # now that nobody imports them any more
+        sys.modules.pop(name, None)
+
+
+@pytest_asyncio.fixture
+async def asker(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
+    monkeypatch.syspath_prepend(str(site))
+    async with asking(20.0) as asker:
+        yield asker
+
+
+@pytest_asyncio.fixture
+async def hasty(site: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
+    """Waits for a moment only; a busy machine must not seem silent to the other."""
+    monkeypatch.syspath_prepend(str(site))
+    async with asking(0.2) as asker:
+        yield asker
 
 
 async def test_a_provider_gets_its_address_and_key_from_the_settings_and_cannot_show_the_key(
@@ -313,6 +353,13 @@ async def test_a_provider_gets_its_address_and_key_from_the_settings_and_cannot_
     (text, end) = await asker.say("good")
     assert text == TextDelta("key [key] at http://here")
     assert end == Finished("complete")
+
+
+async def until_closed() -> None:
+    """Wait until a stream of the package has been closed."""
+    async with asyncio.timeout(10):
+        while not sys.modules["faulty"].closed:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
 
 
 MESSAGES = {
@@ -366,25 +413,35 @@ async def test_many_events_at_once_come_whole_and_in_order(asker: Asker) -> None
     assert text == "".join(f"{number} " for number in range(3000))
 
 
-async def test_a_silent_provider_is_left_after_a_while_and_its_stream_is_closed(asker: Asker) -> None:
-    error = await asker.fail("idle")
+async def test_a_silent_provider_is_left_after_a_while_and_its_stream_is_closed(hasty: Asker) -> None:
+    error = await hasty.fail("idle")
     assert str(error).startswith(
         "the provider idle of parley-faulty 1.0 said nothing for 0.2 s. What to do: wait"
     )
-    async with asyncio.timeout(10):
-        while not sys.modules["faulty"].closed:  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.001)
+    await until_closed()
 
 
-async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next_time(asker: Asker) -> None:
-    slow = asyncio.ensure_future(asker.fail("blocks"))
-    assert len(await asker.say("good")) == 2
+@pytest.mark.parametrize("name", ["blocks", "slow"])
+async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next_time(
+    hasty: Asker, name: str
+) -> None:
+    slow = asyncio.ensure_future(hasty.fail(name))
+    assert len(await hasty.say("good")) == 2
     assert not slow.done()
     error = await slow
     assert "said nothing for 0.2 s" in str(error)
-    assert len(asker.waits) == 3  # such a failure passes, as with others
+    assert len(hasty.waits) == 3  # such a failure passes, as with others
     sys.modules["faulty"].free.set()
-    assert await asker.say("blocks") == [TextDelta("at last"), Finished("complete")]
+    assert await hasty.say(name) == [TextDelta("at last"), Finished("complete")]
+
+
+async def test_a_stream_that_nobody_reads_any_more_is_closed_even_if_it_never_waits(asker: Asker) -> None:
+    request = Request(QUESTION, 0, "eager", "some-model")
+    events = asker.client.stream(ProviderSettings("eager", "package"), request, asker.notices.append)
+    assert await anext(events) == TextDelta("more ")
+    assert isinstance(events, AsyncGenerator)
+    await events.aclose()
+    await until_closed()
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class PackageProviders:
     def __init__(self, idle_s: float) -> None:
         """`idle_s` is how long a provider may say nothing."""
         self._idle_s = idle_s
+        self._offers: dict[str, Offer] = {}
         self._workers: dict[str, _Worker] = {}
 
     async def supports_tools(self, name: str, model: str) -> bool:
@@ -53,7 +54,7 @@ class PackageProviders:
         """The error with the package of the provider in it, whose events are none, unless that is in it."""
         if isinstance(error, _PackageError):
             return error
-        return _fault(self._workers[name].offer, f"cannot be understood: {error}", "cannot be understood")
+        return _fault(self._offers[name], f"cannot be understood: {error}", "cannot be understood")
 
     async def close(self) -> None:
         """End all of them."""
@@ -61,13 +62,13 @@ class PackageProviders:
         await asyncio.gather(*(worker.close() for worker in workers))
 
     async def _worker(self, name: str) -> _Worker:
-        if name not in self._workers:
+        if name not in self._offers:
             try:
-                found = await asyncio.to_thread(offer, PROVIDERS, name)
+                self._offers[name] = await asyncio.to_thread(offer, PROVIDERS, name)
             except EntryPointError as error:
                 raise _PackageError(str(error), reason=f"no provider {bounded(name)}") from error
-            if name not in self._workers:
-                self._workers[name] = _Worker(found)
+        if name not in self._workers:
+            self._workers[name] = _Worker(self._offers[name])
         return self._workers[name]
 
     async def _in_time(self, worker: _Worker, step: Coroutine[Any, Any, T]) -> T:
@@ -192,6 +193,7 @@ class _Pipe:
     async def put(self, event: ProviderEvent) -> None:
         """In the provider's thread: one more, once there is room."""
         await self._room.acquire()
+        await asyncio.sleep(0)  # who never waits can be stopped here
         self._reader.call_soon_threadsafe(self._queue.put_nowait, event)
 
     def end(self, error: BaseException | None) -> None:
