@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from parley.cli.arguments import COMMANDS, Command, parser
 
-_HEAVY = ("asyncio", "ssl", "yaml", "jsonschema", "parley.engine", "parley.models", "parley.settings", "mcp")
+_HEAVY = (
+    *("asyncio", "ssl", "logging", "sqlite3", "yaml", "jsonschema", "rich", "mcp", "pygments", "markdown_it"),
+    *("parley.engine", "parley.models", "parley.settings", "parley.runtime", "parley.providers"),
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
@@ -28,13 +33,21 @@ def test_a_command_has_its_arguments_when_it_is_named(name: str) -> None:
     assert len(command.format_help()) > len(before) or name == "man"
 
 
-def test_the_help_on_all_commands_imports_none() -> None:
+def test_the_help_on_all_commands_imports_none_and_a_check_little(tmp_path: Path) -> None:
+    (tmp_path / "chat.md").write_text("\U0001f4ac: hi\n", encoding="utf-8")
     code = f"""
 import sys
 from parley.cli import main
 main(["--help"])
+print([name for name in sys.modules if name.startswith("parley.cli.")], file=sys.stderr)
+main(["check", "chat.md"])
 print([name for name in {_HEAVY} if name in sys.modules], file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == "[]\n"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    imported, heavy = done.stderr.splitlines()
+    assert set(ast.literal_eval(imported)) == {
+        f"parley.cli.{name}" for name in ("arguments", "exits", "screen", "terminal")
+    }
+    assert heavy == "[]"
     assert all(f"  {name} " in done.stdout or f"  {name}\n" in done.stdout for name in COMMANDS)

@@ -61,10 +61,10 @@ class FrontMatter:
 
 def read_front_matter(raw: str | None) -> FrontMatter:
     """Read a transcript's raw front matter; None and "" ask for nothing. Problems count lines of the file."""
-    import yaml  # here, since most chats are opened to be read
-
     if not raw or not raw.strip():
         return FrontMatter({})
+    import yaml  # here, since most chats have none, or are opened to be read
+
     try:
         if not _is_modest(raw):
             return FrontMatter({}, (Problem(1, 0, "error", _IMMODEST),))

@@ -290,7 +290,7 @@ COMMANDS: dict[str, Command] = {
         "transfer:take_in", "Make a chat of one that another program, or a provider's API, has.", _import
     ),
     "check": Command(
-        "inspect:check",
+        "check:check",
         "Print the problems of chats as `file:line:col: level: text`; errors end it with 1.",
         _check,
     ),

@@ -1,4 +1,4 @@
-"""`parley messages`, `parse`, `check` and `log`: what is known of a chat, without moving it on."""
+"""`parley messages`, `parse` and `log`: what is known of a chat, without moving it on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
-from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import (
     NOWHERE,
@@ -21,18 +20,15 @@ from parley.chat.transcript import (
     Broken,
     Note,
     Orphan,
-    Problem,
     Proposal,
     Result,
     Text,
     Thinking,
-    Transcript,
 )
+from parley.cli.check import problem_facts
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import (
-    complain,
     emit,
-    plain,
     read,
     remark,
     say_json,
@@ -44,14 +40,10 @@ from parley.cli.terminal import (
 from parley.errors import ParleyError
 from parley.models.formats import format_for
 from parley.models.request import Request
-from parley.policy.approval import Approvals
-from parley.policy.choice import open_keys
-from parley.policy.doubts import cautions
 from parley.policy.status import waiting_for
 from parley.runtime.totals import totals, totals_table
 from parley.settings.values import Settings
-from parley.storage.attachments import ChatAttachments
-from parley.storage.chat_file import content
+from parley.storage.content import content
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
 
@@ -152,7 +144,7 @@ def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
 def show(arguments: argparse.Namespace) -> int:
     """Print a chat as JSON."""
     transcript = parse(read(arguments.file))
-    problems = [_problem(problem) for problem in transcript.problems]
+    problems = [problem_facts(problem) for problem in transcript.problems]
     say_json({"version": _VERSION, **_tree(transcript), "problems": problems})
     return COMPLETE
 
@@ -170,46 +162,6 @@ def _tree(value: Any) -> Any:
     if isinstance(value, Broken):
         facts["marker"] = facts.pop("kind")
     return {**kind, **lines, **facts}
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON, its line and column counted from 1."""
-    return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
-
-
-def check(arguments: argparse.Namespace) -> int:
-    """Print the problems of chats as `file:line:col: level: text`; errors end it with 1."""
-    for path in arguments.files:
-        try:
-            transcript = parse(read(path))
-        except ParleyError as error:  # the others are looked at all the same
-            complain(str(error))
-            continue
-        front = read_front_matter(transcript.front_matter)
-        attached = ChatAttachments(_path(path)).problems(transcript)
-        problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
-        for problem in problems:
-            screen().has_failure |= problem.severity == "error"
-            if arguments.json:
-                emit("problem", file=path, **_problem(problem))
-                continue
-            say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
-    return COMPLETE
-
-
-def _cautions(path: str, transcript: Transcript) -> list[Problem]:
-    """Problems of the calls that wait, as this machine knows them: those that may have run."""
-    from parley.storage.ledger import LedgerFile, default_path
-
-    where = default_path(os.environ)
-    if not where.exists():
-        return []
-    ledger = LedgerFile(where, viewer="shell")
-    try:
-        view = ledger.chat(path).view(open_keys(transcript))
-        return list(cautions(Approvals(transcript, Catalogue(), view)))
-    finally:
-        ledger.close()
 
 
 def log(arguments: argparse.Namespace) -> int:

@@ -134,13 +134,13 @@ def warn_of_project(app: App) -> None:
 
 def read(path: str) -> str:
     """The text of a file, `-` for standard input. Raises ParleyError."""
-    from parley.storage.chat_file import content
+    from parley.storage.content import content
 
     return (_standard_input() if path == "-" else content(Path(path))).decode("utf-8", "surrogateescape")
 
 
 def _standard_input() -> bytes:
-    from parley.storage.chat_file import MOST_BYTES, too_large
+    from parley.storage.content import MOST_BYTES, too_large
 
     if sys.stdin is None:
         raise ParleyError("cannot read standard input: it is closed")

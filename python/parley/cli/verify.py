@@ -24,7 +24,7 @@ from parley.models.fingerprint import header
 from parley.models.verification import Edit, RequestRecord, Verification, settings_changes
 from parley.models.verification import verify as verification
 from parley.storage.attachments import ChatAttachments
-from parley.storage.chat_file import content
+from parley.storage.content import content
 from parley.storage.ledger import LedgerFile, default_path
 from parley.text import one_line
 

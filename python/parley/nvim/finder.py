@@ -16,8 +16,8 @@ from parley.chat.grammar import marker_of
 from parley.chat.reader import parse
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
-from parley.storage.chat_file import opening
 from parley.storage.chats import newest_first
+from parley.storage.content import opening
 
 MOST_LISTED = 500
 MOST_MATCHES = 200

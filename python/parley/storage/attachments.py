@@ -8,16 +8,16 @@ either. Nothing is ever written over or deleted.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from typing import TypeVar
 
 from parley.chat.attachments import attachment_of, is_name, linked
 from parley.chat.transcript import Attachment, Problem, Transcript
@@ -32,6 +32,16 @@ _MOST_KEPT = 64_000_000
 
 _BESIDE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = _BESIDE | os.O_DIRECTORY
+
+
+_Value = TypeVar("_Value")
+
+
+async def _in_thread(function: Callable[..., _Value], *arguments: object) -> _Value:
+    """What a function gives that waits for the disk."""
+    from asyncio import to_thread  # here, since a command that only looks at files needs none of it
+
+    return await to_thread(function, *arguments)
 
 
 class _NotReadError(ParleyError):
@@ -78,7 +88,7 @@ class ChatAttachments:
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """The contents of attachments by their paths, each proved by its name; or why there is none."""
-        return await asyncio.to_thread(self.contents, attachments)
+        return await _in_thread(self.contents, attachments)
 
     def contents(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """The same, for those who may wait."""
@@ -86,7 +96,7 @@ class ChatAttachments:
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
         """Write bytes beside the chat, so that a link may name them. Raises ParleyError."""
-        return await asyncio.to_thread(self._save, content, suffix)
+        return await _in_thread(self._save, content, suffix)
 
     def _save(self, content: bytes, suffix: str) -> Attachment:
         if self._chat is None or not self._chat.parent.is_dir():
@@ -115,7 +125,7 @@ class ChatAttachments:
     async def missing(self, transcript: Transcript) -> Sequence[Problem]:
         """Problems of a chat's attachments that one look at each file shows: whether it is there."""
         links = [(holder.span.start, attachment) for holder, attachment in linked(transcript)]
-        return await asyncio.to_thread(lambda: list(self._missing(links))) if links else []
+        return await _in_thread(lambda: list(self._missing(links))) if links else []
 
     def _missing(self, links: Sequence[tuple[int, Attachment]]) -> Iterator[Problem]:
         for line, attachment in links:

@@ -25,10 +25,8 @@ from parley.chat.transcript import Exchange, Question, Transcript
 from parley.chat.writer import note_lines
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.regular import beginning
-from parley.text import size_text
+from parley.storage.content import bytes_of, content
 
-MOST_BYTES = 100_000_000
 _SAVE_AFTER_S = 0.5
 """Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
 _UNFINISHED = Notice("Interrupted", "the answer was still being written")
@@ -213,37 +211,6 @@ def _in_hand(text: str) -> int:
     return len(split_lines(text))
 
 
-def content(path: Path) -> bytes:
-    """The bytes of a regular file of bounded size: others have no end, or wait for somebody who writes.
-
-    Raises ParleyError.
-    """
-    try:
-        return _content(path)
-    except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def opening(path: Path, size: int) -> bytes:
-    """The first bytes of a regular file, however large. Raises ParleyError."""
-    try:
-        return beginning(path, size)
-    except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _content(path: Path) -> bytes:
-    data = beginning(path, MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise too_large(path)
-    return data
-
-
-def too_large(what: object) -> ParleyError:
-    """The error for more than any chat has."""
-    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
-
-
 def _check_writable(path: Path) -> None:
     """Raises ParleyError for a file, or one in a folder, that whoever runs this is not to change."""
     if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
@@ -253,7 +220,7 @@ def _check_writable(path: Path) -> None:
 
 
 def _check_content(path: Path, content: bytes) -> None:
-    if _content(path) != content:
+    if bytes_of(path) != content:
         raise GoneError(
             f"{path} was changed by another program, so nothing more is written to it: "
             ":ParleyRespond goes on from what is there now"

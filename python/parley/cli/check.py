@@ -1,0 +1,58 @@
+"""`parley check`: what is wrong with chats. It imports little, since editors run it at every save."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import closing
+from typing import Any
+
+from parley.chat.front_matter import read_front_matter
+from parley.chat.reader import parse
+from parley.chat.transcript import Problem, Transcript
+from parley.cli.exits import COMPLETE
+from parley.cli.terminal import complain, emit, plain, read, say_line, screen
+from parley.errors import ParleyError
+from parley.policy.approval import Approvals
+from parley.policy.choice import open_keys
+from parley.policy.doubts import cautions
+from parley.storage.attachments import ChatAttachments
+from parley.tools.catalogue import Catalogue
+
+
+def problem_facts(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON, its line and column counted from 1."""
+    return {**plain(problem), "line": problem.line + 1, "column": problem.column + 1}
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print the problems of chats as `file:line:col: level: text`; errors end it with 1."""
+    for path in arguments.files:
+        try:
+            transcript = parse(read(path))
+        except ParleyError as error:  # the others are looked at all the same
+            complain(str(error))
+            continue
+        front = read_front_matter(transcript.front_matter)
+        attached = ChatAttachments("" if path == "-" else path).problems(transcript)
+        problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
+        for problem in problems:
+            screen().has_failure |= problem.severity == "error"
+            if arguments.json:
+                emit("problem", file=path, **problem_facts(problem))
+                continue
+            say_line(f"{path}:{problem.line + 1}:{problem.column + 1}: {problem.severity}: {problem.message}")
+    return COMPLETE
+
+
+def _cautions(path: str, transcript: Transcript) -> list[Problem]:
+    """Problems of the calls that wait, as this machine knows them: those that may have run."""
+    if not (keys := open_keys(transcript)):
+        return []
+    from parley.storage.ledger import LedgerFile, default_path
+
+    where = default_path(os.environ)
+    if not where.exists():
+        return []
+    with closing(LedgerFile(where, viewer="shell")) as ledger:
+        return list(cautions(Approvals(transcript, Catalogue(), ledger.chat(path).view(keys))))

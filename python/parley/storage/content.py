@@ -1,0 +1,43 @@
+"""The bytes of a chat's file, however they are to be used: of a regular file, and bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parley.errors import ParleyError
+from parley.regular import beginning
+from parley.text import size_text
+
+MOST_BYTES = 100_000_000
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a regular file of bounded size: others have no end, or wait for somebody who writes.
+
+    Raises ParleyError.
+    """
+    try:
+        return bytes_of(path)
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def opening(path: Path, size: int) -> bytes:
+    """The first bytes of a regular file, however large. Raises ParleyError."""
+    try:
+        return beginning(path, size)
+    except (OSError, ValueError) as error:
+        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def bytes_of(path: Path) -> bytes:
+    """The same, for those who heed OSError."""
+    data = beginning(path, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise too_large(path)
+    return data
+
+
+def too_large(what: object) -> ParleyError:
+    """The error for more than any chat has."""
+    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
