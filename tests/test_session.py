@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -15,7 +16,7 @@ from parley import CallLimits, Chunk, Decision, Proposal, Session
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
-from parley.settings.values import Settings
+from parley.settings.values import Mcp, Settings
 from parley.tools.servers import ServerSettings
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
@@ -340,6 +341,23 @@ async def test_who_is_unknown_is_refused_and_nobody_else_answers(
 def test_a_flaw_in_a_table_of_settings_is_an_error(table: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         Session(table)
+
+
+async def test_the_files_that_settings_name_are_read_and_what_is_wrong_with_them_is_an_error(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"gone": {"command": "/no/such/program"}}}', encoding="utf-8")
+    for settings in ({"mcp": {"config_file": str(file)}}, Settings(mcp=Mcp(config_file=str(file)))):
+        async with Session(settings, agent="Demo", environ=ENVIRON) as session:
+            chunks = [chunk async for chunk in session.send_message_stream("say: hello")]
+        (hint,) = of_type(chunks, "hint")
+        assert hint["content"].startswith("no tools of MCP server 'gone': ")
+    nowhere = str(tmp_path / "none")
+    with pytest.raises(SettingsError, match=r"^parley: mcp\.config_file: .*none: No such file"):
+        Session({"mcp": {"config_file": nowhere}})
+    with pytest.raises(SettingsError, match=r"^parley: prompt_tools\.templates: .*none: No such file"):
+        Session({"prompt_tools": {"templates": nowhere}})
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, "3", True, {"per_message": -1}])

@@ -29,6 +29,7 @@ from parley.models.events import Usage
 from parley.policy.limits import calls_left
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
+from parley.settings.load import with_files
 from parley.settings.read import read_settings
 from parley.settings.start import Ready, Refusal, no_such_agent
 from parley.settings.values import Settings
@@ -69,9 +70,9 @@ class Session:
         `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
         told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
         are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has keys.
-        Raises SettingsError where a table of settings has a flaw, and for what makes no tool.
+        Raises SettingsError where settings have a flaw, or a file that they name, and for what makes no tool.
         """
-        settings = settings if isinstance(settings, Settings) else _read(settings or {})
+        settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}))
         objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
         self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
         self._app = App(self._settings, environ, LedgerFile(None), in_process=objects)
@@ -354,6 +355,14 @@ class _Turn:
 
 def _read(table: Mapping[str, object]) -> Settings:
     settings, problems = read_settings(dict(table))
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
+
+
+def _complete(settings: Settings) -> Settings:
+    """The settings with what the files hold that they name. Raises SettingsError."""
+    settings, problems = with_files(settings)
     if problems:
         raise SettingsError("\n".join(problems))
     return settings

@@ -68,11 +68,17 @@ def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settin
         lambda path: _place(path, setup_table, file),
     )
     settings = _placed(settings, file.path.parent)
-    _, templates = load_templates(settings.prompt_tools.templates)
-    more = _servers(settings.mcp.config_file)
+    settings, others = with_files(settings)
     # A table of Lua's has no order: what is wrong in it is told by name, behind what is wrong in the file.
     wrong = tuple(sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else ""))
-    return settings.with_servers(more.servers), (*file.problems, *wrong, *templates, *more.problems)
+    return settings, (*file.problems, *wrong, *others)
+
+
+def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """The settings with the servers of the file that they name; what is wrong in it, or with templates."""
+    _, templates = load_templates(settings.prompt_tools.templates)
+    more = _servers(settings.mcp.config_file)
+    return settings.with_servers(more.servers), (*templates, *more.problems)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
