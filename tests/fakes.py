@@ -72,12 +72,17 @@ class LoggedTools:
         self.offered = catalogue
         self.results = dict(results or {})
         self.log = list[tuple[str, str]]()
+        self.listed = list[str]()
 
     async def catalogue(self, narrow: Narrow, calls: Sequence[str]) -> Catalogue:
         return self.offered
 
     def go_without(self) -> None:
         pass
+
+    async def resources(self, server: str) -> Sequence[str]:
+        self.log.append((f"resources of {server}", ""))
+        return self.listed
 
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         self.log.append((tool.name, arguments))

@@ -126,6 +126,9 @@ class Questioner:
     async def resource(self, uri: str) -> str:
         raise NotImplementedError
 
+    async def read(self, uri: str) -> Outcome:
+        raise NotImplementedError
+
     async def resources(self) -> ResourceList:
         return ResourceList()
 

@@ -18,6 +18,7 @@ from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.settings.values import Mcp, Settings
 from parley.tools.servers import ServerSettings
+from tests.mcp import resource_server
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
 SLOWLY = {"PARLEY_DEMO_PACE": "0.01"}
@@ -441,6 +442,23 @@ async def test_a_server_of_this_process_is_one_by_its_name() -> None:
         names = {(tool.server, tool.name) for _, tool in session._app.servers.offered().tools}
     assert answers_to(chunks) == [("price", "X is at 7 USD", False)]
     assert {("shares", "price"), ("python", "later_price")} <= names
+
+
+async def test_a_resource_that_a_result_named_is_read_once_that_was_approved() -> None:
+    names = list[str]()
+
+    def approve(call: Proposal) -> bool:
+        names.append(call.call.name)
+        return True
+
+    read = 'call docs__read_resource {"uri": "note://tea"}'
+    async with Session(
+        agent="Demo", servers={"docs": resource_server.create()}, approve=approve, environ=ENVIRON
+    ) as session:
+        assert "no tool" in await session.process_message(read)
+        await session.process_message('call search {"query": "tea"}')
+        assert "# Tea" in await session.process_message(read)
+    assert names == ["search", "docs__read_resource"]
 
 
 def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(

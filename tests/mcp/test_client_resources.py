@@ -1,22 +1,26 @@
-"""Resources of servers: listed when somebody looks, and at no other time."""
+"""Resources of servers: listed and read when somebody wants it, and at no other time."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from parley.mcp import servers as module
 from parley.mcp.servers import Servers
-from parley.tools.resources import Resource, ResourceList
+from parley.mock_server import PIXEL
+from parley.tools.resources import Resource, ResourceList, reader
+from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
-from tests.mcp.resource_server import Library, create
-from tests.mcp_servers import only, servers_of, table, tool_of
+from tests.mcp.resource_server import LINK, LONG, TEA, Library, create
+from tests.mcp_servers import fake, only, servers_of, table, tool_of
 
 OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "table", "version": "1"}}
+TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list": {"tools": []}}
 
 
@@ -91,3 +95,62 @@ async def test_a_server_that_cannot_list_them_says_why(
 ) -> None:
     monkeypatch.setattr(module, "_LIST_S", 0.5)
     assert (await listed(resources=answer)).unlisted.startswith(problem)
+
+
+# --- Read by a model --------------------------------------------------------------------------------------
+
+FAILED = "Tool 'read_resource' of MCP server 'docs' failed: "
+
+
+@pytest.mark.parametrize(
+    ("uri", "result"),
+    [
+        ("note://tea", Outcome("ok", TEA.replace(LINK, f"\\{LINK}"))),
+        ("note://picture", Outcome("ok", "", (PIXEL,))),
+        ("note://bytes", Outcome("ok", "[resource application/x-thing, note://bytes, 3 B]")),
+        ("note://broken", Outcome("error", f"{FAILED}Error reading resource note://broken")),
+        ("note://none", Outcome("error", f"{FAILED}Unknown resource: note://none")),
+        ("page://tea/leaf", Outcome("ok", "leaf of tea")),
+    ],
+)
+async def test_a_resource_is_the_result_of_a_call(uri: str, result: Outcome) -> None:
+    async with library() as (servers, server):
+        tool = reader(await tool_of(servers, "say"))
+        assert await servers.call(tool, {"uri": uri}) == result
+        assert server.requests == [uri]
+
+
+async def test_of_a_long_resource_there_is_the_head_and_all_of_it() -> None:
+    async with library() as (servers, _):
+        outcome = await servers.call(reader(await tool_of(servers, "say")), {"uri": "note://long"})
+        assert outcome.whole == LONG
+        assert outcome.text.startswith("line 0\nline 1\n")
+        assert "bytes omitted]" in outcome.text
+
+
+async def test_a_server_that_is_another_one_is_not_asked() -> None:
+    async with library() as (servers, server):
+        tool = await tool_of(servers, "say")
+        for other in (replace(tool, identity="{}"), replace(tool, instructions="Else.")):
+            outcome = await servers.call(reader(other), {"uri": "note://tea"})
+            assert outcome == Outcome(
+                "error",
+                "Tool 'read_resource' of MCP server 'docs' has changed its definition since",
+            )
+        gone = await servers.call(reader(replace(tool, server="gone")), {"uri": "note://tea"})
+        assert gone == Outcome("error", "MCP server 'gone' is not available")
+        assert server.requests == []
+
+
+async def test_a_server_that_ends_or_knows_no_resources_is_an_error_for_the_model() -> None:
+    async with servers_of(fake(), table({"tools/list": {"tools": [TOOL]}})) as servers:
+        ended = await servers.call(reader(await tool_of(servers, "fake__echo")), {"uri": "die://now"})
+        assert ended.status == "error"
+        assert ended.text.startswith("MCP server 'fake' ended during the call")
+        none = await servers.call(reader(await tool_of(servers, "table__echo")), {"uri": "a:b"})
+        assert none == Outcome("error", "Tool 'read_resource' of MCP server 'table' failed: no such thing")
+
+
+async def test_a_picture_within_a_result_is_a_picture() -> None:
+    async with library() as (servers, _):
+        assert await servers.call(await tool_of(servers, "show"), {}) == Outcome("ok", "", (PIXEL,))

@@ -134,8 +134,9 @@ def test_pictures_are_apart_from_the_text_whatever_their_server_calls_them() -> 
         image(png(1)),
         {"type": "text", "text": "b"},
         image(png(2), "x/y"),
+        {"type": "resource", "resource": {"uri": "u:a", "blob": b64encode(png(3)).decode()}},
     ]
-    assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome("ok", "a\nb", (png(1), png(2)))
+    assert outcome("ok", content, max_bytes=MAX_BYTES) == Outcome("ok", "a\nb", (png(1), png(2), png(3)))
     assert outcome("error", [image(png())], max_bytes=MAX_BYTES) == Outcome("error", "", (png(),))
 
 
@@ -172,7 +173,7 @@ def test_content_for_the_user_alone_is_set_aside() -> None:
         {"type": "image", "mimeType": "image/png", "data": "é"},
         {"type": "image", "mimeType": "image/png"},
         {"type": "audio", "mimeType": "audio/wav", "data": b64encode(png()).decode()},
-        {"type": "resource", "resource": {"mimeType": "image/png", "blob": b64encode(png()).decode()}},
+        {"type": "resource", "resource": {"mimeType": "image/png", "blob": b64encode(b"no").decode()}},
     ],
 )
 def test_what_no_model_can_look_at_is_described(block: object) -> None:

@@ -131,6 +131,9 @@ class _NoTools:
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         raise ParleyError(f"{tool.name} is not called while a request is only shown")
 
+    async def resources(self, server: str) -> Sequence[str]:
+        return ()
+
 
 def _agent_for(known: Settings, arguments: argparse.Namespace) -> str | None:
     """The agent named; else, where only a format is named, the first agent that may be asked in it."""

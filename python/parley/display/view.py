@@ -246,7 +246,8 @@ def details(call: Proposal, tool: Tool | None, before: str | None = None) -> lis
         lines += changes(before, tool.definition)
     if tool.description or tool.label != tool.name:
         about = [tool.label, *tool.description.strip().split("\n")]
-        lines += _block("What its server says of it", [line for line in about if line])
+        title = "What it does" if tool.is_own else "What its server says of it"
+        lines += _block(title, [line for line in about if line])
     lines += _json("Annotations", dict(tool.annotations)) if tool.annotations else []
     return lines + _json("Parameters", dict(tool.input_schema))
 

@@ -23,12 +23,14 @@ from parley.engine.ports import (
     TaskBegan,
     closing,
 )
+from parley.engine.resources import unknown_resource
 from parley.engine.tool_search import find_tools
 from parley.errors import PendingError
 from parley.policy import plan, status
 from parley.policy.approval import Approvals, CallKey, Decision, Explained, all_proposals, call_key
 from parley.tools.catalogue import Tool
 from parley.tools.long_results import READ_RESULT
+from parley.tools.resources import is_reader
 from parley.tools.search import FIND_TOOLS
 from parley.tools.tasks import COLLECT, TaskHandle
 
@@ -150,6 +152,8 @@ async def _run(
         return proposal, await read_result(ports, observation, proposal.call.arguments)
     if tool == FIND_TOOLS:
         return proposal, find_tools(observation, proposal.call.arguments)
+    if is_reader(tool) and (refusal := await unknown_resource(ports, observation, tool, proposal.call)):
+        return proposal, refusal
     request, task_id = observation.settings.request, proposal.task.id if proposal.task and sent else ""
     task = TaskHandle(task_id, partial(_begin_task, ports, proposal, tool))
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text, Transcript
+from parley.engine.links import readers
 from parley.engine.ports import ChatSettings, Ports, Resolve, Snapshot
 from parley.models.request import Request
 from parley.models.tool_room import ToolRoom
@@ -18,6 +19,7 @@ from parley.policy.plan import Situation, next_step
 from parley.text import fence
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.long_results import READ_RESULT
+from parley.tools.resources import is_reader
 from parley.tools.results import cut
 from parley.tools.search import FIND_TOOLS, names_in
 
@@ -95,15 +97,18 @@ def _open_calls(snapshot: Snapshot) -> list[str]:
 def with_own_tools(catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None) -> Catalogue:
     """The tools on offer, with those of Parley's own that the chat needs.
 
-    One reads on in long results, where there are some. One finds tools, where all of them with their schemas
+    One reads on in long results, where there are some, and one for each server reads the resources that its
+    results named. One finds tools, where all of them with their schemas
     are too much: then those that the chat found or called last are sent in full, and of the others the names.
     """
     own = [READ_RESULT] if any(map(_has_long_result, transcript.exchanges)) else []
-    tools = [*(tool for _, tool in catalogue.tools), *own]
-    if room is None or room.holds(tools):
-        return Catalogue.of(tools, catalogue.missing) if own else catalogue
+    tools = [tool for _, tool in catalogue.tools if not is_reader(tool)]
+    extra = readers(catalogue, transcript)
+    if room is None or room.holds([*tools, *own, *extra]):
+        return (Catalogue.of([*tools, *own], catalogue.missing) if own else catalogue).beside(extra)
     own.append(FIND_TOOLS)
-    every = Catalogue.of([*tools, FIND_TOOLS], catalogue.missing)
+    every = Catalogue.of([*tools, *own], catalogue.missing).beside(extra)
+    own += extra
     latest = [tool for tool in _latest(every, transcript) if tool not in own]
     in_full = {*own, *room.fitting(latest, len(own))}
     return replace(every, names_only=frozenset(wire for wire, tool in every.tools if tool not in in_full))

@@ -152,6 +152,10 @@ class Tools(Protocol):
         """
         ...
 
+    async def resources(self, server: str) -> Sequence[str]:
+        """The URIs of the resources that a server lists now; none where it cannot."""
+        ...
+
 
 class References(Protocol):
     """The texts that a question may refer to."""

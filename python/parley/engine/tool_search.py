@@ -5,7 +5,6 @@ from __future__ import annotations
 from parley.chat.transcript import Result
 from parley.engine.observe import Observation
 from parley.policy.limits import invalid_arguments
-from parley.tools.catalogue import OWN
 from parley.tools.schema import decode_arguments
 from parley.tools.search import ranking, report
 
@@ -17,7 +16,7 @@ def find_tools(observation: Observation, arguments: str) -> Result:
     except ValueError as error:
         return Result("error", invalid_arguments(str(error)))
     every, room = observation.catalogue.tools, observation.settings.request.tool_room
-    offers = [(wire, tool) for wire, tool in every if tool.identity != OWN]
+    offers = [(wire, tool) for wire, tool in every if not tool.is_own]
     hits = ranking(query, offers)
     tools = [tool for _, tool in hits]
     fitting = room.fitting(tools, len(every) - len(offers)) if room else tools

@@ -151,13 +151,21 @@ class SdkSession:
 
     async def resource(self, uri: str) -> str:
         """The text of a resource, of all its parts. Raises ServerError where it holds none."""
-        once = partial(self._client.read_resource, uri, cache_mode="refresh")
-        result, _ = await self._after_visits(once)
-        parts = [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
+        parts = await self._contents(uri)
         text = result_text(parts, max_bytes=self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
             raise ServerError(f"no text: {text}")
         return text
+
+    async def read(self, uri: str) -> Outcome:
+        """A resource as the result of a call: its text, and its pictures."""
+        return outcome("ok", await self._contents(uri), max_bytes=self._max_bytes)
+
+    async def _contents(self, uri: str) -> list[dict[str, Any]]:
+        """The parts of a resource, as they are in the result of a call."""
+        once = partial(self._client.read_resource, uri, cache_mode="refresh")
+        result, _ = await self._after_visits(once)
+        return [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
 
     async def resources(self) -> ResourceList:
         """The resources and templates of all pages; nothing is asked of a server that says it has none."""

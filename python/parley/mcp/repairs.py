@@ -140,10 +140,12 @@ def _schema(schema: object) -> object:
 
 
 def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
-    """A block without remarks on it; None where it is not sound all the same."""
+    """A block without remarks on it, a link as one without a name; None where that is not sound."""
     if not isinstance(block, Mapping):
         return None
     bare = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}
+    if block.get("type") == "resource_link":
+        bare.setdefault("name", "")
     return bare if is_sound(bare) else None
 
 

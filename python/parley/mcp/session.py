@@ -87,6 +87,9 @@ class Session(Protocol):
     async def resource(self, uri: str) -> str:
         """The text of a resource."""
 
+    async def read(self, uri: str) -> Outcome:
+        """A resource as the result of a call: its text, and its pictures."""
+
     async def resources(self) -> ResourceList:
         """The resources and templates that it lists now."""
 

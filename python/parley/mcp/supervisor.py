@@ -14,6 +14,7 @@ from parley.errors import ParleyError, PendingError, ServerError
 from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals, cause
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
+from parley.tools.resources import is_reader, reader
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings, ServerStatus, State
 from parley.tools.tasks import COLLECT, TaskHandle
@@ -134,7 +135,7 @@ class Supervisor:
                     if progress is not None:
                         progress(steps, total, message)
 
-                return await session.call(tool.name, arguments, report, task)
+                return await _result(session, tool, arguments, report, task)
 
         name = f"Tool '{tool.name}' of MCP server '{self.settings.name}'"
         try:
@@ -341,7 +342,8 @@ class Supervisor:
             raise ServerError(f"{what} failed: {_words(cause(failure))}") from failure
 
     def _changed(self, tool: Tool) -> str:
-        digest = next((other.digest for other in self.tools if other.name == tool.name), None)
+        tools = map(reader, self.tools[:1]) if is_reader(tool) else self.tools
+        digest = next((other.digest for other in tools if other.name == tool.name), None)
         if digest == tool.digest:
             return ""
         return "has changed its definition since" if digest else "is no longer offered"
@@ -371,6 +373,14 @@ class Supervisor:
 
     def _last_words(self) -> str:
         return f"; its last words: {self._stderr.lines[-1]}" if self._stderr.lines else ""
+
+
+async def _result(
+    session: Session, tool: Tool, arguments: dict[str, Any], report: Progress, task: TaskHandle
+) -> Outcome:
+    if is_reader(tool):
+        return await session.read(str(arguments["uri"]))
+    return await session.call(tool.name, arguments, report, task)
 
 
 def _words(error: BaseException) -> str:

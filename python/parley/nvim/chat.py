@@ -612,3 +612,7 @@ class RememberedTools:
     async def call(self, tool: Tool, arguments: str, request: Request, task: TaskHandle) -> Result:
         """Run one call."""
         return await self._tools.call(tool, arguments, request, task)
+
+    async def resources(self, server: str) -> Sequence[str]:
+        """The URIs of the resources that a server lists now."""
+        return await self._tools.resources(server)

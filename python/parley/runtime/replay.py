@@ -232,6 +232,9 @@ class _Tools:
         results = self._results[tool.name, arguments]
         return results.popleft() if results else Result("error", "The chat has no result of this call.")
 
+    async def resources(self, server: str) -> Sequence[str]:
+        return ()
+
 
 # --- What is the same -------------------------------------------------------------------------------------
 

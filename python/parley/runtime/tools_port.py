@@ -146,6 +146,11 @@ class ToolsPort:
             return result
         return replace(result, note=_note(tool, await self._result_of(outcome.aside)))
 
+    async def resources(self, server: str) -> Sequence[str]:
+        """The URIs of the resources that a server lists now; none where it cannot."""
+        lists = await self._servers.resources([server])
+        return [resource.uri for each in lists.values() for resource in each.resources]
+
     async def _result_of(self, outcome: Outcome) -> Result:
         """The result, with what is beside its text in files beside the chat; else in words."""
         attachments, texts = list[Attachment](), [outcome.text]

@@ -6,12 +6,12 @@ Knows nothing of servers that run, of the SDK that lists them, nor of what a pro
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Self
 
 from parley.tables import nearest
-from parley.tools.names import fold, qualified, wire_names
+from parley.tools.names import fold, name_beside, qualified, wire_names
 
 
 def canonical(value: object) -> str:
@@ -19,8 +19,14 @@ def canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-OWN = canonical({"builtin": "parley"})
+def own_identity(server: str = "") -> str:
+    """The identity of a tool of Parley's own that works with a server of this identity; "" is for none."""
+    return canonical({"parley": server})
+
+
+OWN = own_identity()
 """The identity of tools of Parley's own, which have no server."""
+_ANY_OWN = OWN.partition('""')[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,11 @@ class Tool:
         return hash((self.server, self.digest))
 
     @property
+    def is_own(self) -> bool:
+        """Whether it is one of Parley's own, with a server or without."""
+        return self.identity.startswith(_ANY_OWN)
+
+    @property
     def label(self) -> str:
         """The label that a person reads: the title, else the name."""
         return self.title or str(self.annotations.get("title") or self.name)
@@ -94,6 +105,15 @@ class Catalogue:
         names = wire_names(by_key)
         named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))
         return cls(tuple(named), tuple(sorted(missing)))
+
+    def beside(self, tools: Iterable[Tool]) -> Self:
+        """The same with more tools, whose names say their servers and change no other tool's name."""
+        names = dict(self.tools)
+        for tool in sorted(set(tools).difference(names.values()), key=lambda tool: tool.server):
+            names[name_beside((tool.server, tool.name), names)] = tool
+        if len(names) == len(self.tools):
+            return self
+        return replace(self, tools=tuple(sorted(names.items(), key=itemgetter(0))))
 
     def get(self, name: str) -> Tool | None:
         """The tool of this wire name, else the only one whose own name, plain or `server__tool`, it is."""

@@ -7,7 +7,8 @@ or another process gives the same names. Knows nothing of what a tool is beyond 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, count
 
 # "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai 3.54,
 # types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex ^[a-zA-Z0-9_-]{1,128}$."
@@ -46,6 +47,13 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
         # A suffix may meet a tool that is really called so; then both are hashed again.
         names |= {key: _suffixed(fold(plain[key]), key, salt) for key in clashing}
     return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
+
+
+def name_beside(key: Key, others: Collection[str]) -> str:
+    """A provider-safe name `server__tool` for one tool more, which leaves the others the names they have."""
+    name = fold(qualified(*key))
+    names = chain([_shortened(name, key)], (_suffixed(name, key, salt) for salt in count()))
+    return next(name for name in names if name not in others)
 
 
 def parameter_names(names: Iterable[str]) -> Mapping[str, str]:

@@ -1,15 +1,17 @@
-"""Resources that servers list, as values. Pure.
+"""Resources of servers: as values, as links in results, and the built-in tool that reads one. Pure.
 
-Works on definitions as they are in JSON; knows no SDK, nor who reads a resource.
+Works on definitions as they are in JSON; knows no SDK, nor which resources a chat knows of.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parley.text import one_line
+from parley.tools.catalogue import Tool, own_identity
 
 MOST_OF_A_URI = 2_000
 """Characters: one that is longer is no name that anybody reads."""
@@ -56,3 +58,47 @@ def resource_from_mcp(definition: Mapping[str, Any]) -> Resource:
 
 def _line(value: object) -> str:
     return one_line(value, _MOST_OF_A_TEXT) if isinstance(value, str) else ""
+
+
+_LINK = re.compile(r"^\[resource (?P<uri>[A-Za-z][A-Za-z0-9+.-]*:\S*?)(?:, .*)?\]$", re.MULTILINE)
+
+
+def links_in(body: str) -> list[str]:
+    """The URIs of the resources that a result's text names."""
+    return [match["uri"] for match in _LINK.finditer(body)] if "[resource " in body else []
+
+
+def without_links(text: str) -> str:
+    """Text that names no resource: a line that looks as if it did begins with a backslash."""
+    return _LINK.sub(r"\\\g<0>", text) if "[resource " in text else text
+
+
+READ_RESOURCE = "read_resource"
+
+
+def reader(tool: Tool) -> Tool:
+    """The tool that reads resources of the server which offers `tool`; a yes for it is one for this server.
+
+    It has no annotations: what reading does there only the server knows, so `approval.auto_read_only` leaves
+    it out.
+    """
+    return Tool(
+        tool.server,
+        READ_RESOURCE,
+        title="Read a resource",
+        description=f"Reads a resource that results of the MCP server {tool.server} named: [resource URI].",
+        input_schema={
+            "type": "object",
+            "properties": {"uri": {"type": "string", "description": "The URI, as the result has it."}},
+            "required": ["uri"],
+            "additionalProperties": False,
+        },
+        identity=own_identity(tool.identity),
+        trusted=tool.trusted,
+        instructions=tool.instructions,
+    )
+
+
+def is_reader(tool: Tool) -> bool:
+    """Whether a tool is one that reads resources, and not one of that name which a server offers."""
+    return tool.is_own and tool.name == READ_RESOURCE

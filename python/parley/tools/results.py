@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from parley.media import MOST_BYTES, TYPES, kind_of
-from parley.text import size_text, visible
+from parley.text import one_line, size_text, visible
+from parley.tools.resources import without_links
 
 NO_OUTPUT = "(no output)"
 FOR_USER = "(the output was shown to the user only)"
@@ -86,9 +87,11 @@ def described(picture: bytes) -> str:
 
 
 def _picture(block: object) -> bytes | None:
-    """The bytes of a picture that a model can look at; None for any other block."""
+    """The bytes of a picture that a model can look at, be it a resource; None for any other block."""
     match block:
-        case {"type": "image", "data": str(data)} if len(data) * 3 // 4 <= MOST_BYTES:
+        case {"type": "image", "data": str(data)} | {"type": "resource", "resource": {"blob": str(data)}} if (
+            len(data) * 3 // 4 <= MOST_BYTES
+        ):
             try:
                 content = b64decode(data, validate=True)
             except (binascii.Error, ValueError):
@@ -110,8 +113,8 @@ def _text_of(content: Sequence[object], structured: object) -> str:
     blocks = [block for block in content if isinstance(block, Mapping)]
     parts = [part for part in map(_block_text, blocks) if part]
     if structured is not None and not any(map(_inline, blocks)):
-        parts.append(_compact(structured))
-    text = visible("\n".join(parts))
+        parts.append(visible(_compact(structured)))
+    text = "\n".join(parts)
     return text if text.strip() else ""
 
 
@@ -127,15 +130,16 @@ def cut(text: str, max_bytes: int) -> str:
 
 
 def _block_text(block: Mapping[str, Any]) -> str:
+    """The text of a block, made visible; only a link to a resource looks like one."""
     match block.get("type"):
         case "text":
-            return _inline(block)
+            return without_links(visible(_inline(block)))
         case "image" | "audio" as kind:
             return _note(kind, block.get("mimeType"), _decoded_size(block.get("data")))
         case "resource_link":
             return _note("resource", block.get("uri"), block.get("name"))
         case "resource":
-            return _inline(block) or _blob(block.get("resource"))
+            return without_links(visible(_inline(block))) or _blob(block.get("resource"))
         case kind:
             return _note("unknown content", kind)
 
@@ -160,7 +164,7 @@ def _note(kind: str, *facts: object) -> str:
 
 
 def _strings(facts: Sequence[object]) -> Iterator[str]:
-    return (fact for fact in facts if isinstance(fact, str) and fact)
+    return (line for fact in facts if isinstance(fact, str) and (line := one_line(fact)))
 
 
 def _decoded_size(data: object) -> str:
