@@ -34,6 +34,7 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
+from starlette.responses import JSONResponse, Response
 
 from tests.mcp_servers import listening, running, url_of
 
@@ -49,6 +50,10 @@ class Provider:
     will: Will = "yes"
     registers: bool = True
     renews: bool = True
+    methods: list[str] = field(default_factory=list)
+    """The ways in which clients say who they are at its endpoint for tokens; empty for its own."""
+    demands: str = ""
+    """The scope, in the words of a challenge, without which the tool is refused."""
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
     codes: dict[str, AuthorizationCode] = field(default_factory=dict)
     access: dict[str, AccessToken] = field(default_factory=dict)
@@ -103,7 +108,8 @@ class Provider:
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         del self.codes[authorization_code.code]
-        return self._grant(authorization_code.client_id, authorization_code.resource)
+        code = authorization_code
+        return self._grant(code.client_id, code.resource, code.scopes)
 
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
@@ -116,7 +122,7 @@ class Provider:
         if not self.renews:
             raise TokenError("invalid_grant", f"no more for {refresh_token.token}")
         del self.refresh[refresh_token.token]  # each is good once
-        return self._grant(refresh_token.client_id, refresh_token.resource)
+        return self._grant(refresh_token.client_id, refresh_token.resource, refresh_token.scopes)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         held = self.access.get(token)
@@ -130,19 +136,21 @@ class Provider:
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         self.access.pop(token.token, None)
 
-    def _grant(self, client: str, resource: str | None) -> OAuthToken:
+    def _grant(self, client: str, resource: str | None, scopes: list[str]) -> OAuthToken:
         access, refresh = self._secret(), self._secret()
         self.access[access] = AccessToken(
             token=access,
             client_id=client,
-            scopes=["use"],
+            scopes=scopes,
             expires_at=int(time.time()) + self.lasts_s,
             resource=resource,
         )
         self.refresh[refresh] = RefreshToken(
-            token=refresh, client_id=client, scopes=["use"], resource=resource
+            token=refresh, client_id=client, scopes=scopes, resource=resource
         )
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts_s, scope="use")
+        return OAuthToken(
+            access_token=access, refresh_token=refresh, expires_in=self.lasts_s, scope=" ".join(scopes)
+        )
 
     def _secret(self) -> str:
         secret = secrets.token_urlsafe(32)
@@ -173,7 +181,7 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
                 required_scopes=["use"],
                 validate_token_resource=True,
                 client_registration_options=ClientRegistrationOptions(
-                    enabled=True, valid_scopes=["use"], default_scopes=["use"]
+                    enabled=True, valid_scopes=["use", "admin"], default_scopes=["use"]
                 ),
             ),
         )
@@ -189,6 +197,23 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
             if scope["type"] == "http":
                 bearer = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
                 provider.requests.append((scope["method"], scope["path"], bearer))
+                if provider.methods and scope["path"] == "/.well-known/oauth-authorization-server":
+                    metadata = {
+                        "issuer": f"{base}/",
+                        "authorization_endpoint": f"{base}/authorize",
+                        "token_endpoint": f"{base}/token",
+                        "response_types_supported": ["code"],
+                        "code_challenge_methods_supported": ["S256"],
+                        "token_endpoint_auth_methods_supported": provider.methods,
+                    }
+                    await JSONResponse(metadata)(scope, receive, send)
+                    return
+                held = provider.access.get(bearer)
+                if held and scope["path"] == path and provider.demands and "admin" not in held.scopes:
+                    challenge = f'Bearer error="insufficient_scope", scope="{provider.demands}"'
+                    refusal = Response("not for you", 403, {"www-authenticate": challenge})
+                    await refusal(scope, receive, send)
+                    return
             await app(scope, receive, send)
 
         async with running(spy, listener):

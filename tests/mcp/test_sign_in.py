@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 
 from parley.errors import ServerError
 from parley.mcp.loopback import Loopback
@@ -22,10 +24,13 @@ from parley.secrets import HANDED_OUT
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit
 from tests.defaults import new_servers
-from tests.mcp.oauth_server import Provider, browsed, guarded, parameters, with_parameters
-from tests.mcp_servers import fake, only, tool_of, until
+from tests.mcp.oauth_server import Provider, Will, browsed, guarded, parameters, with_parameters
+from tests.mcp_servers import fake, listening, only, tool_of, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+WILLS: tuple[Will, ...] = ("no", "code of another")
 
 
 @dataclass
@@ -213,13 +218,21 @@ async def test_a_person_who_says_no_is_not_signed_in(state: Path) -> None:
     assert "Parley was refused" in person.responses[-1].text
 
 
-async def test_a_browser_that_comes_back_with_another_state_is_not_believed(state: Path) -> None:
+async def test_a_browser_that_comes_back_with_another_state_is_turned_away_and_the_right_one_waited_for(
+    state: Path,
+) -> None:
     person = Person()
-    async with guarded(Provider(will="other state")) as provider:
-        text = await failing(provider, state, person)
+    async with guarded(Provider(will="other state")) as provider, at(provider.url, state) as servers:
+        attempt = asyncio.ensure_future(servers.sign_in("tracker", person.browse))
+        await until(lambda: person.responses)
+        assert person.responses[-1].status_code == 400
+        assert "This is not what Parley asked for" in person.responses[-1].text
         assert "/token" not in {path for _, path, _ in provider.requests}
-    assert text.endswith("the browser came back with a state that is not that of this sign-in")
-    assert person.responses[-1].status_code == 400
+        assert only(servers).account == "signing in"
+        provider.will = "yes"
+        person.browse(person.pages[0])
+        assert await attempt
+        assert await whoami(servers) == "somebody who signed in"
 
 
 async def test_a_code_that_another_challenge_was_for_gives_no_token(state: Path) -> None:
@@ -253,14 +266,15 @@ async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Pat
         assert only(servers).account == "none"
 
 
-async def test_a_port_that_cannot_be_had_is_told(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object, **__: object) -> None:
-        raise OSError(98, "Address already in use")
-
-    async with guarded(Provider()) as provider:
-        monkeypatch.setattr("parley.mcp.loopback.asyncio.start_server", refuse)
-        text = await failing(provider, state)
-    assert text.endswith("nothing can listen on 127.0.0.1 for the browser: Address already in use")
+async def test_a_port_that_cannot_be_had_is_told(state: Path) -> None:
+    with listening() as listener:
+        listener.listen()
+        port = listener.getsockname()[1]
+        async with guarded(Provider()) as provider, at(provider.url, state, callback_port=port) as servers:
+            with pytest.raises(ServerError) as caught:
+                await servers.sign_in("tracker", Person().browse)
+    why = f"nothing can listen on 127.0.0.1:{port} for the browser: Address already in use"
+    assert str(caught.value).endswith(why)
 
 
 async def test_two_at_once_have_a_port_each(tmp_path: Path) -> None:
@@ -280,6 +294,67 @@ async def test_only_one_request_with_the_path_counts() -> None:
         with pytest.raises(httpx2.ConnectError):
             await client.get(url, params={"state": "s" * 20, "code": "2"})
         assert (await answer)["code"] == "1"
+
+
+# --- Clients that were registered before, and wider scopes --------------------------------------------------
+
+
+def free_port() -> int:
+    with listening() as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "none"])
+async def test_a_client_that_was_registered_before_signs_in_without_registering(
+    state: Path, method: Any
+) -> None:
+    port, secret = free_port(), "" if method == "none" else "t" * 20
+    client = OAuthClientInformationFull(
+        client_id="parley-of-ada",
+        client_secret=secret or None,
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        token_endpoint_auth_method=method,
+        scope="use",
+    )
+    methods = [method] if method == "client_secret_post" else []
+    settings = {"client_id": "parley-of-ada", "client_secret": secret and "${TOKEN}", "callback_port": port}
+    async with guarded(Provider(registers=False, methods=methods)) as provider:
+        provider.clients["parley-of-ada"] = client
+        async with at(provider.url, state, **settings) as servers:
+            assert await servers.sign_in("tracker", Person().browse)
+            assert await whoami(servers) == "somebody who signed in"
+            assert "/register" not in {path for _, path, _ in provider.requests}
+            has_expired(state)
+            assert await whoami(servers) == "somebody who signed in"
+            assert len(provider.access) == 2
+        async with at(provider.url, state, client_id="of nobody", callback_port=port) as servers:
+            attempt = asyncio.ensure_future(servers.sign_in("tracker", Person().browse))
+            await until(lambda: only(servers).account == "signing in")
+            assert not await servers.sign_in("tracker", Person().browse)
+            with pytest.raises(ServerError, match="was left"):
+                await attempt
+    assert not secret or secret in HANDED_OUT
+
+
+async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_it(state: Path) -> None:
+    wish = "sign in again for the scope admin: :ParleyLogin tracker"
+    person = Person()
+    async with guarded(Provider()) as provider:
+        await signed_in(provider, state)
+        async with at(provider.url, state) as servers:
+            tool = await tool_of(servers, "whoami")
+            provider.demands = "admin ad\\min"
+            outcome = await servers.call(tool, {})
+            assert outcome.status == "error"
+            assert outcome.text.endswith(f"HTTP 403 Forbidden: not for you. What to do: {wish}")
+            assert only(servers).error.endswith(wish)
+        async with at(provider.url, state) as servers:  # whoever else signs in, asks for it
+            await servers.catalogue()
+            assert only(servers).error.endswith(wish)
+            assert await servers.sign_in("tracker", person.browse)
+            assert parameters(person.pages[0].url)["scope"] == "use admin"
+            assert await whoami(servers) == "somebody who signed in"
+            assert only(servers).error == ""
 
 
 # --- Renewing -----------------------------------------------------------------------------------------------
@@ -381,7 +456,7 @@ async def test_no_token_is_in_any_error_or_log_whatever_is_refused(
         async with at(provider.url, state) as servers:
             await servers.catalogue()
             texts.append(repr(only(servers)))
-        for will in ("no", "other state", "code of another"):
+        for will in WILLS:
             provider.will = will
             async with at(provider.url, state) as servers:
                 with pytest.raises(ServerError) as caught:

@@ -59,7 +59,7 @@ class Accounts:
             self._pages[name] = page
             browse(page)
 
-        attempt = asyncio.ensure_future(sign_in(name, settings.url, self._logins, show))
+        attempt = asyncio.ensure_future(sign_in(settings, self._logins, show))
         self._attempts[name] = attempt
         try:
             await asyncio.wait({attempt})
@@ -88,6 +88,15 @@ class Accounts:
             return "none", ""
         has_login = settings.takes_logins and url is not None and self._logins.get(url) is not None
         return ("signed in" if has_login else "none"), ""
+
+    def lacking_scope(self, settings: ServerSettings) -> str:
+        """What a server wants the user to allow beside, for what was asked of it; "" for nothing."""
+        try:
+            url = settings.expanded(self._environ).url
+        except SettingsError:
+            return ""
+        login = self._logins.get(url) if url is not None and settings.takes_logins else None
+        return login.lacking_scope if login else ""
 
     def close(self) -> None:
         """Leave whatever goes on."""

@@ -10,10 +10,12 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ _MOST_BYTES = 1_000_000
 _EARLY_S = 30.0
 """A token that is good for no longer is renewed before it is used."""
 _LOOK_AGAIN_S = 0.05
+_SCOPE = re.compile(r"[!#-\[\]-~]{1,200}")
+_MOST_SCOPES = 50
 _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 
@@ -41,16 +45,34 @@ class Login:
     client: Mapping[str, Any] = field(repr=False)
     places: Mapping[str, Any]
     expires_at: float | None = None
+    lacking_scope: str = ""
+    """What the server wants to have been granted beside, for something that was asked of it."""
 
     @property
     def token(self) -> str:
         """The token that goes with requests."""
         return str(self.tokens["access_token"])
 
+    @property
+    def scope(self) -> str:
+        """What was granted, as far as the server says, and what is lacking."""
+        granted = self.tokens.get("scope")
+        return union_of(granted if isinstance(granted, str) else "", self.lacking_scope)
+
     def is_to_renew(self, refused: str) -> bool:
         """Whether it can be renewed and has to be: it has expired, or its token was refused."""
         has_expired = self.expires_at is not None and self.expires_at - _EARLY_S <= time.time()
         return bool(self.tokens.get("refresh_token")) and (has_expired or self.token == refused)
+
+
+def union_of(*scopes: str) -> str:
+    """What any of these allows, in order; what is no scope is left out.
+
+    "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )" (datatracker.ietf.org/doc/html/rfc6749#section-3.3,
+    2026-11-23).
+    """
+    words = (word for scope in scopes for word in scope.split(" ") if _SCOPE.fullmatch(word))
+    return " ".join(islice(dict.fromkeys(words), _MOST_SCOPES))
 
 
 class Logins:
@@ -63,9 +85,13 @@ class Logins:
         """The login of this very URL, as it is now."""
         try:
             table = json.loads(whole(self._path(url), _MOST_BYTES))
-            login = Login(url, table["tokens"], table["client"], table["places"], table["expires_at"])
+            lacking = table.get("lacking_scope", "")
+            login = Login(
+                url, table["tokens"], table["client"], table["places"], table["expires_at"], lacking
+            )
             is_sound = table["url"] == url and isinstance(login.tokens["access_token"], str)
-        except (OSError, ValueError, KeyError, TypeError):
+            is_sound = is_sound and isinstance(lacking, str)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         _hand_out(login)
         return login if is_sound else None
@@ -81,6 +107,7 @@ class Logins:
             "client": dict(login.client),
             "places": dict(login.places),
             "expires_at": login.expires_at,
+            "lacking_scope": login.lacking_scope,
         }
         try:
             private_folder(private_folder(path.parent.parent) and path.parent)
@@ -93,6 +120,13 @@ class Logins:
             new.replace(path)
         except OSError as error:
             raise ServerError(f"cannot write {path}: {error.strerror}") from error
+
+    async def lack(self, url: str, scope: str) -> None:
+        """Note what the server of a URL wants granted beside. Raises ServerError."""
+        async with self.alone(url):
+            login = self.get(url)
+            if login is not None and (lacking := union_of(login.lacking_scope, scope)) != login.lacking_scope:
+                self.put(replace(login, lacking_scope=lacking))
 
     def forget(self, url: str) -> bool:
         """Forget the login of a URL; whether there was one. Raises ServerError."""

@@ -1,4 +1,4 @@
-"""A port of this machine to which a browser comes back from a page, once.
+"""A port of this machine to which a browser comes back from a page, once with the right `state`.
 
 Knows a little HTTP, and that only what carries the right `state` counts; not what the page was for.
 """
@@ -6,6 +6,8 @@ Knows a little HTTP, and that only what carries the right `state` counts; not wh
 from __future__ import annotations
 
 import asyncio
+import os
+import secrets
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -21,18 +23,21 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</t
 
 
 class Loopback:
-    """A listener for one answer; it closes with it, or with this context."""
+    """A listener for one answer; it closes with it, or with this context. A `port` of 0 is any."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
+        self._port = port
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._state = ""
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.start_server(self._serve, _HOST, 0)
+            self._server = await asyncio.start_server(self._serve, _HOST, self._port)
         except OSError as error:
-            raise ServerError(f"nothing can listen on {_HOST} for the browser: {error.strerror}") from error
+            place = f"{_HOST}:{self._port}" if self._port else _HOST
+            why = os.strerror(error.errno or 0)
+            raise ServerError(f"nothing can listen on {place} for the browser: {why}") from error
         return self
 
     async def __aexit__(
@@ -49,12 +54,9 @@ class Loopback:
         return f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}{PATH}"
 
     async def answer(self, state: str) -> Mapping[str, str]:
-        """The parameters that the browser brings, with this state. Raises ServerError for another."""
+        """The parameters that the browser brings, with this state: what comes with another is turned away."""
         self._state = state
-        answer = await self._answer
-        if answer.get("state") != state:
-            raise ServerError("the browser came back with a state that is not that of this sign-in")
-        return answer
+        return await self._answer
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -83,9 +85,9 @@ class Loopback:
         if method != "GET" or parts.path != PATH or not self._state or self._answer.done():
             return "404 Not Found", "There is nothing here"
         answer = dict(parse_qsl(parts.query))
+        if not secrets.compare_digest(answer.get("state", "").encode(), self._state.encode()):
+            return "400 Bad Request", "This is not what Parley asked for"
         self._answer.set_result(answer)
         assert self._server
         self._server.close()  # what comes later is not for us
-        if answer.get("state") != self._state:
-            return "400 Bad Request", "This is not what Parley asked for"
         return "200 OK", "Parley was refused" if "error" in answer else "Parley goes on from here"

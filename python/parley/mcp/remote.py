@@ -20,7 +20,7 @@ from parley.mcp.session import Refusal
 from parley.mcp.stderr import StderrTail
 from parley.mcp.transport import Wire
 from parley.secrets import SecretError, command_secret
-from parley.tools.servers import ServerSettings
+from parley.tools.servers import ServerSettings, again
 
 if TYPE_CHECKING:
     import httpx2
@@ -122,7 +122,7 @@ async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refus
         return None
     phrase = response.reason_phrase
     whole = f"HTTP {status} {phrase}{f': {text}' if text and text != phrase else ''}"
-    return Refusal(status, whole + _what_to_do(status, settings), is_lost)
+    return Refusal(status, whole + _what_to_do(response, settings), is_lost)
 
 
 def _rpc_error(body: str) -> dict[str, Any]:
@@ -141,8 +141,12 @@ def _secrets(request: httpx2.Request, settings: ServerSettings) -> list[str]:
     return [text for value in values for text in (value, value.rpartition(" ")[2]) if len(text) > 5]
 
 
-def _what_to_do(status: int, settings: ServerSettings) -> str:
-    where = f"mcp.servers.{settings.name}"
+def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
+    from parley.mcp.sign_in import lacking_scope
+
+    where, status = f"mcp.servers.{settings.name}", response.status_code
+    if settings.takes_logins and (scope := lacking_scope(response)):
+        return f". What to do: {again(settings.name, scope)}"
     if status == 401 and settings.token_command:
         return f". What to do: {where}.token_command has to print a token that the server takes"
     if status == 401 and not settings.takes_logins:

@@ -26,7 +26,7 @@ from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
-from parley.tools.servers import ServerSettings, ServerStatus
+from parley.tools.servers import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
 from parley.tools.visits import Visit
 
@@ -277,7 +277,11 @@ class Servers:
         status = supervisor.status()
         account, page = self._accounts.account(supervisor.settings)
         is_known = account != "none" and not (account == "signed in" and status.account == "signed out")
-        return replace(status, account=account, page=page) if is_known else status
+        if not is_known:
+            return status
+        scope = self._accounts.lacking_scope(supervisor.settings) if account == "signed in" else ""
+        error = ". ".join(filter(None, [status.error, scope and again(status.name, scope)]))
+        return replace(status, account=account, page=page, error=error)
 
     async def close(self) -> None:
         """Ends all servers; nothing is left running, and it takes two seconds at the worst."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from mcp.client.auth import (
     OAuthTokenError,
     TokenStorage,
 )
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -36,9 +38,11 @@ from parley.addresses import flaw
 from parley.errors import ServerError
 from parley.http import bodies
 from parley.http.proxies import ProxyError, client_options
-from parley.mcp.logins import Login, Logins
+from parley.mcp.logins import Login, Logins, union_of
 from parley.mcp.loopback import PATH, Loopback
+from parley.secrets import HANDED_OUT
 from parley.text import one_line
+from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit, visit
 
 _WAIT_S = 600.0
@@ -46,18 +50,26 @@ _WAIT_S = 600.0
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+_SCOPE = re.compile(r"""[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 Browse: TypeAlias = Callable[[Visit], object]
 """Shows the user a page to sign in at, and opens it."""
 
 
-async def sign_in(server: str, url: str, logins: Logins, browse: Browse) -> None:
-    """Have the user sign in at a server, and keep what it grants. Raises ServerError."""
+async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> None:
+    """Have the user sign in at a server, and keep what it grants. Raises ServerError.
+
+    What it has granted before, and what it wanted beside since, is asked for again.
+    """
+    server, url = settings.name, settings.url or ""
     if why := flaw(url):
         raise ServerError(f"mcp.servers.{server}.url: {why}")
-    async with Loopback() as loopback:
-        attempt = _Attempt(server, url, loopback, browse)
+    before = logins.get(url)
+    async with Loopback(settings.callback_port) as loopback:
+        attempt = _Attempt(
+            settings, loopback, browse, before.scope if before and before.lacking_scope else ""
+        )
         try:
             async with asyncio.timeout(_WAIT_S), attempt.client() as client:
                 response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
@@ -82,18 +94,20 @@ async def sign_in(server: str, url: str, logins: Logins, browse: Browse) -> None
 class _Attempt:
     """One attempt of a person to sign in: what the SDK's provider asks for, and what came of it.
 
-    As the provider's storage it has nothing at first: Parley registers anew each time, with the port at which
-    the browser comes back.
+    As the provider's storage it has nothing at first, but for a client that the settings name: else Parley
+    registers anew each time, with the port at which the browser comes back.
     """
 
-    def __init__(self, server: str, url: str, loopback: Loopback, browse: Browse) -> None:
-        self._server = server
-        self._url = url
+    def __init__(self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str) -> None:
+        """`scope` is what is wanted beside that which the server says at first."""
+        self._server = settings.name
+        self._url = url = settings.url or ""
         self._loopback = loopback
         self._browse = browse
+        self._scope = scope
         self._state = ""
         self._tokens: OAuthToken | None = None
-        self._client: OAuthClientInformationFull | None = None
+        self._client = _client(settings, loopback.url)
         self._reason = ""
         self.provider = _provider(url, loopback.url, self, self._redirect, self._callback)
 
@@ -124,8 +138,8 @@ class _Attempt:
         match error:
             case OAuthRegistrationError():
                 return (
-                    f"programs cannot register there{why}. What to do: set `headers` or `token_command` with "
-                    "a token that the site gives you"
+                    f"programs cannot register there{why}. What to do: set `client_id` to that of a client "
+                    "that you register at the site, or `headers` or `token_command` with a token of it"
                 )
             case OAuthTokenError():
                 return f"no token came of it{why}"
@@ -141,7 +155,7 @@ class _Attempt:
         self._tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None
+        return self._client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._client = client_info
@@ -151,6 +165,11 @@ class _Attempt:
         for place in (page, str(metadata.token_endpoint) if metadata else page):
             if visit(place, "").is_open:
                 raise ServerError(f"{visit(place, '').host} is not reached by https: anybody could listen")
+        if self._client and self._client.client_secret and metadata:
+            ways = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+            self._client.token_endpoint_auth_method = (
+                "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
+            )
         self._state = parse_qs(urlsplit(page).query)["state"][0]
         self._browse(visit(page, f"Sign in to {self._server}"))
 
@@ -164,7 +183,13 @@ class _Attempt:
         )
 
     async def _note(self, response: httpx2.Response) -> None:
-        """Remember why a request for a client or a token was refused."""
+        """Remember why a request for a client or a token was refused; widen what the server asks for."""
+        if self._scope and response.status_code == 401 and str(response.url) == self._url:
+            challenge = response.headers.get("www-authenticate") or "Bearer"
+            scope = union_of(extract_scope_from_www_auth(response) or "", self._scope)
+            rest = _SCOPE.sub("", challenge)
+            comma = "," if "=" in rest else ""
+            response.headers["www-authenticate"] = f'{rest}{comma} scope="{scope}"'
         if response.request.method != "POST" or not response.is_error or str(response.url) == self._url:
             return
         self._reason = f"HTTP {response.status_code}"
@@ -212,9 +237,19 @@ class BearerAuth(httpx2.Auth):
             response = yield request
             if response.status_code == 401 or not response.is_error:
                 self._note(response.status_code == 401)
+            if login is not None and (scope := lacking_scope(response)):
+                await self._logins.lack(self._url, scope)
             if response.status_code != 401 or refused or login is None or not login.is_to_renew(login.token):
                 return
             refused = login.token
+
+
+def lacking_scope(response: httpx2.Response) -> str:
+    """What a refusal says would have to be granted beside; "" where that is not why."""
+    is_lack = extract_field_from_www_auth(response, "error") == "insufficient_scope"
+    if response.status_code != 403 or not is_lack:
+        return ""
+    return union_of(extract_scope_from_www_auth(response) or "")
 
 
 class _Renewal:
@@ -271,6 +306,20 @@ def _provider(
         token_endpoint_auth_method="none",  # noqa: S106 - a public client
     )
     return OAuthClientProvider(url, me, storage, redirect, callback)
+
+
+def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull | None:
+    """The client that the settings name, which comes back to this address; None without one."""
+    if not settings.client_id:
+        return None
+    if settings.client_secret:
+        HANDED_OUT[settings.client_secret] = "client_secret of an MCP server"
+    return OAuthClientInformationFull(
+        client_id=settings.client_id,
+        client_secret=settings.client_secret or None,
+        redirect_uris=[AnyUrl(back)],
+        token_endpoint_auth_method="client_secret_basic" if settings.client_secret else "none",
+    )
 
 
 def _plain(model: BaseModel | None) -> dict[str, Any]:

@@ -34,8 +34,10 @@ class ServerSettings:
 
     `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
     know the working directory; None leaves that to whether its arguments name a folder of their own.
-    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url. `protocol` is
-    the revision to speak; "auto" tries the newest, then the older ones.
+    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url. `client_id`,
+    with its secret, is who Parley is where one signs in; without it Parley registers there. The browser comes
+    back to the `callback_port`; 0 is any. `protocol` is the revision to speak; "auto" tries the newest, then
+    the older ones.
     """
 
     name: str
@@ -54,6 +56,9 @@ class ServerSettings:
     roots: bool | None = None
     sampling: bool = False
     token_command: tuple[str, ...] = ()
+    client_id: str = ""
+    client_secret: str = field(default="", metadata=rule(is_secret=True))
+    callback_port: int = 0
     protocol: Protocol = "auto"
     builtin: bool = False
 
@@ -69,7 +74,10 @@ class ServerSettings:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables of the user's environment that are filled in, wherever they go to."""
-        texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+        texts = (
+            *(self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values()),
+            *(self.client_id, self.client_secret),
+        )
         bodies = (body for text in texts if text for body in placeholders(text))
         return tuple(dict.fromkeys(_variable(body)[0] for body in bodies))
 
@@ -98,6 +106,8 @@ class ServerSettings:
             cwd=fill(self.cwd, "cwd") if self.cwd is not None else None,
             url=fill(self.url, "url") if self.url is not None else None,
             headers={key: fill(text, f"headers.{key}") for key, text in self.headers.items()},
+            client_id=fill(self.client_id, "client_id"),
+            client_secret=fill(self.client_secret, "client_secret"),
         )
 
 
@@ -121,6 +131,11 @@ class ServerStatus:
     instructions: str = ""
     account: Account = "none"
     page: str = ""
+
+
+def again(server: str, scope: str) -> str:
+    """What to do where a server wants the user to have allowed more."""
+    return f"sign in again for the scope {scope}: :ParleyLogin {server}"
 
 
 def placeholders(text: str) -> list[str]:
