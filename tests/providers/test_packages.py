@@ -35,6 +35,7 @@ SETTINGS = {
 ENVIRON = {"ECHO_KEY": "a-key-of-the-echo"}
 STOCKS = 'call web_search {"query": "google"}'
 PLAIN_STOCKS = '{"tool": "web_search", "params": {"query": "google"}}'
+XML_STOCKS = "<tool:web_search>\n<param:query>google</param:query>\n</tool:web_search> and more"
 
 # --- The example ------------------------------------------------------------------------------------------
 
@@ -53,10 +54,15 @@ def echo(target: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("echo")
-@pytest.mark.parametrize(("agent", "stocks"), [("Echo", STOCKS), ("Plain", PLAIN_STOCKS)])
-async def test_the_example_answers_thinks_calls_and_counts(agent: str, stocks: str) -> None:
+@pytest.mark.parametrize(
+    ("agent", "mode", "stocks"),
+    [("Echo", "auto", STOCKS), ("Plain", "auto", PLAIN_STOCKS), ("Echo", "xml", XML_STOCKS)],
+    ids=["native", "json", "xml"],
+)
+async def test_the_example_answers_thinks_calls_and_counts(agent: str, mode: str, stocks: str) -> None:
     assert "parley_echo" not in sys.modules
-    async with Session(SETTINGS, agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
+    settings = {**SETTINGS, "tool_mode": mode}
+    async with Session(settings, agent=agent, approve=lambda _: True, environ=ENVIRON) as session:
         assert "parley_echo" not in sys.modules  # not before somebody asks it
         assert await session.process_message("hello my dear") == "hello my dear"
         chunks = [chunk async for chunk in session.send_message_stream(stocks)]
@@ -78,6 +84,18 @@ async def test_a_model_that_a_provider_has_no_tools_for_is_told_of_them_in_words
                 if chunk["type"] == "hint":
                     hints.append(chunk["content"])
     assert [hint for hint in hints if "echo-plain has no tools of its own" in hint] == hints[:1]
+
+
+@pytest.mark.usefixtures("echo")
+async def test_the_rate_limit_holds_for_the_example_as_for_others() -> None:
+    settings = {**SETTINGS, "safety": {"rate_limit_per_minute": 1}}
+    statuses = list[str]()
+    async with Session(settings, agent="Echo", on_status=statuses.append, environ=ENVIRON) as session:
+        await session.process_message("hello")
+        async for chunk in session.send_message_stream("hello again"):
+            if chunk["type"] == "status" and chunk["content"].startswith("Rate limit reached"):
+                break
+    assert [status for status in statuses if status.startswith("Rate limit reached, waiting ")]
 
 
 @pytest.mark.usefixtures("echo")
