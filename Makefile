@@ -3,6 +3,7 @@
 # make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them
 # make fuzz    try every law with new examples, for MINUTES=5
 # make check   formatting, lint, types and `make test`: what has to pass before anything is merged
+# make pyright get the second type checker that programs of the library's users are tried with
 # make format  put Python and Lua into shape
 # make man    write the manual page, doc/parley.1, anew from the help of the commands
 # make lock    pin anew what the plugin installs for itself, with hashes; needs uv
