@@ -21,6 +21,7 @@ from parley.text import is_hidden
 from tests.cli.fork_server import Command, ForkServer
 
 PATIENCE_S = 45.0
+ASKS = b"Please choose"
 PARLEY = (sys.executable, "-m", "parley")
 _IN_A_TERMINAL = """
 import fcntl, os, sys, termios
@@ -64,11 +65,11 @@ class Shell:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{agent}\n{toml}", encoding="utf-8")
 
-    def serve(self, name: str, program: Path, **environ: str) -> None:
-        """One MCP server, as the settings have it; no sentences of a model."""
+    def serve(self, name: str, program: Path, more: str = "", **environ: str) -> None:
+        """One MCP server, as the settings have it, and `more` of these; no sentences of a model."""
         table = ", ".join(f"{key} = {toml(value)}" for key, value in environ.items())
         self.configure(
-            f"status.llm = false\n[mcp.servers.{name}]\ncommand = {toml(sys.executable)}\n"
+            f"{more}status.llm = false\n[mcp.servers.{name}]\ncommand = {toml(sys.executable)}\n"
             f"args = [{toml(str(program))}]\nenv = {{ {table} }}\n"
         )
 
@@ -112,11 +113,16 @@ class Shell:
 
     @contextmanager
     def terminal(
-        self, *arguments: str, columns: int = 80, program: tuple[str, ...] = PARLEY, **environ: str
+        self,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        program: tuple[str, ...] = PARLEY,
+        **environ: str,
     ) -> Iterator[Terminal]:
         """A command in a terminal of its own, or another program."""
         ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         env = {**self.environ, **environ}
         process: subprocess.Popen[bytes] | Command
         if self.forks:
@@ -153,6 +159,19 @@ class Terminal:
         """What a person types."""
         os.write(self._handle, keys)
 
+    def read(self, seconds: float) -> None:
+        """Take what comes within some time."""
+        self._read(seconds)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size from now on."""
+        fcntl.ioctl(self._handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def is_by_lines(self) -> bool:
+        """Whether it gives lines and shows what is typed, as a shell leaves it."""
+        modes = termios.tcgetattr(self._handle)[3]
+        return bool(modes & termios.ICANON and modes & termios.ECHO)
+
     def hang_up(self) -> None:
         """The terminal is closed."""
         os.close(self._handle)
@@ -164,11 +183,13 @@ class Terminal:
             assert time.monotonic() < end, self.output.decode(errors="replace")
             assert self._read(end - time.monotonic()), self.output.decode(errors="replace")
 
-    def end(self) -> int:
-        """The exit code, when all is written."""
-        end = time.monotonic() + PATIENCE_S
+    def end(self, keys: bytes = b"") -> int:
+        """The exit code, when all is written; the keys are pressed each time that a person is asked."""
+        end, count = time.monotonic() + PATIENCE_S, self.output.count(ASKS)
         while self._read(end - time.monotonic()):
-            pass
+            if self.output.count(ASKS) > count:
+                count = self.output.count(ASKS)
+                self.press(keys)
         return self.process.wait(max(0.1, end - time.monotonic()))
 
     def _read(self, seconds: float) -> bytes:
@@ -194,26 +215,32 @@ class Terminal:
     @property
     def rows(self) -> list[str]:
         """What stands there at the end: the few things that Parley may do to a terminal, and no other."""
-        rows, column = [""], 0
-        for piece in re.split("(\r|\n|\x1b\\[K)", self.text):
+        rows, row, column = [""], 0, 0
+        for piece in re.split("(\r|\n|\x1b\\[[KJ]|\x1b\\[\\d+A)", _LOOKS.sub("", self.text)):
             if piece == "\r":
                 column = 0
             elif piece == "\n":
-                rows, column = [*rows, ""], 0
-            elif piece == "\x1b[K":
-                rows[-1] = rows[-1][:column]
+                row, column = row + 1, 0
+                rows += [""] * (row == len(rows))
+            elif piece.startswith("\x1b"):
+                row -= int(piece[2:-1] or 0) if piece.endswith("A") else 0
+                rows[row] = rows[row] if piece.endswith("A") else rows[row][:column]
+                del rows[row + 1 if piece.endswith("J") else len(rows) :]
             else:
-                rows[-1] = rows[-1][:column] + piece + rows[-1][column + len(piece) :]
+                rows[row] = rows[row][:column] + piece + rows[row][column + len(piece) :]
                 column += len(piece)
         return rows
 
 
-CLEAR = "\r\x1b[K"
+_LOOKS = re.compile(r"\x1b\[(?!5)[\d;]*m")
+"""What Parley does to text: colours and the like, but nothing that blinks."""
+_MOVES = re.compile(r"\r\x1b\[[KJ]|\x1b\[\d*[AKJ]")
 
 
 def raw(output: str) -> str:
     """What in a terminal's text could command it, hide, or turn the text around; "" where nothing could."""
-    said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", output.replace(CLEAR, ""))
+    said = _MOVES.sub("", _LOOKS.sub("", output))
+    said = re.sub(r"([#*0-9ℹ]|[^\w\s\ufe0e\ufe0f])[\ufe0e\ufe0f]", "", said)
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 

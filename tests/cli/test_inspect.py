@@ -72,6 +72,7 @@ def test_what_a_tool_returns_is_told_at_a_shell_with_words_for_its_picture(tmp_p
     (tmp_path / "server.py").write_text(program, encoding="utf-8")
     shell.serve("extra", tmp_path / "server.py")
     shell.ask("call picture {}")
+    assert shell.run("respond", "chat.md").returncode == 3
     done = shell.run("respond", "chat.md", "--choose", "ya")
     assert "[image image/png, 68 B]" in done.stdout.decode()
     assert done.returncode == 0

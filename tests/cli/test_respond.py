@@ -131,6 +131,7 @@ def test_the_page_that_a_call_requires_is_printed(shell: Shell) -> None:
     command = f"command = {toml(sys.executable)}\nargs = [{program}, {toml(address)}]\n"
     shell.configure(f"status.llm = false\n[mcp.servers.far]\n{command}")
     shell.ask("call locked {}")
+    assert shell.run("respond", "chat.md").returncode == 3
     done = shell.run("respond", "chat.md", "--choose", "ya")
     assert done.returncode == 0
     assert f"to be opened in a browser first: {address}" in done.stdout.decode()

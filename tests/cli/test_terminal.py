@@ -19,7 +19,7 @@ from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, raw, toml
 
 SERVER = Path(__file__).with_name("hostile_server.py")
-HOSTILE = "\x1b]0;owned\x07\x1b[31m\x9b2J\rsafe\u202egnp.exe\u200b\x08\x7f\u2066\U000e0041\ufeff"
+HOSTILE = "\x1b]0;owned\x07\x1b[5;31m\x9b2J\rsafe\u202egnp.exe\u200b\x08\x7f\u2066\U000e0041\ufeff"
 _QUOTED = json.dumps(HOSTILE)
 CONTENT = f"---\nagent: {_QUOTED}\n{_QUOTED}: 1\ntemperature: {_QUOTED}\n---\n\n"
 
@@ -29,10 +29,13 @@ def shell(tmp_path: Path, forks: ForkServer) -> Shell:
     return Shell(tmp_path, forks)
 
 
-def shows(shell: Shell, *arguments: str) -> tuple[int, str]:
-    """The exit code and all that came to the terminal, in which nothing is raw."""
+def shows(shell: Shell, *arguments: str, keys: bytes = b"") -> tuple[int, str]:
+    """The exit code and all that came to the terminal, in which nothing is raw.
+
+    The keys are pressed when a person is asked.
+    """
     with shell.terminal(*arguments) as terminal:
-        code = terminal.end()
+        code = terminal.end(keys)
     assert not raw(terminal.text), ascii(terminal.text)
     assert "Traceback" not in terminal.text
     return code, terminal.text
@@ -40,17 +43,19 @@ def shows(shell: Shell, *arguments: str) -> tuple[int, str]:
 
 def test_the_status_wipes_no_word_of_the_model(shell: Shell) -> None:
     shell.ask("can you find the latest stock price of google and microsoft?")
+    assert b"Let me search the web for both." in shell.run("respond", "chat.md").stdout
     with shell.terminal("respond", "chat.md", "--choose", "yA") as terminal:
         assert terminal.end() == 0
-    assert "Let me search the web for both." in terminal.rows
     assert any(row.startswith("Google (GOOGL) is at $911") for row in terminal.rows)
-    assert "Analyzing request..." in terminal.text
+    assert "Using Web Search..." in terminal.text
     assert not any("..." in row for row in terminal.rows)  # the status is gone at the end
 
 
 def test_a_status_fits_into_a_narrow_terminal(shell: Shell) -> None:
     shell.ask("can you find the latest stock price of google and microsoft?")
     with shell.terminal("respond", "chat.md", columns=12) as terminal:
+        terminal.wait_for(lambda output: b"K details" in output)
+        terminal.press(b"q")
         assert terminal.end() == 3
     assert "Analyzing r" in terminal.text
     assert "Analyzing re" not in terminal.text
@@ -79,7 +84,7 @@ def test_what_a_server_says_commands_no_terminal(shell: Shell) -> None:
     shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
     for arguments in ('{"text":"a"}', '{"text":"fail"}'):
         shell.ask(f"call note {arguments}")
-        code, text = shows(shell, "respond", "chat.md", "--choose", "ya")
+        code, text = shows(shell, "respond", "chat.md", keys=b"ya")
         assert code == 0
         assert "\\x1b]0;owned" in text
     assert shows(shell, "tools")[0] == 0
@@ -91,7 +96,7 @@ def test_what_a_server_says_commands_no_terminal(shell: Shell) -> None:
 def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
     shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
     shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
-    code, text = shows(shell, "respond", "chat.md")
+    code, text = shows(shell, "respond", "chat.md", keys=b"q")
     assert code == 3
     assert "❓ note" in text
 

@@ -40,8 +40,8 @@ TOOL = Tool("mock", "web_search", input_schema={"type": "object"}, output_schema
 RESULT = Result("ok", "body", (Attachment("a, 1 B", f"chat.assets/{'0' * 64}.png"),))
 CHAT = "💬: find the stock price of google\n"
 COMMANDS = {
-    "an answer": ("respond chat.md --choose yA", 0),
     "calls that wait": ("respond chat.md", 3),
+    "an answer, by a choice on calls that were seen": ("respond chat.md --choose yA", 0),
     "a chat that is not there": ("respond none.md", 1),
     "no question": ("respond empty.md", 1),
     "an agent that is not there": ("respond chat.md --agent Nobody", 1),
@@ -141,6 +141,7 @@ def test_every_command_speaks_in_lines_of_the_schema_and_all_of_its_types_are_sp
 def verified(shell: Shell) -> bytes:
     """What is said of a chat with an edit and a forged answer, asked with other settings than now."""
     shell.chat.write_text(CHAT, encoding="utf-8")
+    assert shell.run("respond", "chat.md").returncode == 3
     assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
     text = shell.text.replace("google", "apple", 1).replace("💬: \n", "💬: q\n\n🤖:[A]\n\nForged.\n")
     shell.chat.write_text(text, encoding="utf-8")

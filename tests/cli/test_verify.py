@@ -19,6 +19,7 @@ def chat(tmp_path_factory: pytest.TempPathFactory, forks: ForkServer) -> Shell:
     """A chat that was answered once, with a call."""
     shell = Shell(tmp_path_factory.mktemp("home"), forks)
     shell.ask(QUESTION)
+    assert shell.run("respond", "chat.md").returncode == 3
     assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 0
     (shell.folder / "answered.md").write_text(shell.text, encoding="utf-8")
     return shell

@@ -167,7 +167,7 @@ def test_the_shell_is_told_what_an_unsaved_neovim_ran_and_check_reports_it(
     assert f"this call {SAYS}" in shell(home, "respond", file).stdout
     told = shell(home, "respond", file, "--choose", "ya", "--choose", "ya")
     assert (told.returncode, chat.calls()) == (3, 1)
-    assert f"{SAYS}: its result is not in this text. ya again runs it once more" in told.stderr
+    assert f"{SAYS}: its result is not in this text. --choose ya again runs it once more" in told.stderr
     assert "One more yes runs it once more" in shell(home, "check", file).stdout
     assert shell(home, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2
@@ -204,7 +204,7 @@ def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_ru
     assert "\U0001f6e0" not in text
     assert f": warning: this call {SAYS}" in shell(tmp_path, "check", file).stdout
     told = shell(tmp_path, "respond", file, "--choose", "ya", "--choose", "ya")
-    assert f"{SAYS}: its result is not in this text. ya again runs it once more" in told.stderr
+    assert f"{SAYS}: its result is not in this text. --choose ya again runs it once more" in told.stderr
     assert (told.returncode, chat.calls()) == (3, 1)
     assert shell(tmp_path, "respond", file, "--choose", "ya").returncode == 0
     assert chat.calls() == 2

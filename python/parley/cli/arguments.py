@@ -11,11 +11,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from parley import __version__
 from parley.cli.exits import USAGE, exit_codes
 from parley.cli.terminal import complain, screen
+
+if TYPE_CHECKING:
+    from parley.cli.choices import ScriptedChoice
 
 _CHAT = "a chat"
 _STRICT = "refuse, in the provider's words, what the provider would refuse"
@@ -23,6 +26,7 @@ _READ = "a chat; - for standard input"
 SHELLS = ("bash", "zsh", "fish")
 """The shells that complete what is typed."""
 _JSON = "print one JSON object a line, for programs"
+_QUIET = "say nothing but the answer and what went wrong"
 _AGENT = "the agent to talk to, instead of the chat's"
 
 
@@ -117,10 +121,14 @@ def _respond(command: Parser) -> None:
         "--choose",
         action="append",
         default=[],
-        choices=CHOICES,
+        type=_choice,
         metavar="CHOICE",
-        help=f"decide on calls that wait: {', '.join(CHOICES)}; given n times, the n-th is for the n-th wait",
+        help="for scripts: decide on calls that wait and were printed by the run before: "
+        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; given n times, each for what the others "
+        "have left",
     )
+    command.add_argument("--reason", default="", metavar="TEXT", help="with a no: why, for the model")
+    command.add_argument("--quiet", action="store_true", help=_QUIET)
     without = (
         "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
     )
@@ -141,6 +149,7 @@ def _compact(command: Parser) -> None:
         metavar="N",
         help=f"how many of the last exchanges are left as they are; {KEEP} without it",
     )
+    command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
@@ -256,6 +265,16 @@ def _demo_server(command: Parser) -> None:
     command.add_argument("--port", type=_port, default=0, help="where to listen; without it on a free port")
     command.add_argument("--pace", type=float, default=0.02, help="seconds between two pieces of a reply")
     command.add_argument("--strict", action="store_true", help=_STRICT)
+
+
+def _choice(text: str) -> ScriptedChoice:
+    """A choice of a script, for argparse."""
+    from parley.cli.choices import ScriptedChoice
+
+    try:
+        return ScriptedChoice.of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _count(text: str) -> int:

@@ -1,23 +1,32 @@
 """Standard output and standard error: on a terminal nothing of others commands it, into a pipe goes what is.
 
-Both may be one terminal, so one object writes to both: it knows whether a line has begun, and takes the
-status away before anything else is written. Where output cannot be written the command goes on, and says so
-at its end.
+Both may be one terminal, so one object writes to both. It knows what stands below all that was written and
+changes: the end of an answer that still comes, what is being done, or what a person is asked. Where output
+cannot be written the command goes on, and says so at its end.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
+import sys
+import time
 import unicodedata
-from collections.abc import Mapping
-from typing import TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 from parley.cli.exits import COMPLETE, FAILED, kind_of
 from parley.text import VisiblePieces, one_line, visible
 
-_CLEAR = "\r\x1b[K"
+if TYPE_CHECKING:
+    from parley.cli.answer import Answer
+
+_FRAME_S = 0.03
+"""What changes more often is drawn this often."""
+_FULL_SCREEN, _BACK = "\x1b[?1049h\x1b[H\x1b[2J", "\x1b[?1049l"
 
 
 class Screen:
@@ -26,31 +35,107 @@ class Screen:
     def __init__(self, out: TextIO | None, err: TextIO | None, environ: Mapping[str, str]) -> None:
         self._out, self._err = out, err
         self._out_is_terminal, self._err_is_terminal = _is_terminal(out), _is_terminal(err)
-        self._draws = self._err_is_terminal and environ.get("TERM", "dumb") != "dumb"
+        self.draws = environ.get("TERM", "dumb") != "dumb" and (
+            self._out_is_terminal or self._err_is_terminal
+        )
+        """Whether what stands on the terminal can be drawn over, and have its looks."""
+        self.has_colours = self.draws and not environ.get("NO_COLOR")
+        self._formats = self.draws and self._out_is_terminal and _is_utf_8(out)
+        self._answer: Answer | None = None
         self._pieces = VisiblePieces()
         self._at_start = True
-        self._status, self._is_drawn = "", False
+        self._status = ""
+        self._dialog = list[str]()
+        self._below = list[str]()
+        """The rows that are drawn below what was written."""
+        self._drawn_at = 0.0
+        self._awaits_frame = False
         self._failure = ""
         self.needs_output = True
         """Whether it is a failure that standard output is closed from the start."""
         self.as_json = False
         """Whether a program reads: then all that is said is a line of JSON on standard output."""
+        self.is_quiet = False
+        """Whether nothing is said but what was asked for, and what went wrong."""
         self.has_failure = False
         """Whether something went wrong: then the command does not end with 0."""
         _prepare(out, self._out_is_terminal)
         _prepare(err, True)
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads what is written to standard output."""
+        return self._out_is_terminal and not self.as_json
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person sees what is asked, and can answer it."""
+        return _is_terminal(sys.stdin) and (self._out_is_terminal or self._err_is_terminal)
+
+    @property
+    def shows_status(self) -> bool:
+        """Whether anybody sees what is being done."""
+        return self.as_json or (self.draws and self._err_is_terminal and not self.is_quiet)
+
+    @property
+    def width(self) -> int:
+        """The cells of a row."""
+        return self._size().columns or 80
+
+    @property
+    def height(self) -> int:
+        """The rows of the terminal."""
+        return self._size().lines or 24
+
     def say(self, text: str) -> None:
         """Write to standard output, at once."""
         if self._out_is_terminal:
-            text = self._pieces.end() + visible(text)
+            text = self._end_of_text() + visible(text)
         self._write_out(text)
-        if self._at_start:
-            self._draw()
+        self._draw()
 
     def stream(self, piece: str) -> None:
-        """Write a piece of a text that comes in many."""
-        self._write_out(self._pieces.feed(piece) if self._out_is_terminal else piece)
+        """Write a piece of a text that comes in many; on a terminal it is Markdown."""
+        if not self._out_is_terminal:
+            self._write_out(piece)
+            return
+        piece = self._pieces.feed(piece)
+        if not self._formats:
+            self._write_out(piece)
+            return
+        if self._answer is None:
+            from parley.cli.answer import Answer
+
+            self._answer = Answer(has_colours=self.has_colours)
+        if finished := self._answer.feed(piece, self.width - 1):
+            self._write_out(finished)
+            self._draw()
+        else:
+            self._draw_soon()
+
+    def end_text(self) -> None:
+        """The text that came in pieces is through: what comes next begins a line."""
+        if self._out_is_terminal:
+            self._write_out(self._end_of_text())
+            self._write_out("" if self._at_start else "\n")
+            self._draw()
+
+    def record(self, rows: Sequence[str]) -> None:
+        """Rows of text that is safe, in its looks, as a record of what was decided or done."""
+        text = "".join(f"{row}\n" for row in rows)
+        if self._out_is_terminal:
+            self._write_out(self._end_of_text() + text)
+        else:
+            self._erase()
+            self._write_err(text)
+        self._draw()
+
+    def ask(self, rows: Sequence[str]) -> None:
+        """Rows of the same below all that was written, until others come in their place; none for nothing."""
+        if self._out_is_terminal:
+            self._write_out(self._end_of_text())
+        self._dialog = list(rows)
+        self._draw()
 
     def complain(self, text: str) -> None:
         """Write a line to standard error, below what stands on the same terminal."""
@@ -61,24 +146,49 @@ class Screen:
         self._draw()
 
     def status(self, text: str) -> None:
-        """Say what is being done, on a terminal and while no line has begun there; "" for nothing."""
-        self._erase()
-        self._status = one_line(text)
-        if self._at_start:
-            self._draw()
+        """Say what is being done, on a terminal and on a line of its own; "" for nothing."""
+        self._status = one_line(text) if self.shows_status else ""
+        self._draw()
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """The whole terminal for pages; afterwards it is as before."""
+        self._live(_FULL_SCREEN)
+        try:
+            yield
+        finally:
+            self._live(_BACK)
+
+    def page(self, rows: Sequence[str]) -> None:
+        """One page of the whole terminal."""
+        self._live("\x1b[H" + "\n".join(f"{row}\x1b[K" for row in rows) + "\x1b[J")
+
+    def go_on(self) -> None:
+        """Others wrote to the terminal: what is below is drawn where the cursor is."""
+        self._below = []
+        self._live("\r\x1b[J")
+        self._draw()
 
     def end(self, code: int) -> int:
         """The exit code; where something went wrong, or output was lost, it says so."""
         code = code or (FAILED if self.has_failure else COMPLETE)
-        self.status("")
+        self._status, self._dialog = "", []
         if self._out_is_terminal:
-            self._write_out(self._pieces.end())
+            self._write_out(self._end_of_text())
+        self._draw()
         if self.as_json:
             self._write_out(json.dumps({"type": "end", "code": code, "kind": kind_of(code)}) + "\n")
         if not self._failure:
             return code
         self.complain(f"parley: cannot write to standard output: {self._failure}")
         return code or FAILED
+
+    def _end_of_text(self) -> str:
+        """What is not written yet of a text that came in pieces."""
+        rest = self._pieces.end()
+        if self._answer is None:
+            return rest
+        return self._answer.feed(rest, self.width - 1) + self._answer.end(self.width - 1)
 
     def _write_out(self, text: str) -> None:
         if not text:
@@ -95,21 +205,85 @@ class Screen:
         if self._err is not None and _write(self._err, text) is not None:
             self._err = None
 
+    def _live(self, text: str) -> None:
+        """Write what changes: to the terminal of the answer, if there is one."""
+        if self._out_is_terminal and self._out is not None:
+            _write(self._out, text)
+        else:
+            self._write_err(text)
+
+    def _size(self) -> os.terminal_size:
+        stream = self._out if self._out_is_terminal else self._err
+        try:
+            assert stream is not None
+            return os.get_terminal_size(stream.fileno())
+        except (OSError, ValueError, AssertionError):
+            return os.terminal_size((80, 24))
+
+    def _rows(self) -> list[str]:
+        """What is to stand below all that was written."""
+        if not self._at_start:
+            return []
+        width, height = self.width - 1, self.height - 1
+        below = self._dialog or ([_cut(self._status, width)] if self._status else [])
+        tail = self._answer.tail(width, max(height - len(below), 1)) if self._answer else []
+        return [*tail, *below]
+
     def _draw(self) -> None:
-        if self._draws and self._status and not self._is_drawn:
-            self._write_err(_CLEAR + _cut(self._status, _width(self._err) - 1))
-            self._is_drawn = True
+        """Have on the terminal what is to stand there, by writing what is another than before."""
+        rows, before = self._rows() if self.draws else [], self._below
+        if not self.draws and self._dialog:
+            self._live("\n".join(self._dialog) + "\n")
+        same = next((n for n, pair in enumerate(zip(rows, before, strict=False)) if pair[0] != pair[1]), None)
+        same = min(len(rows), len(before)) if same is None else same
+        if same == len(rows) == len(before):
+            return
+        if not rows:
+            self._erase()
+            return
+        start = min(same, len(rows) - 1, max(len(before) - 1, 0))
+        up = len(before) - 1 - start
+        text = (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[K"
+        text += "\n".join(f"{row}\x1b[K" for row in rows[start:])
+        if len(before) > len(rows):
+            text += "\x1b[J"
+        self._live(text)
+        self._below, self._drawn_at = rows, time.monotonic()
+
+    def _draw_soon(self) -> None:
+        """Draw, but not more often than anybody can see."""
+        wait = self._drawn_at + _FRAME_S - time.monotonic()
+        if wait <= 0:
+            self._draw()
+        elif not self._awaits_frame:
+            import asyncio
+
+            self._awaits_frame = True
+            asyncio.get_running_loop().call_later(wait, self._draw_frame)
+
+    def _draw_frame(self) -> None:
+        self._awaits_frame = False
+        self._draw()
 
     def _erase(self) -> None:
-        if self._is_drawn:
-            self._write_err(_CLEAR)
-            self._is_drawn = False
+        if not self._below:
+            return
+        up = len(self._below) - 1
+        self._live(f"\x1b[{up}A\r\x1b[J" if up else "\r\x1b[K")
+        self._below = []
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
+        return False
+
+
+def _is_utf_8(stream: TextIO | None) -> bool:
+    try:
+        return codecs.lookup(getattr(stream, "encoding", "") or "").name == "utf-8"
+    except LookupError:
         return False
 
 
@@ -143,14 +317,6 @@ def _discard(stream: TextIO) -> None:
         os.close(null)
     except (OSError, ValueError):
         return
-
-
-def _width(stream: TextIO | None) -> int:
-    try:
-        assert stream is not None
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError, AssertionError):
-        return 80
 
 
 def _cut(text: str, cells: int) -> str:

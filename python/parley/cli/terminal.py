@@ -33,6 +33,7 @@ _IN_THE_SHELL = {
     ":ParleyApprove": "--choose",
     ":ParleyInstall": "install Parley again",
     " before you start Neovim": " in this shell",
+    "then press --choose": "then say --choose",
 }
 """What messages that the editor shows too tell to do, in the shell's words."""
 _FOR_EDITORS = re.compile("|".join(map(re.escape, _IN_THE_SHELL)))
@@ -101,6 +102,8 @@ def remark(text: str) -> None:
 
 
 def _tell(kind: str, text: str) -> None:
+    if kind == "note" and screen().is_quiet:
+        return
     message = in_the_shell(text).removeprefix("parley: ")
     if screen().as_json:
         emit(kind, message=message)

@@ -133,7 +133,15 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
 
 
 def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, keys: Keys) -> dict[str, Any]:
-    """A call that waits: its row, and what is drawn below all of them; the prompt comes with the last."""
+    """A call that waits, and the prompt with the last of them."""
+    drawn = call_drawing(view, call, number, calls)
+    if number == calls:
+        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(meanings(calls, keys), "ParleyHint")]]
+    return drawn
+
+
+def call_drawing(view: ChatView, call: Proposal | Broken, number: int, calls: int) -> dict[str, Any]:
+    """A call that waits, one of several: its row, and the notes and blocks that are drawn below all rows."""
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
@@ -141,13 +149,10 @@ def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, 
     )
     blocks = [] if isinstance(call, Broken) else [*_blocks(call, name)]
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
-    drawn |= {"notes": note, "blocks": blocks}
-    if number == calls:
-        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(_meanings(calls, keys), "ParleyHint")]]
-    return drawn
+    return drawn | {"notes": note, "blocks": blocks}
 
 
-def _meanings(calls: int, keys: Keys) -> str:
+def meanings(calls: int, keys: Keys) -> str:
     """What the keys that decide mean, by the names that they have here."""
     if not keys.choices.enabled:
         return _WITHOUT_KEYS

@@ -14,7 +14,7 @@ from parley.engine.observe import Observation, observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
-from parley.policy.choice import chosen
+from parley.policy.choice import Reach, chosen
 from parley.policy.doubts import Doubt, Sighting, doubts, message
 
 UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it with yn"
@@ -41,18 +41,29 @@ async def choose(
     *,
     is_repeated: bool = False,
     name: str = "",
+    reach: Reach | None = None,
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
     `sightings` are the calls as the user saw them, None where nothing is drawn: a yes is one to those.
     What was not shown, or may have run before, is told instead, and the next yes counts. So does a key that
     would decide several calls from none of their lines, unless it was pressed right before, too. `name` is
-    what to press again, where that is not the `key`. Raises BusyError when another process runs a turn in
-    this chat: what is seen here may be settled there.
+    what to press again, where that is not the `key`; `reach` which calls are meant, where the key does not
+    say it. Raises BusyError when another process runs a turn in this chat: what is seen here may be settled
+    there.
     """
     with ports.ledger.lease():
         return await _choose(
-            ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated, name=name or key
+            ports,
+            resolve,
+            line,
+            key,
+            rule,
+            reason,
+            sightings,
+            is_repeated=is_repeated,
+            name=name or key,
+            reach=reach,
         )
 
 
@@ -67,10 +78,12 @@ async def _choose(
     *,
     is_repeated: bool,
     name: str,
+    reach: Reach | None,
 ) -> ChoiceMade:
     observation = await observe(ports, resolve)
     approvals = observation.situation.approvals
-    choice = chosen(observation.snapshot.exchange, line, key, observation.settings.scope, approvals)
+    scope = observation.settings.scope
+    choice = chosen(observation.snapshot.exchange, line, key, scope, approvals, reach)
     proposals = [call for call in choice.proposals if isinstance(call, Proposal)]
     if key in YES:
         if choice.proposals and not proposals:

@@ -63,14 +63,21 @@ def _open_keys(exchange: Exchange) -> Sequence[tuple[str, str]]:
     return keys
 
 
-def chosen(exchange: Exchange, line: int, key: Choice, scope: Scope, approvals: Approvals) -> Chosen:
-    """The decision of a key pressed on a line of an exchange."""
+def chosen(
+    exchange: Exchange,
+    line: int,
+    key: Choice,
+    scope: Scope,
+    approvals: Approvals,
+    reach: Reach | None = None,
+) -> Chosen:
+    """The decision of a key pressed on a line of an exchange; `reach` stands for that of the key."""
     calls = open_calls(exchange)
     if not calls:
         return Chosen(message="no tool call waits for a choice here")
     undecided = [c for c in calls if _is_undecided(c, approvals)]
     under = next((c for c in calls if c.span.start == line), None)
-    match REACH[scope][key]:
+    match reach or REACH[scope][key]:
         case "all":
             if not undecided:
                 return Chosen(message="every tool call here is decided")

@@ -1,0 +1,185 @@
+"""An answer on a terminal: Markdown as it comes, finished blocks in their looks, the rest as it was written.
+
+A feeder of text that is safe to show; knows nothing of where it is written. What is finished is never
+touched again: a paragraph, an item of a list, a block of code. Nothing is left out: what Markdown would hide
+(HTML, the address of a link, references) stays to be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import ClassVar
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich import box, markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from parley.text import visible
+
+_GROWTH = 8
+"""What is not finished is looked at again when it has grown by one part in so many, or it took too long."""
+_DEEPEST = 24
+"""Levels of blocks within blocks; of more, no terminal shows anything."""
+_LONGEST_CODE = 100_000
+"""Characters of code whose colours are looked for."""
+_CHUNK = 4096
+
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * _DEEPEST})
+    .enable(["strikethrough", "table"])
+    .disable(["html_block", "html_inline", "image", "reference", "autolink"])
+)
+
+
+class Answer:
+    """The text of an answer, from its first piece to its end."""
+
+    def __init__(self, *, has_colours: bool = True) -> None:
+        self._console = Console(
+            file=StringIO(), force_terminal=True, no_color=not has_colours, emoji=False, highlight=False
+        )
+        self._pieces = list[str]()
+        self._rest = ""
+        self._wait = 0
+        """The length that the rest has to reach before it is looked at again."""
+        self._before: _Block | None = None
+
+    def feed(self, piece: str, width: int) -> str:
+        """The blocks that this piece finished, as lines for a terminal of so many cells; "" for none."""
+        self._rest += piece
+        if "\n" not in piece or len(self._rest) < self._wait:
+            return ""
+        *finished, last = _blocks(self._rest)
+        if not finished:
+            self._wait = len(self._rest) + len(self._rest) // _GROWTH
+        self._rest = last.text
+        return "".join(self._lines(block, width) for block in finished)
+
+    def tail(self, width: int, height: int) -> list[str]:
+        """The end of what is not finished, as it was written: so many rows at most."""
+        rows = list[str]()
+        for line in reversed(self._rest.rstrip("\n").split("\n")):
+            start = max(len(line) - width * height, 0) // _CHUNK * _CHUNK
+            wrapped = Text(line[start:].expandtabs(4)).wrap(self._console, width)
+            rows = [row.plain.rstrip() for row in wrapped] + rows
+            if len(rows) >= height:
+                break
+        return rows[-height:] if self._rest.strip() else []
+
+    def end(self, width: int) -> str:
+        """The rest, which is all there is; then a new answer may begin."""
+        text, self._rest, self._wait = self._rest, "", 0
+        lines = "".join(self._lines(block, width) for block in _blocks(text) if block.text.strip())
+        self._before = None
+        return lines
+
+    def _lines(self, block: _Block, width: int) -> str:
+        """The lines of a block, below a blank one where it is not the next item of a list."""
+        before, self._before = self._before, block
+        gap = "\n" if before and not (block.is_item and before.is_item) else ""
+        return gap + self._rendered(block.text, _PARSER.parse(block.text), width)
+
+    def _rendered(self, text: str, tokens: Sequence[Token], width: int) -> str:
+        if any(token.level > _DEEPEST for token in tokens):
+            return text.rstrip("\n") + "\n"
+        with self._console.capture() as capture:
+            try:
+                self._console.print(_Page(text, tokens), width=width)
+            except Exception:  # noqa: BLE001 - whatever a library makes of it, the text is to be read
+                return text.rstrip("\n") + "\n"
+        return _trimmed(capture.get())
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The text of a block that stands on its own: of a list each item does."""
+
+    text: str
+    is_item: bool = False
+
+
+_LISTS = ("bullet_list_open", "ordered_list_open")
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _blocks(text: str) -> list[_Block]:
+    """The blocks of a text, all of it, one at least; only the last one could still change with more text."""
+    starts = [
+        (token.map[0], token.type == "list_item_open")
+        for token in _PARSER.parse(text)
+        if token.map and _begins_block(token)
+    ]
+    lines = text.split("\n")
+    starts[:1] = [(0, starts[0][1] if starts else False)]  # above the first one are blank lines
+    ends = [*(start for start, _ in starts[1:]), len(lines)]
+    return [
+        _Block("\n".join([*lines[start:end], *([""] if end < len(lines) else [])]), is_item)
+        for (start, is_item), end in zip(starts, ends, strict=True)
+    ]
+
+
+def _trimmed(text: str) -> str:
+    """Lines without blank ones at their ends, and without blanks at the end of each."""
+    lines = [line.rstrip(" ") for line in text.split("\n")]
+    filled = [number for number, line in enumerate(lines) if _SGR.sub("", line).strip()]
+    return "".join(line + "\n" for line in lines[filled[0] : filled[-1] + 1]) if filled else ""
+
+
+def _begins_block(token: Token) -> bool:
+    is_item = token.level == 1 and token.type == "list_item_open"
+    return is_item or (token.level == 0 and token.type not in _LISTS)
+
+
+class _Heading(markdown.Heading):
+    """A heading where text begins."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
+
+
+class _Code(markdown.CodeBlock):
+    """Code in the terminal's own colours, which are made for its background."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        lexer = self.lexer_name if len(code) < _LONGEST_CODE else "text"
+        yield Syntax(code, lexer, theme="ansi_dark", word_wrap=True, padding=(0, 2))
+
+
+class _Table(markdown.TableElement):
+    """A table in which no cell is cut."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+        for column in self.header.row.cells if self.header and self.header.row else ():
+            table.add_column(column.content, justify=column.justify, overflow="fold")
+        for row in self.body.rows if self.body else ():
+            table.add_row(*(cell.content for cell in row.cells))
+        yield table
+
+
+class _Page(markdown.Markdown):
+    """Blocks of an answer, parsed as nothing that hides."""
+
+    elements: ClassVar[dict[str, type[markdown.MarkdownElement]]] = {
+        **markdown.Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+        "table_open": _Table,
+    }
+
+    def __init__(self, text: str, tokens: Iterable[Token]) -> None:
+        super().__init__("", hyperlinks=False)
+        self.markup, self.parsed = text, list(tokens)
+        for token in self._flatten_tokens(self.parsed):
+            token.content = visible(token.content)  # an entity may be any character
+            if token.type == "softbreak":
+                token.type = "hardbreak"

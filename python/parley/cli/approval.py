@@ -1,0 +1,325 @@
+"""A person at a terminal decides on calls: they are drawn, and six keys decide, as in the editor.
+
+Knows what stands on the terminal and what a key does there. A yes is one to what was drawn whole: what was
+not is told first, by the engine, and the next yes counts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from parley import engine
+from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
+from parley.cli.keyboard import Keyboard
+from parley.cli.pager import Pager
+from parley.cli.report import Report
+from parley.cli.rows import Pen, fit, is_cut, markdown_rows, note_rows, rows
+from parley.cli.terminal import screen
+from parley.display.summary import UNREADABLE, Chunk
+from parley.display.view import CHOOSE, ChatView, call_drawing, details, meanings
+from parley.policy.doubts import Sighting
+from parley.settings.values import Keys
+from parley.text import visible
+
+_LEAVE = ("q", "interrupt", "end of input")
+_MOVES = {"j": 1, "down": 1, "\t": 1, "k": -1, "up": -1}
+_REASON = "why not? Enter for no reason: "
+_LONGEST_REASON = 2000
+_LEAST_WIDTH = 12
+
+Row = list[Chunk]
+
+
+class Approval:
+    """Asks the person at this terminal for the choices of one command."""
+
+    def __init__(self, report: Report, definition: Callable[[str], str]) -> None:
+        """`definition` finds what a tool's digest is of; "" where nobody knows."""
+        self._report = report
+        self._definition = definition
+        self._keyboard = Keyboard(sys.stdin.fileno())
+
+    async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
+        """Ask until all calls are decided; False where they are left as they are."""
+        dialog = _Dialog(self._keyboard, self._report, self._definition)
+        with self._keyboard.open(dialog.redraw, dialog.go_on):
+            try:
+                return await dialog.run(ports, resolve)
+            finally:
+                screen().ask([])
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """The rows of a call: as few as it takes, and all."""
+
+    short: list[Row]
+    full: list[Row]
+    is_all: bool
+    """Whether nothing is cut in all of its rows."""
+
+    def within(self, height: int) -> tuple[list[Row], bool]:
+        """As much as there is room for, and whether that is all of the call."""
+        if len(self.full) <= height:
+            return self.full, self.is_all
+        if height < len(self.short) + 2:
+            return self.short, False
+        row: Row = [(f"  ⋮ +{len(self.full) - height + 1} rows, K", "ParleyHint")]
+        return [*self.full[: height - 1], row], False
+
+
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """What is drawn: rows, from which call to which, and those that are whole."""
+
+    rows: list[Row]
+    first: int
+    last: int
+    whole: list[int]
+
+
+class _Dialog:
+    """One wait: the calls that are drawn, and what was typed."""
+
+    def __init__(self, keyboard: Keyboard, report: Report, definition: Callable[[str], str]) -> None:
+        self._keyboard = keyboard
+        self._report = report
+        self._definition = definition
+        self._view: ChatView
+        self._calls: Sequence[Proposal | Broken] = ()
+        self._keys = Keys()
+        self._current = 0
+        self._sightings = set[Sighting]()
+        """The calls that were drawn whole, or told to be not."""
+        self._message = ""
+        self._prompt = CHOOSE
+        self._typed = ""
+        self._pager: Pager | None = None
+
+    async def run(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
+        """Ask until all calls are decided; False where they are left."""
+        while calls := await self._look(ports, resolve):
+            self._keyboard.clear()  # nobody answers what does not stand there yet
+            self.draw()
+            key = await self._key()
+            if key is None:
+                return False
+            reason = "" if key in YES else await self._line(_REASON)
+            if reason is not None:
+                await self._choose(ports, resolve, calls, key, reason)
+        return True
+
+    async def _look(self, ports: engine.Ports, resolve: engine.Resolve) -> Sequence[Proposal | Broken]:
+        """The calls that wait now; the one that is looked at stays it."""
+        seen = await engine.observe(ports, resolve)
+        self._calls = seen.undecided()
+        self._view = ChatView(seen.snapshot.transcript, seen.catalogue, seen.view)
+        self._keys = replace(self._keys, scope=seen.settings.scope)
+        self._current = min(self._current, max(len(self._calls) - 1, 0))
+        readable = [call for call in self._calls if isinstance(call, Proposal)]
+        if readable:
+            self._report.asking(readable, seen.catalogue)
+        return self._calls
+
+    async def _choose(
+        self,
+        ports: engine.Ports,
+        resolve: engine.Resolve,
+        calls: Sequence[Proposal | Broken],
+        key: Choice,
+        reason: str,
+    ) -> None:
+        line = calls[self._current].span.start
+        outcome = await engine.choose(ports, resolve, line, key, "key", reason, self._sightings)
+        self._message = outcome.message
+        if outcome.doubts:
+            doubtful = [doubt.proposal for doubt in outcome.doubts]
+            self._current = next(n for n, call in enumerate(calls) if call in doubtful)
+            area = self._area()
+            await self._look(ports, resolve)
+            drawn = calls[area.first : area.last]
+            self._sightings |= {self._view.sighting(call) for call in doubtful if call in drawn}
+        elif key in YES and outcome.decided:
+            left = [call.span for call in await self._look(ports, resolve)]
+            screen().ask([])
+            self._report.decided([c for c in calls if isinstance(c, Proposal) and c.span not in left], key)
+
+    # --- Keys ---
+
+    async def _key(self) -> Choice | None:
+        """The choice of the person; None where there is none."""
+        while True:
+            key = await self._keyboard.key()
+            if self._typed and (choice := next((c for c in CHOICES if c == self._typed + key), None)):
+                self._typed = ""
+                return choice
+            if key in _LEAVE:
+                return None
+            self._typed = "y" if key == "y" else ""
+            if key in _MOVES:
+                self._current = (self._current + _MOVES[key]) % len(self._calls)
+                self._message = ""
+            elif key.isdigit() and 0 < int(key) <= len(self._calls):
+                self._current = int(key) - 1
+            elif key == "K":
+                await self._show_all()
+            self.draw()
+
+    async def _line(self, prompt: str) -> str | None:
+        """A line that is typed; None where it is not to be taken."""
+        self._prompt, self._typed = prompt, ""
+        try:
+            while True:
+                self.draw()
+                match await self._keyboard.key():
+                    case "enter":
+                        return self._typed.strip()
+                    case "interrupt" | "end of input" | "escape":
+                        return None
+                    case "backspace":
+                        self._typed = self._typed[:-1]
+                    case "erase line":
+                        self._typed = ""
+                    case str(key) if len(key) == 1 and key.isprintable():
+                        self._typed = (self._typed + key)[:_LONGEST_REASON]
+        finally:
+            self._prompt, self._typed = CHOOSE, ""
+
+    async def _show_all(self) -> None:
+        call = self._calls[self._current]
+        if isinstance(call, Broken):
+            self._message = UNREADABLE
+            return
+        lapse = self._view.approvals.lapsed(call)
+        before = self._definition(lapse.digest) if lapse else None
+        tool = self._view.catalogue.get(call.call.name) if self._view.catalogue else None
+        lines = details(call, tool, before)
+        self._sightings.add(self._view.sighting(call))
+        pen = _pen()
+        pager = Pager(self._keyboard, lambda width: [pen.write(row) for row in markdown_rows(lines, width)])
+        self._pager = pager
+        try:
+            await pager.read()
+        finally:
+            self._pager = None
+
+    # --- What is drawn ---
+
+    def redraw(self) -> None:
+        """Draw what stands there for a terminal of another size."""
+        self._pager.draw() if self._pager else self.draw()
+
+    def go_on(self) -> None:
+        """Draw after others have written to the terminal."""
+        if self._pager is None:
+            screen().go_on()
+        self.redraw()
+
+    def draw(self) -> None:
+        """Draw the calls and the prompt, and take note of those that are whole."""
+        area, pen = self._area(), _pen()
+        screen().ask([pen.write(row) for row in area.rows])
+        calls = [call for number in area.whole if isinstance(call := self._calls[number], Proposal)]
+        self._sightings |= set(map(self._view.sighting, calls))
+
+    def _area(self) -> _Area:
+        """What is drawn on this terminal; where there is not room for all, of the current call most."""
+        width = max(screen().width - 1, _LEAST_WIDTH)
+        foot = self._foot(width)
+        drawings = [self._drawing(number, width) for number in range(len(self._calls))]
+        room = max(screen().height - 1 - len(foot), 1)
+        if sum(len(drawing.full) for drawing in drawings) <= room:
+            first, last, spare = 0, len(drawings), room
+        else:
+            first, last, spare = _window([len(drawing.short) for drawing in drawings], self._current, room)
+        body, whole = dict[int, list[Row]](), list[int]()
+        for number in sorted(range(first, last), key=lambda number: number != self._current):
+            drawing = drawings[number]
+            body[number], is_whole = drawing.within(len(drawing.short) + max(spare, 0))
+            spare -= len(body[number]) - len(drawing.short)
+            whole += [number] if is_whole else []
+        above: list[Row] = [[(f"   ↑ {first} more", "ParleyHint")]] if first else []
+        left = len(drawings) - last
+        below: list[Row] = [[(f"   ↓ {left} more", "ParleyHint")]] if left else []
+        calls = [row for number in range(first, last) for row in body[number]]
+        return _Area([*above, *calls, *below, *foot], first, last, whole)
+
+    def _drawing(self, number: int, width: int) -> _Drawing:
+        drawn = call_drawing(self._view, self._calls[number], 1, 1)
+        mark, margin = "", ""
+        if len(self._calls) > 1:
+            mark = f"{'▸' if number == self._current else ' '}{number + 1:>{len(str(len(self._calls)))}} "
+            margin = " " * len(mark)
+        chunks, cells = drawn["lines"][0], width - len(mark)
+        notes = [row for note in drawn["notes"] for row in note_rows(note, cells)]
+        blocks = [row for block in drawn["blocks"] for row in _block(block, cells)]
+        short, full = fit(chunks, cells), rows(chunks, cells)
+
+        def beside(lines: Sequence[Row]) -> list[Row]:
+            marks = [mark, *[margin] * len(lines)]
+            return [[(m, "ParleyPrompt"), *line] for m, line in zip(marks, lines, strict=False)]
+
+        is_whole = not is_cut(chunks) and all(map(_is_whole, drawn["blocks"]))
+        return _Drawing(beside([short, *notes]), beside([*full, *notes, *blocks]), is_whole)
+
+    def _foot(self, width: int) -> list[Row]:
+        """What is to be known, what can be pressed, and what is typed."""
+        several = "".join([" · j/k another call"] if len(self._calls) > 1 else [])
+        hint = f"{meanings(len(self._calls), self._keys)}{several} · q later"
+        text = visible(self._message).replace("\n", " ")
+        message = note_rows([(text, "ParleyNote", "")], width) if text else []
+        prompt = fit([(self._prompt, "ParleyPrompt"), (visible(self._typed)[-width // 2 :], "")], width)
+        return [*message, *_phrases(hint, width), prompt]
+
+
+def _window(heights: Sequence[int], current: int, room: int) -> tuple[int, int, int]:
+    """The calls around the current one for which there is room, and the room that is left beside them."""
+    first, last, spare = current, current + 1, room - heights[current]
+
+    def more(first: int, last: int) -> int:
+        return (first > 0) + (last < len(heights))
+
+    while first > 0 or last < len(heights):
+        down, up = last < len(heights), first > 0
+        if down and heights[last] + more(first, last + 1) <= spare:
+            spare, last = spare - heights[last], last + 1
+        elif up and heights[first - 1] + more(first - 1, last) <= spare:
+            first, spare = first - 1, spare - heights[first - 1]
+        else:
+            break
+    return first, last, spare - more(first, last)
+
+
+def _block(block: Mapping[str, Any], width: int) -> Iterator[Row]:
+    """The lines of a long argument, as they are drawn in the editor."""
+    yield fit(block["title"], width)
+    for line in block["head"]:
+        yield from rows(line, width)
+    if gap := block["count"] - len(block["head"]) - len(block["tail"]):
+        yield [(f"  ⋮ +{gap} lines, K", "ParleyHint")]
+    for line in block["tail"]:
+        yield from rows(line, width)
+
+
+def _is_whole(block: Mapping[str, Any]) -> bool:
+    lines = [*block["head"], *block["tail"]]
+    return len(lines) == block["count"] and not any(map(is_cut, lines))
+
+
+def _phrases(text: str, width: int) -> Iterator[Row]:
+    """A text on as many rows as it takes, broken between its parts only."""
+    row = ""
+    for part in text.split(" · "):
+        longer = f"{row} · {part}" if row else part
+        if row and len(longer) > width:
+            yield [(row, "ParleyHint")]
+            longer = part
+        row = longer
+    yield fit([(row, "ParleyHint", "")], width)
+
+
+def _pen() -> Pen:
+    return Pen(screen().draws, screen().has_colours)

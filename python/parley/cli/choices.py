@@ -1,0 +1,126 @@
+"""Decisions of a script: `--choose`, held against the calls that wait and were written before.
+
+A call that nobody has seen is not decided by a choice that does not name it: what the run before wrote is on
+record, with the definition of its tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from parley import engine
+from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
+from parley.errors import ParleyError
+from parley.policy.doubts import Sighting, sighting
+from parley.policy.plan import waiting as open_calls
+
+_SEEN = "seen "
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedChoice:
+    """One `--choose`: a key, and the id of the call that it is for, "" for those that were written before."""
+
+    key: Choice
+    call: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> ScriptedChoice:
+        """What was typed: `KEY` or `ID=KEY`. Raises ValueError."""
+        call, equals, key = text.rpartition("=")
+        choice = next((choice for choice in CHOICES if choice == key), None)
+        if choice is None or bool(equals) != bool(call):
+            raise ValueError(f"expected one of {', '.join(CHOICES)}, or ID=CHOICE")
+        return cls(choice, call)
+
+    def __str__(self) -> str:
+        return f"--choose {self.call}={self.key}" if self.call else f"--choose {self.key}"
+
+
+class Script:
+    """The choices of one command, taken in their order, but those that name a call first."""
+
+    def __init__(self, choices: Iterable[ScriptedChoice], reason: str = "") -> None:
+        self._choices = sorted(choices, key=lambda choice: not choice.call)
+        self._reason = reason
+        self.refusal = ""
+        """Why a choice was not taken."""
+
+    async def check(self, ports: engine.Ports) -> None:
+        """Raises ParleyError where a call is named that does not wait."""
+        named = [choice for choice in self._choices if choice.call]
+        if not named:
+            return
+        exchange = (await ports.document.read()).exchange
+        calls = open_calls(exchange.answers[-1]) if exchange.answers else []
+        ids = [call.call.id for call in calls if isinstance(call, Proposal)]
+        for choice in named:
+            if ids.count(choice.call) != 1:
+                several = choice.call in ids
+                why = "several calls with this id wait" if several else "no call with this id waits"
+                raise ParleyError(f"{choice}: {why}; nothing was asked")
+
+    async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
+        """Take the next choice; False where there is none, or it was not taken."""
+        if not self._choices:
+            return False
+        seen, choice = await engine.observe(ports, resolve), self._choices[0]
+        calls = [c for c in seen.undecided() if not choice.call or _is_named(c, choice.call)]
+        if not calls:
+            self.refusal = f"{choice}: this call is decided already"
+            return False
+        outcome = await engine.choose(
+            ports,
+            resolve,
+            calls[0].span.start,
+            choice.key,
+            "command",
+            "" if choice.key in YES else self._reason,
+            None if choice.call else sightings(seen),
+            name=str(choice),
+            reach="one" if choice.call else None,
+        )
+        if outcome.decided:
+            self._choices.pop(0)
+        else:
+            self.refusal = _refusal(choice, outcome)
+        return outcome.decided
+
+    @property
+    def unused(self) -> str:
+        """The choices that nothing waited for, in words; "" where there are none."""
+        names = ", ".join(map(str, self._choices))
+        return f"not used, since no call waited for it: {names}" if names and not self.refusal else ""
+
+
+def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
+    """Keep that the calls which wait were written, all of each, for whoever decides next."""
+    approvals = seen.situation.approvals
+    calls = [call for call in seen.undecided() if isinstance(call, Proposal)]
+    ports.ledger.warn(
+        (call.call.id, call.call.arguments, _SEEN + sighting(call, approvals).digest) for call in calls
+    )
+
+
+def sightings(seen: engine.Observation) -> list[Sighting]:
+    """The calls that wait as they were written, by a run before this one."""
+    approvals = seen.situation.approvals
+    return [
+        replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
+        for call in seen.undecided()
+        for call_id, arguments, what in seen.view.warnings
+        if isinstance(call, Proposal) and (call.call.id, call.call.arguments) == (call_id, arguments)
+        if what.startswith(_SEEN)
+    ]
+
+
+def _is_named(call: Proposal | Broken, name: str) -> bool:
+    return isinstance(call, Proposal) and call.call.id == name
+
+
+def _refusal(choice: ScriptedChoice, outcome: engine.ChoiceMade) -> str:
+    """Why a choice was not taken, in the shell's words."""
+    if any(doubt.kind == "unseen" for doubt in outcome.doubts):
+        return f"{choice} is for calls that were printed by the run before: read these, then say it again"
+    return outcome.message

@@ -1,0 +1,46 @@
+"""A page of a terminal that is read and left again; what stood there before comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from parley.cli.keyboard import Keyboard
+from parley.cli.terminal import screen
+
+_LEAVE = ("q", "K", "escape", "interrupt", "end of input")
+
+
+class Pager:
+    """Shows rows that do not fit into the terminal, from the first to the last."""
+
+    def __init__(self, keyboard: Keyboard, rows: Callable[[int], Sequence[str]]) -> None:
+        """`rows` gives them for a width."""
+        self._keyboard = keyboard
+        self._rows = rows
+        self._top = 0
+
+    async def read(self) -> None:
+        """Returns when whoever reads has seen enough."""
+        if not screen().draws:
+            screen().record(self._rows(screen().width - 1))
+            return
+        with screen().full():
+            self.draw()
+            while (key := await self._keyboard.key()) not in _LEAVE:
+                self._top += self._step(key)
+                self.draw()
+
+    def draw(self) -> None:
+        """Draw the page for the terminal as it is."""
+        rows, height = self._rows(screen().width - 1), screen().height - 1
+        self._top = max(0, min(self._top, len(rows) - height))
+        last = min(self._top + height, len(rows))
+        page = [*rows[self._top : last], *[""] * (height - last + self._top)]
+        is_all = len(rows) <= height
+        keys = "q back" if is_all else f"{self._top + 1}-{last} of {len(rows)} · j/k space b · q back"
+        screen().page([*page, keys])
+
+    def _step(self, key: str) -> int:
+        page, end = max(screen().height - 2, 1), 10**9
+        steps = {"j": 1, "down": 1, "enter": 1, "k": -1, "up": -1, " ": page, "page down": page, "b": -page}
+        return {**steps, "page up": -page, "g": -end, "home": -end, "G": end, "end": end}.get(key, 0)

@@ -1,0 +1,245 @@
+"""What a turn tells while it runs: to a person at a terminal, into a pipe, or to a program.
+
+Knows what stands where; nothing of how a turn goes. `report_for` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from parley import engine
+from parley.chat.grammar import MARKERS
+from parley.chat.transcript import Choice, Proposal, Result
+from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
+from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
+from parley.policy.doubts import caution
+from parley.policy.status import waiting_for
+from parley.text import legible
+
+if TYPE_CHECKING:
+    from parley.cli.rows import Pen
+    from parley.display.summary import Chunks
+    from parley.tools.catalogue import Catalogue
+
+EXITS: dict[engine.EndKind, int] = {
+    "complete": COMPLETE,
+    "answered": COMPLETE,
+    "waiting": WAITING,
+    "stopped": STOPPED,
+    "interrupted": FAILED,
+    "nothing": FAILED,
+}
+WAITS = "tool calls wait for your choice: --choose ya approves them, --choose yN refuses them"
+_CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
+_MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
+"""Lines of a result on a terminal, by its status; all of it is in the file."""
+
+
+def report_for(*, as_json: bool) -> Report:
+    """The report for whoever reads what this command writes."""
+    if as_json:
+        return JsonReport()
+    return TerminalReport() if screen().is_terminal else Report()
+
+
+class Report:
+    """The report into a pipe: the answer as it is in the file, and the calls that run."""
+
+    def __init__(self) -> None:
+        self._in_line = False
+
+    def text(self, piece: str) -> None:
+        """Write a piece of the answer."""
+        if piece:
+            self._in_line = not piece.endswith("\n")
+            screen().stream(piece)
+
+    def status(self, text: str) -> None:
+        """Say what is being done."""
+        screen().status(text)
+
+    def on_event(self, what: engine.TurnEvent) -> None:
+        """Tell what happened."""
+        match what:
+            case engine.Aside(text):
+                remark(text)
+            case engine.ServerWait(servers):
+                screen().status(waiting_for(servers) if servers else "")
+            case _ if not screen().is_quiet:
+                self._on_call(what)
+            case _:
+                pass
+
+    def _on_call(self, what: engine.TurnEvent) -> None:
+        match what:
+            case engine.CallBegan(proposal, tool):
+                self._begin_paragraph()
+                say_line(f"{_CALL} {tool.server}/{tool.name} {proposal.call.arguments}")
+            case engine.CallEnded(_, result):
+                say(f"{_RESULT} {result.text}\n")
+            case engine.CallRefused(proposal, result):
+                self._begin_paragraph()
+                say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
+                say(f"{_RESULT} {result.body}\n")
+            case _:
+                pass
+
+    def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
+        """A person is asked about some calls."""
+
+    def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
+        """A person said yes to some calls."""
+
+    def waiting(self, seen: engine.Observation) -> None:
+        """Write the calls that wait, all of each."""
+        approvals = seen.situation.approvals
+        for call in seen.undecided():
+            text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
+            note = caution(call, approvals) if isinstance(call, Proposal) else ""
+            self._begin_paragraph()
+            say_line(f"{_CALL} {legible(text)}")
+            if note:
+                say_line(f"   {note}")
+
+    def end(self, end: engine.End) -> None:
+        """Say how it ended."""
+        self._end_line()
+        if end.message:
+            (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+        elif end.kind == "waiting":
+            screen().complain(f"parley: {WAITS}")
+
+    def _begin_paragraph(self) -> None:
+        self._end_line()
+        say("")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            say("")
+        self._in_line = False
+
+
+class JsonReport(Report):
+    """The report for a program: an object a line."""
+
+    def text(self, piece: str) -> None:
+        """Nothing: the pieces come as events, too."""
+
+    def status(self, text: str) -> None:
+        """Say what is being done."""
+        emit("status", text=text)
+
+    def on_event(self, what: engine.TurnEvent) -> None:
+        """Tell what happened."""
+        if isinstance(what, engine.Aside):
+            remark(what.text)
+        else:
+            emit(snake_case(type(what)), **plain(what))
+
+    def waiting(self, seen: engine.Observation) -> None:
+        """Tell of the calls that wait, all of each."""
+        approvals = seen.situation.approvals
+        for call in seen.undecided():
+            text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
+            note = caution(call, approvals) if isinstance(call, Proposal) else ""
+            facts = plain(call.call) if isinstance(call, Proposal) else None
+            emit("call_waiting", text=legible(text), caution=note, call=facts)
+
+    def end(self, end: engine.End) -> None:
+        """Say how it ended, if its code does not."""
+        if end.message:
+            (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+
+
+class TerminalReport(Report):
+    """The report to a person: calls as rows, as in the editor, and of their results the beginning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names = dict[tuple[str, str], tuple[str, str]]()
+        """Tool and server of each call that runs, by its id and arguments."""
+        self._drawn = set[tuple[str, str]]()
+        """The calls whose rows stand there."""
+        self._last = ""
+        """What was written last: a piece of text, or a row."""
+
+    def text(self, piece: str) -> None:
+        """Write a piece of the answer."""
+        if piece:
+            self._apart("text")
+            screen().stream(piece)
+
+    def _on_call(self, what: engine.TurnEvent) -> None:
+        match what:
+            case engine.CallBegan(proposal, tool):
+                self._names[_key(proposal)] = tool.name, tool.server
+                if _key(proposal) not in self._drawn:
+                    self._record([self._row(proposal)])
+            case engine.CallEnded(proposal, result):
+                self._record(self._result(proposal, result))
+            case engine.CallRefused(proposal, result):
+                self._record(self._result(proposal, result))
+            case _:
+                pass
+
+    def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
+        """A person is asked about some calls: that stands below a blank line."""
+        known = [(call, tool) for call in calls if (tool := catalogue.get(call.call.name))]
+        self._names.update((_key(call), (tool.name, tool.server)) for call, tool in known)
+        self._apart("row")
+
+    def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
+        """Leave the rows of calls that a person said yes to."""
+        self._drawn.update(map(_key, calls))
+        self._record([self._row(replace(call, choice=key)) for call in calls])
+
+    def end(self, end: engine.End) -> None:
+        """Say how it ended."""
+        screen().end_text()
+        if end.kind == "waiting" and not end.message and screen().can_ask:
+            end = replace(end, message=f"{WAITS}; parley respond asks again")
+        super().end(end)
+
+    def _record(self, rows: Sequence[str]) -> None:
+        self._apart("row")
+        screen().record(rows)
+
+    def _apart(self, kind: str) -> None:
+        """Leave a blank line between text and rows."""
+        if self._last not in ("", kind):
+            screen().end_text()
+            say("")
+        self._last = kind
+
+    def _row(self, proposal: Proposal, *more: tuple[str, str]) -> str:
+        from parley.cli.rows import fit
+        from parley.display.summary import call_row
+
+        row = [*call_row(proposal, self._names.get(_key(proposal), ())), *more]
+        return _pen().write(fit(row, screen().width - 1))
+
+    def _result(self, proposal: Proposal, result: Result) -> list[str]:
+        from parley.cli.rows import fit
+        from parley.display.summary import SIGNS, call_row, outcome, shown_line
+
+        row = call_row(proposal, self._names.get(_key(proposal), ()))
+        head: Chunks = [(f"{SIGNS['result']} ", "ParleyResult"), *row[1:], outcome(result, row)]
+        lines = result.text.rstrip("\n").split("\n")
+        most = _MOST_LINES[result.status]
+        body: list[Chunks] = [[("   ", ""), (shown_line(line), "ParleyHint", "")] for line in lines[:most]]
+        if len(lines) > most:
+            body.append([(f"   ⋮ +{len(lines) - most} lines, in the file", "ParleyHint")])
+        width = screen().width - 1
+        return [_pen().write(fit(chunks, width)) for chunks in (head, *body)]
+
+
+def _key(proposal: Proposal) -> tuple[str, str]:
+    return proposal.call.id, proposal.call.arguments
+
+
+def _pen() -> Pen:
+    from parley.cli.rows import Pen
+
+    return Pen(screen().draws, screen().has_colours)

@@ -1,0 +1,153 @@
+"""Rows of a terminal: what is drawn of a call as styled text of so many cells. Pure.
+
+Knows cells, colours and how text is cut or broken; knows nothing of what the calls are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from parley.display.summary import Chunk, Chunks
+
+_COLOURS: Mapping[str, str] = {
+    "ParleyTool": "1;34",
+    "ParleyServer": "2",
+    "ParleyArgument": "36",
+    "ParleyValue": "32",
+    "ParleyHint": "2",
+    "ParleyNote": "33",
+    "ParleyPrompt": "1;32",
+    "ParleyProposal": "2",
+    "ParleyCurrent": "1",
+}
+"""How each group looks, as SGR parameters: by the sixteen colours that a terminal's owner has chosen."""
+_LEAST = 6
+_MOST_ROWS_OF_NOTE = 4
+_INDENT = "    "
+_MOST_IN_CELL = 8
+"""More characters are never drawn in one cell: `text.contained` sees to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """What a terminal can show."""
+
+    has_styles: bool = True
+    has_colours: bool = True
+
+    def write(self, chunks: Chunks) -> str:
+        """Chunks as text with escapes for their looks."""
+        return "".join(self._styled(chunk[0], chunk[1]) for chunk in chunks)
+
+    def _styled(self, text: str, group: str) -> str:
+        codes = _COLOURS.get(group, "").split(";") if self.has_styles else []
+        sgr = ";".join(code for code in codes if code and (self.has_colours or len(code) == 1))
+        return f"\x1b[{sgr}m{text}\x1b[m" if sgr and text else text
+
+
+def width_of(chunks: Chunks) -> int:
+    """The cells that chunks take."""
+    return sum(cell_len(chunk[0]) for chunk in chunks)
+
+
+def is_cut(chunks: Chunks) -> bool:
+    """Whether something is missing: in what strangers say, the mark for that is an escape."""
+    return any("…" in chunk[0] for chunk in chunks)
+
+
+def fit(chunks: Chunks, width: int) -> list[Chunk]:
+    """Chunks cut to a width, with an ellipsis wherever something is missing.
+
+    Those that may be cut, by their third part, share what room there is, so that a long one hides no other.
+    """
+    lengths = [cell_len(chunk[0]) for chunk in chunks]
+    fixed = sum(length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) < 3)
+    flexible = [length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) == 3]
+    share = max(_share(flexible, max(width - fixed, 0)), _LEAST)
+    fitting, used = list[Chunk](), 0
+    for chunk in chunks:
+        text = cut(chunk[0], share, chunk[2]) if len(chunk) == 3 else chunk[0]
+        length = cell_len(text)
+        if used + length > width:
+            before = fitting.pop() if used == width and fitting else ("", chunk[1])
+            room = width - used + cell_len(before[0])
+            fitting.append((cut(f"{before[0]}{text}…", room), before[1] if before[0] else chunk[1]))
+            break
+        fitting.append((text, chunk[1]))
+        used += length
+    return fitting
+
+
+def _share(lengths: Sequence[int], room: int) -> int:
+    """The most that each of some lengths may have, for all of them to fit into a room."""
+    for number, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - number)
+        if length > share:
+            return share
+        room -= length
+    return max(lengths, default=0)
+
+
+def cut(text: str, width: int, end: str = "") -> str:
+    """Text within a width, an ellipsis at its end if something is missing, and behind that what ends it."""
+    if cell_len(text) <= width:
+        return text
+    room = max(width - len(end) - 1, 0)
+    return f"{set_cell_size(text, room).rstrip(' ') if room else ''}…{end}"
+
+
+def rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
+    """Chunks on as many rows as they take, all of them; further ones are set in."""
+    lines, used = [list[Chunk]()], 0
+    for chunk in chunks:
+        text = chunk[0]
+        while not _fits(text, width - used):
+            at = _break(text, width - used)
+            lines[-1].append((text[:at], chunk[1]))
+            text, used = text[at:], len(_INDENT)
+            lines.append([(_INDENT, "")])
+        lines[-1].append((text, chunk[1]))
+        used += cell_len(text)
+    return lines
+
+
+def _fits(text: str, cells: int) -> bool:
+    return len(text) <= cells * _MOST_IN_CELL and cell_len(text) <= cells
+
+
+def _break(text: str, cells: int) -> int:
+    """How many characters of a text fit into some cells; up to a blank, where one stands near the end."""
+    start = text[: cells * _MOST_IN_CELL]
+    fitting = len(next(iter(chop_cells(start, cells)), "")) if cells > 1 else 0
+    blank = text.rfind(" ", 0, fitting)
+    return blank + 1 if blank > fitting // 2 else fitting
+
+
+def note_rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
+    """A note on a few rows, cut where it is longer than a note should be."""
+    lines = rows(chunks, width)
+    rest = [chunk for line in lines[_MOST_ROWS_OF_NOTE - 1 :] for chunk in line if chunk[0] != _INDENT]
+    if len(lines) <= _MOST_ROWS_OF_NOTE:
+        return lines
+    return [*lines[: _MOST_ROWS_OF_NOTE - 1], fit([(_INDENT, ""), *rest], width)]
+
+
+def markdown_rows(lines: Sequence[str], width: int) -> Iterator[list[Chunk]]:
+    """The page on a call, which is Markdown of Parley's own, as rows: titles, and what stands in fences."""
+    ticks = ""
+    for line in lines:
+        if ticks:
+            if line == ticks:
+                ticks = ""
+                yield []
+            else:
+                yield from rows([("│ ", "ParleyHint"), (line, "ParleyValue")], width)
+        elif match := re.fullmatch(r"(`{3,})\w*", line):
+            ticks = match[1]
+        else:
+            title = line.removeprefix("**").removesuffix("**")
+            yield from rows([(title.removeprefix("`").removesuffix("`"), "ParleyTool")], width)

@@ -1,0 +1,71 @@
+"""What a person sees of a command's terminal: its bytes on the screen of a real terminal, that of Neovim."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.cli.shell import PATIENCE_S, Terminal
+from tests.nvim.harness import Child
+
+_OPEN = """
+vim.o.laststatus, vim.o.cmdheight, vim.o.ruler, vim.o.showcmd, vim.o.showmode = 0, 0, false, false, false
+vim.cmd('enew!')
+return vim.api.nvim_open_term(0, {})
+"""
+_TOP = """
+local rows = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+local count = 0
+for number, row in ipairs(rows) do count = row ~= '' and number or count end
+return vim.list_slice(rows, 1, count)
+"""
+
+_FEED = """
+vim.api.nvim_chan_send(...)
+vim.wait(30, function() end)
+"""
+"""Neovim brings what has come into its buffer after a moment, which is 10 ms."""
+
+
+class Glass:
+    """A terminal with a program in it: its screen, all that was on it, and its keys."""
+
+    def __init__(self, neovim: Child, terminal: Terminal, columns: int, rows: int) -> None:
+        self.terminal = terminal
+        self._neovim = neovim
+        self._fed = 0
+        self._neovim.nvim.ui_try_resize(columns, rows)
+        self._channel = neovim.lua(_OPEN)
+
+    def until(self, condition: Callable[[str], bool], what: str) -> list[str]:
+        """All rows, those above the screen too, once the text of them is so."""
+        end = time.monotonic() + PATIENCE_S
+        while not condition("\n".join(rows := self.rows())):
+            assert time.monotonic() < end, f"{what}:\n" + "\n".join(rows)
+            self.terminal.read(0.05)
+        return rows
+
+    def until_row(self, text: str) -> list[str]:
+        """All rows, once one of them holds a text."""
+        return self.until(lambda rows: text in rows, repr(text))
+
+    def press(self, keys: str) -> None:
+        """What a person types."""
+        self.terminal.press(keys.encode())
+
+    def end(self) -> int:
+        """The exit code."""
+        return self.terminal.end()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size of the terminal, which its program is told of."""
+        self._neovim.nvim.ui_try_resize(columns, rows)
+        self.terminal.resize(columns, rows)
+
+    def rows(self) -> list[str]:
+        """All rows that have come, without blank ones at the end."""
+        new, self._fed = self.terminal.output[self._fed :], len(self.terminal.output)
+        if new:
+            self._neovim.lua(_FEED, self._channel, new)
+        rows: list[str] = self._neovim.lua(_TOP)
+        return [row.rstrip() for row in rows]

@@ -1,0 +1,243 @@
+"""`parley respond` asks the person at its terminal: what stands on the screen, and what each key does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.fork_server import ForkServer
+from tests.cli.glass import Glass
+from tests.cli.shell import Shell
+from tests.cli.test_terminal import SERVER
+from tests.nvim.harness import Child, child
+
+QUESTION = "can you find the latest stock price of google and microsoft?"
+GOOGLE = 'web_search(query: "google stock price") · mock'
+MICROSOFT = 'web_search(query: "microsoft stock price") · mock'
+SAYS = "Let me search the web for both."
+MEANING = "ya all 2 · yo this · yA/yO and remember · yn no · K details · j/k another call"
+PROMPT = ">> Please choose (yA/ya/yo/yO):"
+ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."
+Respond = Callable[..., AbstractContextManager[Glass]]
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
+        yield neovim
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
+
+
+@pytest.fixture
+def respond(shell: Shell, neovim: Child) -> Respond:
+    @contextmanager
+    def start(*arguments: str, columns: int = 80, rows: int = 24, **environ: Any) -> Iterator[Glass]:
+        with shell.terminal(
+            "respond", "chat.md", *arguments, columns=columns, rows=rows, **environ
+        ) as terminal:
+            yield Glass(neovim, terminal, columns, rows)
+
+    return start
+
+
+def calls(shell: Shell, *arguments: dict[str, str]) -> None:
+    """A question after which the model calls a tool so often."""
+    shell.serve("pad", SERVER, HOSTILE='"a pad"', more="safety.max_tools_per_request = 6\n")
+    shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
+
+
+def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond() as glass:
+        assert glass.until_row(PROMPT) == [
+            SAYS,
+            "",
+            f"▸1 ❓ {GOOGLE}",
+            f" 2 ❓ {MICROSOFT}",
+            MEANING,
+            "q later",
+            PROMPT,
+        ]
+        assert not glass.terminal.is_by_lines()
+        glass.press("yX")  # no choice: the next y begins one
+        glass.press("ya")
+        assert glass.end() == 0
+        rows = glass.rows()
+        assert glass.terminal.is_by_lines()
+    assert rows[:4] == [SAYS, "", f"❓ ya {GOOGLE}", f"❓ ya {MICROSOFT}"]
+    results = [f"🛠 {GOOGLE} → 61 B, ok", '   {"matches": ["google stock GOOGL price is $911 as of today"]}']
+    at = rows.index(results[0])
+    assert rows[at : at + 2] == results
+    assert " ".join(rows[8:11]).split()[: len(ANSWER.split())] == ANSWER.split()
+    assert shell.text.count("❓:[ya]") == 2
+    assert shell.text.endswith("💬: \n")
+
+
+def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond() as glass:
+        glass.until_row(PROMPT)
+        glass.press("jyo")
+        rows = glass.until_row("ya yes · yA and remember")
+        assert rows[2:4] == [f"❓ yo {MICROSOFT}", f"❓ {GOOGLE}"]
+        glass.press("yn")
+        glass.until_row("why not? Enter for no reason:")
+        glass.press("too olx\x7fd, é中\r")
+        assert glass.end() == 0
+    assert "The user declined this call. too old, é中" in shell.text
+    assert shell.text.count("🛠️:") == 2
+    assert "$544" in shell.text
+    assert "$911" not in shell.text
+
+
+def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_are(
+    shell: Shell, respond: Respond
+) -> None:
+    shell.ask(QUESTION)
+    for leave in ("\x03", "\x04", "q"):
+        with respond() as glass:
+            glass.until_row(PROMPT)
+            glass.press("yN")
+            glass.until_row("why not?")
+            glass.press("\x03")
+            glass.until_row(PROMPT)
+            glass.press(leave)
+            assert glass.end() == 3
+            rows = "\n".join(glass.rows())
+            assert glass.terminal.is_by_lines()
+        assert '❓ web_search {"query":"google stock price"}' in rows
+        assert "parley respond asks again" in " ".join(rows.split())
+    assert shell.text.count("❓: `") == 2
+
+
+def test_all_of_a_call_is_read_on_pages_and_what_stood_there_comes_back(
+    shell: Shell, respond: Respond
+) -> None:
+    shell.ask(QUESTION)
+    with respond(columns=60, rows=16) as glass:
+        before = glass.until_row(PROMPT)
+        glass.press("K")
+        page = glass.until_row("1-15 of")
+        assert page[:6] == [
+            "mock/web_search",
+            "",
+            "Arguments",
+            "│ {",
+            '│   "query": "google stock price"',
+            "│ }",
+        ]
+        glass.press("G")
+        page = glass.until_row('"required": [')
+        assert page[-1].endswith("q back")
+        glass.press("q")
+        assert glass.until_row(PROMPT) == before
+        glass.press("q")
+        assert glass.end() == 3
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_them_first(
+    shell: Shell, respond: Respond, columns: int
+) -> None:
+    lines = "\n".join(f"line {number} of what is written" for number in range(30))
+    calls(shell, *({"path": f"/src/{name}.py", "text": f"{name} {lines}"} for name in "abcdef"))
+    with respond(columns=columns) as glass:
+        rows = glass.until_row(PROMPT)
+        area = rows[rows.index("") + 1 :] if "" in rows else rows
+        assert len(area) <= 23
+        assert [row[1] for row in area if "❓ note(" in row] == list("123456")
+        assert area[1:4] == [
+            "     text:",
+            "     │ a line 0 of what is written",
+            "     │ line 1 of what is written",
+        ]
+        assert any("rows, K" in row for row in area)
+        assert all(len(row) < columns for row in area)
+        glass.press("ya")
+        rows = glass.until_row("not all of")
+        assert "❓:[ya]" not in shell.text
+        glass.press("6")
+        glass.until_row("▸6 ❓")
+        glass.press("ya")
+        assert glass.end() == 0
+    assert shell.text.count("❓:[ya]") == 6
+
+
+def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: Shell, respond: Respond) -> None:
+    calls(shell, {"text": "x"})
+    with respond() as glass:
+        glass.until_row(PROMPT)
+        before = shell.text
+        glass.press("ya")
+        assert glass.end() == 0
+    shell.chat.write_text(before, encoding="utf-8")
+    with respond() as glass:
+        rows = glass.until_row(PROMPT)
+        assert "this call may have run already" in " ".join(rows)
+        glass.press("ya")
+        glass.until_row("runs it once more")
+        glass.press("ya")
+        assert glass.end() == 0
+
+
+def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond(PARLEY_DEMO_PACE="0.05") as glass:
+        glass.until_row("Let me")
+        glass.press("yayayA")
+        glass.until_row(PROMPT)
+        assert "❓:[" not in shell.text
+        glass.press("q")
+        assert glass.end() == 3
+    assert "❓:[" not in shell.text
+
+
+def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond(columns=100) as glass:
+        glass.until_row(PROMPT)
+        glass.resize(60, 20)
+        narrow = "yn no · K details\nj/k another call · q later\n" + PROMPT
+        rows = glass.until(lambda text: text.endswith(narrow), "what fits into 60 cells")
+        assert f"▸1 ❓ {GOOGLE}" in rows
+        os.kill(glass.terminal.process.pid, signal.SIGTSTP)
+        glass.until(lambda _: glass.terminal.is_by_lines(), "the terminal as a shell has it")
+        os.kill(glass.terminal.process.pid, signal.SIGCONT)
+        glass.until(lambda _: not glass.terminal.is_by_lines(), "keys")
+        glass.until(lambda text: text.rstrip().endswith(PROMPT), "the prompt")
+        glass.press("ya")
+        assert glass.end() == 0
+    assert ANSWER in shell.text
+
+
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond() as glass:
+        glass.until_row(PROMPT)
+        os.kill(glass.terminal.process.pid, signal.SIGTERM)
+        assert glass.end() == 130
+        assert glass.terminal.is_by_lines()
+    assert shell.text.count("❓: `") == 2
+
+
+def test_the_keys_mean_what_their_scope_says(shell: Shell, respond: Respond) -> None:
+    shell.configure('keys.scope = "case"')
+    shell.ask(QUESTION)
+    with respond() as glass:
+        glass.until_row("ya this · yA all 2 and remember")
+        glass.press("ya")
+        rows = glass.until_row("ya yes · yA and remember")
+        assert rows[2:4] == [f"❓ ya {GOOGLE}", f"❓ {MICROSOFT}"]
+        glass.press("q")
+        assert glass.end() == 3

@@ -1,0 +1,105 @@
+"""`--choose` of scripts: for calls that were printed before, or that it names, and for no others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.cli.choices import ScriptedChoice
+from tests.cli.fork_server import ForkServer
+from tests.cli.shell import Shell
+
+QUESTION = "can you find the latest stock price of google and microsoft?"
+UNSEEN = "--choose yA is for calls that were printed by the run before: read these, then say it again"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    shell = Shell(tmp_path, forks)
+    shell.ask(QUESTION)
+    return shell
+
+
+def ids(shell: Shell) -> list[str]:
+    """The ids of the calls that wait, as a program reads them."""
+    lines = map(json.loads, shell.run("respond", "chat.md", "--json").stdout.splitlines())
+    return [line["call"]["id"] for line in lines if line["type"] == "call_waiting"]
+
+
+def test_a_choice_on_calls_that_nobody_has_seen_prints_them_and_the_next_one_counts(shell: Shell) -> None:
+    done = shell.run("respond", "chat.md", "--choose", "yA")
+    assert done.returncode == 3
+    assert '❓ web_search {"query":"google stock price"}' in done.stdout.decode()
+    assert done.stderr.decode() == f"parley: {UNSEEN}\n"
+    assert shell.text.count("❓: `") == 2
+    done = shell.run("respond", "chat.md", "--choose", "yA")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shell.text.count("❓:[yA]") == 2
+
+
+def test_a_call_that_was_edited_since_was_not_seen(shell: Shell) -> None:
+    shell.run("respond", "chat.md")
+    shell.chat.write_text(shell.text.replace("google stock", "apple stock"), encoding="utf-8")
+    assert shell.run("respond", "chat.md", "--choose", "yA").returncode == 3
+    assert "❓:[yA]" not in shell.text
+
+
+def test_a_choice_names_its_call_and_decides_that_alone(shell: Shell) -> None:
+    google, microsoft = ids(shell)
+    before = shell.text
+    done = shell.run("respond", "chat.md", "--choose", f"{microsoft}=ya")
+    assert done.returncode == 3
+    assert "google" in done.stdout.decode()
+    assert (shell.text.count("❓:[ya]"), shell.text.count("❓: `")) == (1, 1)
+    shell.chat.write_text(before, encoding="utf-8")
+    choices = ("--choose", f"{google}=yn", "--reason", "too old", "--choose", f"{microsoft}=ya")
+    assert shell.run("respond", "chat.md", *choices).returncode == 0
+    assert "The user declined this call. too old" in shell.text
+    assert "$544" in shell.text
+
+
+def test_several_choices_are_each_for_what_the_others_left(shell: Shell) -> None:
+    shell.run("respond", "chat.md")
+    assert shell.run("respond", "chat.md", "--choose", "yo", "--choose", "yn").returncode == 0
+    assert "$911" in shell.text
+    assert shell.text.count("The user declined this call.") == 1
+
+
+def test_a_choice_that_nothing_waits_for_is_an_error(shell: Shell) -> None:
+    before = shell.text
+    done = shell.run("respond", "chat.md", "--choose", "none=ya")
+    assert (done.returncode, shell.text) == (1, before)
+    message = "parley: --choose none=ya: no call with this id waits; nothing was asked\n"
+    assert done.stderr.decode() == message
+    shell.run("respond", "chat.md")
+    done = shell.run("respond", "chat.md", "--choose", "yN", "--choose", "ya")
+    assert done.returncode == 1
+    assert "not used, since no call waited for it: --choose ya" in done.stderr.decode()
+    assert shell.text.count("The user declined this call.") == 2
+
+
+def test_a_reason_goes_with_a_no(shell: Shell) -> None:
+    before = shell.text
+    done = shell.run("respond", "chat.md", "--choose", "ya", "--reason", "because")
+    assert (done.returncode, shell.text) == (2, before)
+    assert "--reason is for a no" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("text", ["yX", "=ya", "", "a=", "a=YA", "a=y"])
+def test_what_is_no_choice_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected one of yA, ya"):
+        ScriptedChoice.of(text)
+
+
+def test_an_id_may_have_an_equals_sign() -> None:
+    assert ScriptedChoice.of("a=b=yn") == ScriptedChoice("yn", "a=b")
+
+
+def test_a_quiet_command_prints_the_answer_and_nothing_else(shell: Shell) -> None:
+    shell.run("respond", "chat.md")
+    done = shell.run("respond", "chat.md", "--quiet", "--choose", "yA")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"Google (GOOGL) is at $911")
+    assert b"\xe2\x9d\x93" not in done.stdout
