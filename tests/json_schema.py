@@ -43,6 +43,11 @@ Schema = dict[str, Any]
 
 PARTS = {kind.__name__: kind for kind in (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)}
 """The values of a chat of which there are several kinds."""
+OF_ONE = {
+    *(snake_case(event) for event in get_args(engine.TurnEvent)),
+    *("error", "note", "status", "call_waiting"),
+}
+"""Lines that have a `file` where one command moves several chats on."""
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -64,6 +69,8 @@ class Schemas:
 
     def line(self, kind: str, properties: Mapping[str, Schema], optional: Collection[str] = ()) -> Schema:
         """A line of this type."""
+        if kind in OF_ONE:
+            properties, optional = {"file": TEXT, **properties}, {"file", *optional}
         return self.object({"type": {"const": kind}, **properties}, optional)
 
     def of(self, annotation: Any) -> Schema:
@@ -210,6 +217,12 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "status": schemas.line("status", {"text": TEXT}),
         **event_lines(schemas),
         "call_waiting": schemas.line("call_waiting", {"call": call, "text": TEXT, "caution": TEXT}),
+        "chat_end": {
+            "anyOf": [
+                schemas.line("chat_end", {"file": TEXT, "code": {"const": c}, "kind": {"const": k}})
+                for c, (k, _) in EXITS.items()
+            ]
+        },
         "problem": schemas.line("problem", {"file": TEXT, **problem(schemas)["properties"]}),
         "record": record(schemas),
         "totals": totals(schemas),

@@ -338,6 +338,38 @@ def bench_ends() -> None:
     print(f"kill -9 of Neovim to its last server gone: {median_of(3, end):.1f} s (under 3)", flush=True)
 
 
+def bench_batch() -> None:
+    """Chats of 190 kB that are answered by the demo model, four at once."""
+    few, _ = _batch(20)
+    most, took_s = _batch(200)
+    print(
+        f"200 chats, --jobs 4: {took_s:.0f} s, at most {most:.0f} MB (at most 15 more than {few:.0f} for 20)",
+        flush=True,
+    )
+
+
+def _batch(count: int) -> tuple[float, float]:
+    """The most memory that a command with so many chats had, in MB, and its seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        home, names = Path(folder), [f"{number}.md" for number in range(count)]
+        for name in names:
+            text = "\U0001f4ac: how?\n\n\U0001f916:[A]\n\n" + f"{LINE}\n" * 4_000
+            (home / name).write_text(f"{text}\n\U0001f4ac: say: hello\n", encoding="utf-8")
+        settings = home / "parley" / "config.toml"
+        settings.parent.mkdir()
+        settings.write_text(
+            'agent = "Demo-OpenAI"\nsafety.rate_limit_per_minute = 100000\n', encoding="utf-8"
+        )
+        env = {**os.environ, "PARLEY_DEMO_PACE": "0", "XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}
+        line = [sys.executable, "-m", "parley", "respond", *names, "--jobs", "4", "--quiet"]
+        began = time.perf_counter()
+        process = subprocess.Popen(line, cwd=folder, env=env, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_maxrss / 1024, time.perf_counter() - began
+
+
 ALL: dict[str, Callable[[Run], None]] = {
     "requests": Run.requests,
     "tools": Run.tool_loop,
@@ -368,6 +400,8 @@ def main(names: Sequence[str]) -> None:
         bench_start()
         asyncio.run(bench_servers())
         bench_ends()
+    if not names or "batch" in names:
+        bench_batch()
     print(f"others used {share.of_others():.1%} of the machine meanwhile", flush=True)
 
 

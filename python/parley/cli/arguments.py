@@ -115,7 +115,13 @@ def parser() -> Parser:
 def _respond(command: Parser) -> None:
     from parley.chat.transcript import CHOICES
 
-    command.add_argument("file", help=_CHAT)
+    command.add_argument("files", nargs="+", metavar="file", help=f"{_CHAT}; of several, one after another")
+    command.add_argument(
+        "--jobs",
+        type=_jobs,
+        metavar="N",
+        help="move so many chats on at once; their answers are in the files only",
+    )
     command.add_argument("--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "--choose",
@@ -284,6 +290,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _jobs(text: str) -> int:
+    """A number of chats at once, for argparse."""
+    if not (number := _count(text)):
+        raise argparse.ArgumentTypeError("expected a number from 1")
+    return number
+
+
 def _port(text: str) -> int:
     """A port number, for argparse."""
     if not (text.isascii() and text.isdigit() and int(text[:6]) < 65536):
@@ -293,7 +306,7 @@ def _port(text: str) -> int:
 
 COMMANDS: dict[str, Command] = {
     "respond": Command(
-        "respond:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
+        "batch:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
     ),
     "compact": Command(
         "respond:compact",

@@ -6,8 +6,8 @@ import argparse
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -43,10 +43,7 @@ def respond(arguments: argparse.Namespace) -> int:
 
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         resolve = app.resolve(arguments.agent)
-        if not arguments.without_missing and (missing := await _missing(ports, resolve)):
-            raise _MissingError(
-                f"not asked: the tools of {missing} are missing; {_WITHOUT} asks without them"
-            )
+        await check_tools(ports, resolve, arguments)
         script = Script(arguments.choose, arguments.reason)
         await script.check(ports)
         decide = None if arguments.choose else person(app, report, arguments.file)
@@ -84,12 +81,12 @@ def compact(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
     screen().needs_output = arguments.json  # else the answer is in the file
     screen().is_quiet = arguments.quiet
-    with _ended_as_by_ctrl_c():
+    with ended_as_by_ctrl_c():
         return asyncio.run(_work(arguments, work, on_stop))
 
 
 @contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
+def ended_as_by_ctrl_c() -> Iterator[None]:
     """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C."""
     ends = [
         number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL
@@ -105,12 +102,20 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
     """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
+    async with application() as app:
+        return await _work_with(app, arguments, work, on_stop)
+
+
+@asynccontextmanager
+async def application() -> AsyncIterator[App]:
+    """The application for turns in a shell, and what is to be known of the project's servers."""
     from parley.runtime.app import App
     from parley.storage.ledger import LedgerFile, default_path
 
     app = App(_frugal(settings()), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
     try:
-        return await _work_with(app, arguments, work, on_stop)
+        warn_of_project(app)
+        yield app
     finally:
         await app.close()
 
@@ -119,17 +124,16 @@ async def _work_with(app: App, arguments: argparse.Namespace, work: Work, on_sto
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
 
-    warn_of_project(app)
     report = report_for(as_json=arguments.json)
     document = FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
     transcript = (await document.read()).transcript
-    _begin(app, transcript, arguments)
+    begin(app, transcript, arguments)
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, arguments.file)
     ports = app.ports(document, arguments.file, Callbacks(report.status, report.on_event))
     try:
         end = await work(app, ports, report)
-    except _MissingError as error:
+    except MissingError as error:
         report.end(engine.End("nothing", str(error)))
         return MISSING
     except GoneError as error:
@@ -151,7 +155,7 @@ def _frugal(settings: Settings) -> Settings:
     )
 
 
-def _begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> None:
+def begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> None:
     """Say what is to be known before a turn. Raises ParleyError where none may begin."""
     match app.start(transcript, arguments.file, arguments.agent):
         case Ready(hint):
@@ -170,15 +174,18 @@ def _begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> N
             raise ParleyError(problem)
 
 
-class _MissingError(ParleyError):
+class MissingError(ParleyError):
     """Tools are missing that the question may need."""
 
 
-async def _missing(ports: engine.Ports, resolve: engine.Resolve) -> str:
-    """The servers whose tools are missing where the next step may need them; "" for none."""
+async def check_tools(ports: engine.Ports, resolve: engine.Resolve, arguments: argparse.Namespace) -> bool:
+    """Whether there is anything to be done. Raises MissingError where tools are missing that it may need."""
     seen = await engine.observe(ports, resolve)
     is_over = isinstance(next_step(seen.situation), AwaitQuestion | Complete)
-    return "" if is_over else ", ".join(seen.catalogue.missing)
+    if seen.catalogue.missing and not is_over and not arguments.without_missing:
+        servers = ", ".join(seen.catalogue.missing)
+        raise MissingError(f"not asked: the tools of {servers} are missing; {_WITHOUT} asks without them")
+    return not is_over
 
 
 async def turns(ports: engine.Ports, resolve: engine.Resolve, decide: Decide) -> engine.End:

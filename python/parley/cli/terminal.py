@@ -8,6 +8,8 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _screen: ContextVar[Screen] = ContextVar("screen")
+_file: ContextVar[str] = ContextVar("file", default="")
 _IN_THE_SHELL = {
     ":ParleyRespond! asks again": "to have it anew, take the answer out of the file",
     ":ParleyRespond": "parley respond",
@@ -67,9 +70,20 @@ def say_json(value: Any) -> None:
     say(re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
 
 
+@contextmanager
+def about(file: str) -> Iterator[None]:
+    """Have what is told meanwhile name one of several files."""
+    token = _file.set(file)
+    try:
+        yield
+    finally:
+        _file.reset(token)
+
+
 def emit(kind: str, /, **facts: Any) -> None:
     """Write one line of JSON, for programs; `type` says what it is."""
-    say(json.dumps({"type": kind, **_numbered(facts)}))
+    file = {"file": _file.get()} if _file.get() else {}
+    say(json.dumps({"type": kind, **file, **_numbered(facts)}))
 
 
 def _numbered(value: Any) -> Any:
@@ -108,7 +122,8 @@ def _tell(kind: str, text: str) -> None:
     if screen().as_json:
         emit(kind, message=message)
     else:
-        screen().complain(f"parley: {message}")
+        file = _file.get()
+        screen().complain(f"parley: {message}" if file in message else f"parley: {file}: {message}")
 
 
 def in_the_shell(message: str) -> str:

@@ -1,0 +1,225 @@
+"""`parley respond` with several chats: some at once, one application and one rate limit for all of them.
+
+What happens in one harms no other. Of a chat that is through a line is written, of all of them how far they
+are; their answers are in the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parley import engine
+from parley.cli.choices import record_sightings
+from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
+from parley.cli.report import EXITS, JsonReport, Report
+from parley.cli.respond import MissingError, application, begin, check_tools, ended_as_by_ctrl_c
+from parley.cli.respond import respond as respond_one
+from parley.cli.terminal import about, complain, emit, remark, say_line, screen
+from parley.errors import ParleyError
+from parley.policy.topic import fill_topic
+
+if TYPE_CHECKING:
+    from parley.runtime.app import App
+
+_WORST = (COMPLETE, WAITING, STOPPED, MISSING, FAILED)
+"""The ends of chats from the best to the worst: the worst one is that of the command."""
+_BAR = 20
+"""Cells of the bar."""
+
+
+def respond(arguments: argparse.Namespace) -> int:
+    """Answer the last question of a chat, in its file, as the editor would."""
+    files = list(_once(arguments.files))
+    if len(files) == 1 and arguments.jobs is None:
+        arguments.file = files[0]
+        return respond_one(arguments)
+    if arguments.choose or arguments.reason:
+        complain("--choose and --reason are for the calls of one chat: name one file, without --jobs")
+        return USAGE
+    screen().needs_output = arguments.json  # else all is in the files
+    screen().is_quiet = arguments.quiet
+    with ended_as_by_ctrl_c():
+        return asyncio.run(_Batch(arguments, files).run())
+
+
+def _once(files: Sequence[str]) -> Iterator[str]:
+    """The files, each by the first of its names."""
+    known = set[str]()
+    for file in files:
+        if (path := os.path.realpath(file)) not in known:
+            known.add(path)
+            yield file
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a chat ended."""
+
+    file: str
+    code: int
+    message: str = ""
+
+
+class _Batch:
+    """Several chats that are moved on."""
+
+    def __init__(self, arguments: argparse.Namespace, files: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._files = files
+        self._outcomes = list[_Outcome]()
+        self._doing = dict[str, str]()
+        """What is being done in each chat that is not through."""
+
+    async def run(self) -> int:
+        """Move all chats on; the exit code is that of the worst end."""
+        waiting = iter(self._files)
+        async with application() as app:
+            try:
+                async with asyncio.TaskGroup() as workers:
+                    for _ in range(min(self._arguments.jobs or 1, len(self._files))):
+                        workers.create_task(self._work(app, waiting))
+            except asyncio.CancelledError:
+                self._tell_of_those_left()
+                raise
+        screen().status("")
+        waits = [outcome.file for outcome in self._outcomes if outcome.code == WAITING]
+        if waits:
+            remark(f"calls wait in {', '.join(waits)}: parley respond FILE asks about those of one")
+        return max((outcome.code for outcome in self._outcomes), key=_WORST.index)
+
+    async def _work(self, app: App, files: Iterator[str]) -> None:
+        """Take one chat after another, as long as there are any."""
+        for file in files:
+            with about(file):
+                self.show(file, "")
+                outcome = await self._move_on(app, file)
+                self._forget()
+                del self._doing[file]
+                self._outcomes.append(outcome)
+                self._tell(outcome)
+
+    def _forget(self) -> None:
+        """Give back what a chat took: a command of one chat lets that wait for its end.
+
+        What the first one left are the modules of the SDKs, which stay, and need no look.
+        """
+        if not self._outcomes:
+            gc.freeze()
+        gc.collect()
+
+    async def _move_on(self, app: App, file: str) -> _Outcome:
+        try:
+            return await self._answer(app, file)
+        except MissingError as error:
+            return _Outcome(file, MISSING, str(error))
+        except ParleyError as error:
+            return _Outcome(file, FAILED, str(error))
+        except Exception as error:  # noqa: BLE001 - the other chats go on
+            from traceback import format_exc
+
+            for line in format_exc().splitlines():
+                complain(line)
+            return _Outcome(file, FAILED, f"this is an error in Parley: {error!r}")
+
+    async def _answer(self, app: App, file: str) -> _Outcome:
+        from parley.runtime.tasks import Callbacks
+        from parley.storage.chat_file import FileDocument
+
+        report = _BatchReport(self, file) if not self._arguments.json else _JsonReport(file)
+        document = FileDocument(Path(file), on_append=report.text, on_note=remark)
+        transcript = (await document.read()).transcript
+        begin(app, transcript, argparse.Namespace(**{**vars(self._arguments), "file": file}))
+        if self._arguments.agent == app.agent_name(transcript, None):
+            app.confirm(transcript, file)
+        ports = app.ports(document, file, Callbacks(report.status, report.on_event))
+        resolve = app.resolve(self._arguments.agent)
+        try:
+            if not await check_tools(ports, resolve, self._arguments):
+                return _Outcome(file, COMPLETE, "nothing is asked there")
+            end = await engine.run_turn(ports, resolve)
+            if end.kind == "complete" and app.settings.fill_topic:
+                await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
+            if end.kind == "waiting" and self._arguments.json:
+                seen = await engine.observe(ports, resolve)
+                report.waiting(seen)
+                record_sightings(ports, seen)
+            return _Outcome(file, EXITS[end.kind], end.message)
+        except asyncio.CancelledError:
+            await engine.stopped(ports)
+            raise
+        finally:
+            with suppress(ParleyError):  # whatever went wrong was told
+                await document.settle()
+
+    def show(self, file: str, text: str) -> None:
+        """Draw how far all are, and what is being done in one."""
+        self._doing[file] = text
+        ends = Counter(kind_of(outcome.code) for outcome in self._outcomes if outcome.code)
+        through, count = len(self._outcomes), len(self._files)
+        filled = _BAR * through // count
+        counts = "".join(f", {number} {kind}" for kind, number in ends.items())
+        bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {through} of {count}{counts}"
+        screen().status(f"{bar}  {file}{f': {text}' if text else ''}")
+
+    def _tell(self, outcome: _Outcome) -> None:
+        """Tell how a chat ended."""
+        if outcome.code in (FAILED, STOPPED, MISSING):
+            complain(outcome.message)
+        elif outcome.message:
+            remark(outcome.message)
+        if self._arguments.json:
+            emit("chat_end", code=outcome.code, kind=kind_of(outcome.code))
+        elif outcome.code in (COMPLETE, WAITING) and not self._arguments.quiet:
+            say_line(f"{outcome.file}: {kind_of(outcome.code)}")
+
+    def _tell_of_those_left(self) -> None:
+        unfinished = f"; what was said so far is in {', '.join(self._doing)}" if self._doing else ""
+        complain(f"stopped: {len(self._outcomes)} of {len(self._files)} chats are through{unfinished}")
+
+
+class _BatchReport(Report):
+    """The report on one of several chats to people: what is being done; its text is in the file."""
+
+    def __init__(self, batch: _Batch, file: str) -> None:
+        super().__init__()
+        self._batch, self._file = batch, file
+
+    def text(self, piece: str) -> None:
+        """Nothing: several answers come at once."""
+
+    def status(self, text: str) -> None:
+        """Show what is being done."""
+        self._batch.show(self._file, text)
+
+    def on_event(self, what: engine.TurnEvent) -> None:
+        """Tell what is to be known."""
+        if isinstance(what, engine.Aside):
+            with about(self._file):
+                remark(what.text)
+
+
+class _JsonReport(JsonReport):
+    """The report on one of several chats to a program: each line names its file, whoever has it written."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self._file = file
+
+    def status(self, text: str) -> None:
+        """Say what is being done."""
+        with about(self._file):
+            super().status(text)
+
+    def on_event(self, what: engine.TurnEvent) -> None:
+        """Tell what happened."""
+        with about(self._file):
+            super().on_event(what)

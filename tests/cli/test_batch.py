@@ -1,0 +1,107 @@
+"""`parley respond` with several chats: one harms no other, one limit is for all, few are at work at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from tests.cli.fork_server import ForkServer
+from tests.cli.shell import Shell
+from tests.json_schema import types_of
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
+
+
+def ask(shell: Shell, **questions: str) -> None:
+    """Chats, each with one question."""
+    for name, question in questions.items():
+        (shell.folder / f"{name}.md").write_text(f"💬: {question}\n", encoding="utf-8")
+
+
+def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> None:
+    ask(
+        shell,
+        a="say: one",
+        b="say: two",
+        wait="find the stock price of google",
+        broken="@@none.txt@@",
+        empty="",
+    )
+    (shell.folder / "link.md").symlink_to("a.md")
+    (shell.folder / "foreign.md").write_text("---\nagent: Nobody\n---\n\n💬: hi\n", encoding="utf-8")
+    names = [f"{name}.md" for name in ("broken", "a", "none", "link", "wait", "foreign", "empty", "b")]
+    done = shell.run("respond", *names, "--jobs", "3")
+    assert done.returncode == 1
+    assert sorted(done.stdout.decode().splitlines()) == [
+        "a.md: complete",
+        "b.md: complete",
+        "empty.md: complete",
+        "wait.md: waiting",
+    ]
+    told = done.stderr.decode().splitlines()
+    assert told[-1] == "parley: calls wait in wait.md: parley respond FILE asks about those of one"
+    assert sorted(line.partition(": ")[2].partition(":")[0] for line in told[:-1]) == [
+        "broken.md",
+        "cannot read none.md",
+        "empty.md",
+        "foreign.md",
+    ]
+    assert all("\n\none\n" in (shell.folder / f"{name}.md").read_text() for name in ("a", "link"))
+    again = shell.run("respond", "a.md", "b.md", "empty.md")
+    assert (again.returncode, again.stdout.count(b": complete\n")) == (0, 3)
+    assert shell.run("respond", "wait.md", "a.md", "--quiet").stdout == b""
+    assert shell.run("respond", "wait.md", "a.md").returncode == 3
+
+
+def test_programs_read_which_chat_a_line_is_of_and_few_are_at_work_at_once(shell: Shell) -> None:
+    names = [f"c{number}" for number in range(12)]
+    ask(shell, **{name: f"say: {name}" for name in names}, wait="find the stock price of google")
+    files = [f"{name}.md" for name in (*names, "wait", "none")]
+    done = shell.run("respond", *files, "--jobs", "3", "--json")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert {"chat_end", "call_waiting", "text_delta", "error", "end"} <= types_of(done.stdout.splitlines())
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["file"] for line in lines[:-1] if line["type"] != "note"} == set(files)
+    ends = {line["file"]: line["kind"] for line in lines if line["type"] == "chat_end"}
+    assert ends == {**{f"{name}.md": "complete" for name in names}, "wait.md": "waiting", "none.md": "failed"}
+    at_work, most = set[str](), 0
+    for line in lines[:-1]:
+        if line["type"] == "chat_end":
+            at_work.discard(line["file"])
+        elif "file" in line:
+            at_work.add(line["file"])
+        most = max(most, len(at_work))
+    assert (most, at_work) == (3, set())
+    assert lines[-1] == {"type": "end", "code": 1, "kind": "failed"}
+
+
+def test_chats_share_the_limit_of_requests_and_a_ctrl_c_leaves_them_whole(shell: Shell) -> None:
+    shell.configure("safety.rate_limit_per_minute = 2\n")
+    ask(shell, a="say: one", b="say: two", c="say: three", d="say: four")
+    with shell.terminal("respond", "a.md", "b.md", "c.md", "d.md", "--jobs", "3") as terminal:
+        terminal.wait_for(lambda output: b"2 of 4" in output and b"ate limit" in output)
+        os.kill(terminal.process.pid, signal.SIGINT)
+        assert terminal.end() == 130
+    assert "parley: stopped: 2 of 4 chats are through" in terminal.text
+    texts = [(shell.folder / f"{name}.md").read_text(encoding="utf-8") for name in "abcd"]
+    assert sum(text.count("\n🤖:") for text in texts) <= 4
+    assert sum("\n\none\n" in text or "\n\ntwo\n" in text for text in texts) == 2
+    assert all(problem.severity != "error" for text in texts for problem in parse(text).problems)
+
+
+def test_what_is_for_the_calls_of_one_chat_is_refused(shell: Shell) -> None:
+    ask(shell, a="say: one", b="say: two")
+    for arguments in (("a.md", "b.md", "--choose", "ya"), ("a.md", "--jobs", "2", "--choose", "ya")):
+        done = shell.run("respond", *arguments)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"name one file" in done.stderr
+    assert b"expected a number from 1" in shell.run("respond", "a.md", "--jobs", "0").stderr
+    assert all((shell.folder / f"{name}.md").read_text().count("\n") == 1 for name in "ab")
