@@ -34,6 +34,7 @@ from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.tasks import TaskHandle
+from parley.tools.templates import Blank
 from tests.defaults import attempts_with
 from tests.fake_time import run
 from tests.ledgers import open_ledger
@@ -131,6 +132,9 @@ class Questioner:
 
     async def resources(self) -> ResourceList:
         return ResourceList()
+
+    async def values(self, blank: Blank) -> tuple[str, ...]:
+        return ()
 
     async def prompts(self) -> tuple[Prompt, ...]:
         return ()

@@ -11,6 +11,8 @@ local H = {
   names = 1000, -- of a batch
   pause = 5000, -- milliseconds in which servers are asked once
   resources = {},
+  templates = {},
+  values = {},
 }
 
 --- What the names stand for that are no files; `known.lua` has the names.
@@ -33,24 +35,66 @@ end
 function M.omni(findstart, base)
   if findstart == 1 then
     H.start = H.reference()
-    M.prepare()
+    M.prepare(H.start and H.base())
     return H.start or H.before(findstart, base)
   end
   return H.start and H.items(base) or H.before(findstart, base)
 end
 
---- Have the host list the resources of the servers that run.
-function M.prepare()
+--- Have the host list the resources of the servers that run, and what a template may go on with.
+---@param base? string what is typed behind `@@`
+function M.prepare(base)
   local host, now = require("parley.host"), vim.uv.now()
-  if host.state().channel and (not H.last or now - H.last > H.pause) then
+  if not host.state().channel then
+    return
+  end
+  if not H.last or now - H.last > H.pause then
     H.last = now
     host.mention("resources", {})
   end
+  if base and base ~= H.asked and H.is_of_template(base) then
+    H.asked = base
+    host.mention("resource_values", { base = base })
+  end
 end
 
---- Told by the host: the resources, as references name them.
-function M.has_resources(names)
-  H.resources = names
+--- Told by the host: the resources, as references name them, and templates: where each begins, and all of it.
+function M.has_resources(names, templates)
+  H.resources, H.templates = names, templates
+  H.again()
+end
+
+--- Told by the host: names that begin as one that was typed, each with whether more is to be typed behind it.
+function M.has_values(base, names)
+  H.values = names
+  if H.asked == base then
+    H.again()
+  end
+end
+
+--- Show what came after CTRL-X CTRL-O had found nothing, if nothing was typed since.
+function H.again()
+  local is_insert = api.nvim_get_mode().mode:sub(1, 1) == "i"
+  if not is_insert or vim.fn.pumvisible() == 1 or vim.fn.complete_info({ "mode" }).mode ~= "omni" then
+    return
+  end
+  local start = vim.bo.omnifunc == own and H.reference()
+  local items = start and H.items(H.base(start)) or {}
+  if items[1] then
+    vim.fn.complete(start + 1, items)
+  end
+end
+
+--- What is typed behind `@@`.
+function H.base(start)
+  local column = api.nvim_win_get_cursor(0)[2]
+  return api.nvim_get_current_line():sub((start or H.start) + 1, column)
+end
+
+function H.is_of_template(base)
+  return vim.iter(H.templates):any(function(template)
+    return vim.startswith(base, template[1])
+  end)
 end
 
 --- The column behind the `@@` that begins the reference at the cursor; nil where there is none.
@@ -85,6 +129,18 @@ function H.items(base)
   end
   for _, name in ipairs(H.resources) do
     add(name, "resource")
+  end
+  local function add_open(name, menu)
+    if name ~= base then -- else the values are what comes next
+      add(name, menu, true)
+    end
+  end
+  for _, template in ipairs(H.templates) do
+    add_open(template[1], template[2])
+  end
+  for _, value in ipairs(H.values) do
+    local name, is_open = value[1], value[2];
+    (is_open and add_open or add)(name, "resource")
   end
   return items
 end

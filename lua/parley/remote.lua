@@ -31,6 +31,7 @@ local routes = {
   message = { "host", "message" },
   prompts = { "host", "has_prompts" },
   resources = { "completion", "has_resources" },
+  resource_values = { "completion", "has_values" },
   ready = { "host", "is_ready" },
   scratch = { "pages", "scratch" },
   tools_page = { "servers", "draw" },

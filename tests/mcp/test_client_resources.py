@@ -15,12 +15,14 @@ from parley.mock_server import PIXEL
 from parley.tools.resources import Resource, ResourceList, reader
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
+from parley.tools.templates import blank_of
 from tests.defaults import new_servers
 from tests.mcp.resource_server import LINK, LONG, TEA, Library, create
 from tests.mcp_servers import fake, only, servers_of, table, tool_of
 
 OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "table", "version": "1"}}
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
+PAGE = "page://{name}/{part}"
 OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list": {"tools": []}}
 
 
@@ -60,6 +62,36 @@ async def test_resources_and_templates_are_listed_anew_each_time_and_never_by_th
             Resource("note://new", "new", "", "text/plain") in (await servers.resources())["docs"].resources
         )
         assert server.requests == ["list", "list"]
+
+
+async def test_values_for_a_template_are_what_the_server_proposes() -> None:
+    name, part = blank_of(PAGE, "page://t"), blank_of(PAGE, "page://tea/")
+    assert name
+    assert part
+    async with library() as (servers, _):
+        assert await servers.values("docs", name) == ("tea", "tin")
+        assert await servers.values("docs", part) == ("tea-0", "tea-1", "tea-2")
+        assert await servers.values("docs", replace(name, template="none://{name}")) == ("tea", "tin")
+        assert await servers.values("gone", name) == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "values"),
+    [
+        ({"completion": {"values": [str(number) for number in range(500)]}}, 100),
+        ({"completion": {"values": "tea"}}, 0),
+        ("error -32603", 0),
+    ],
+)
+async def test_values_are_bounded_and_an_error_is_none(answer: Any, values: int) -> None:
+    blank = blank_of(PAGE, "page://t")
+    assert blank
+    capable = {**OFFER, "capabilities": {"tools": {}, "completions": {}}}
+    for offer, count in ((capable, values), (OFFER, 0)):
+        begin = {"initialize": {"protocolVersion": "2025-06-18", **offer}, "completion/complete": answer}
+        async with servers_of(table({**OLDER, **begin})) as servers:
+            await servers.catalogue()
+            assert len(await servers.values("table", blank)) == count
 
 
 async def test_a_malformed_definition_loses_only_itself() -> None:

@@ -126,7 +126,7 @@ def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Pat
     with child(tmp_path, init=init) as nvim:
         nvim.command(f"cd {tmp_path}")
         nvim.edit("chat.md", "💬: ")
-        nvim.lua("require('parley.completion').has_resources({})")
+        nvim.lua("require('parley.completion').has_resources({}, {})")
         words = ["fake:note://a.py@@", "fake:note://b c.md@@"]
         nvim.until(lambda: offers(nvim, "@@fake") == words, "the resources")
         assert "resource" in nvim.screen()

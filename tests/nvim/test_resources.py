@@ -38,6 +38,40 @@ def test_the_page_of_servers_shows_what_they_list(neovim: Child) -> None:
     neovim.keys("q")
 
 
+def typed(nvim: Child, keys: str) -> None:
+    """Keys in a new question, and CTRL-X CTRL-O behind them, once."""
+    nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
+    nvim.keys(f"<C-\\><C-n>A{keys}<C-x><C-o>")
+
+
+def offers(nvim: Child, words: list[str]) -> None:
+    code = "return vim.tbl_map(function(i) return i.word end, vim.fn.complete_info({ 'items' }).items)"
+    nvim.until(lambda: nvim.lua(code) == words, str(words), LONG_S)
+
+
+def test_templates_are_completed_with_what_their_server_proposes(neovim: Child, tmp_path: Path) -> None:
+    nvim = neovim
+    tools(nvim, "docs: ready")
+    nvim.keys("q")
+    nvim.edit(str(tmp_path / "chat.md"), "💬: ")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    typed(nvim, "@@docs:pa")  # nothing is known yet: it is shown once it is
+    offers(nvim, ["docs:page://"])
+    assert "page://{name}/{part}" in nvim.screen()
+    nvim.keys("<C-n><C-y><C-x><C-o>")
+    offers(nvim, ["docs:page://tea/", "docs:page://tin/", "docs:page://cup/"])
+    typed(nvim, "@@docs:page://t")
+    offers(nvim, ["docs:page://tea/", "docs:page://tin/"])
+    nvim.keys("<C-n><C-y><C-x><C-o>")
+    offers(nvim, ["docs:page://tea/tea-0@@", "docs:page://tea/tea-1@@", "docs:page://tea/tea-2@@"])
+    nvim.keys("<C-n><C-y><Esc>")
+    assert nvim.text() == "💬: @@docs:page://tea/tea-0@@"
+    nvim.keys("<C-g><C-g>")
+    nvim.until_text("tea-0 of tea", LONG_S)
+    complete(nvim)
+    assert nvim.messages() == ""
+
+
 def waits(nvim: Child) -> None:
     nvim.until_waiting(LONG_S)
     nvim.until_idle(LONG_S)

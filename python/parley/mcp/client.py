@@ -22,6 +22,7 @@ from parley.tools.resources import Resource, ResourceList, resource_from_mcp
 from parley.tools.results import Outcome, cut, outcome, result_text
 from parley.tools.servers import ServerSettings
 from parley.tools.tasks import TaskHandle, TaskState, task_in
+from parley.tools.templates import Blank
 from parley.tools.visits import Visit, required_visits
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ MOST_OF_TOOLS = 1_000_000
 MOST_OF_INSTRUCTIONS = 4_000
 """Bytes of what a server says of its tools: with each request they go to the model, too."""
 _NAMED = 5
+MOST_VALUES = 100
+"""Of a variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0, read 2026-11-23)."""
 _VISITS_REQUIRED = -32042
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
 """Error codes of a server that is well: wrong parameters, no such method, no such resource, a page first."""
@@ -183,6 +186,17 @@ class SdkSession:
             with suppress(ValueError):
                 listed.append(resource_from_mcp(definition))
         return tuple(listed)
+
+    async def values(self, blank: Blank) -> tuple[str, ...]:
+        """What it proposes for a variable of a template; nothing where it says that it does not."""
+        from mcp_types import ResourceTemplateReference
+
+        if self._client.server_capabilities.completions is None:
+            return ()
+        template = ResourceTemplateReference(uri=blank.template)
+        argument = {"name": blank.variable, "value": blank.value}
+        result = await self._client.complete(template, argument, dict(blank.others) or None)
+        return tuple(result.completion.values[:MOST_VALUES])
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
         """The result, an error that the tool reports too; raises LostError if the connection ends.

@@ -28,6 +28,7 @@ from parley.tools.results import Outcome
 from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.servers import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
+from parley.tools.templates import Blank
 from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
@@ -183,6 +184,12 @@ class Servers:
         return await self._lists(
             ready, lambda session: session.resources(), lambda why: ResourceList(unlisted=why)
         )
+
+    async def values(self, server: str, blank: Blank) -> tuple[str, ...]:
+        """What a server that runs proposes for a variable of a template; nothing where that fails."""
+        ready = [s for s in self._ready() if s.settings.name == server]
+        lists = await self._lists(ready, lambda session: session.values(blank), lambda _: ())
+        return lists.get(server, ())
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts of all enabled servers, by server; those that fail contribute nothing."""

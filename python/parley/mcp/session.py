@@ -21,6 +21,7 @@ from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.tasks import TaskHandle
+from parley.tools.templates import Blank
 from parley.tools.visits import LONGEST_ID
 
 CONNECTION_CLOSED = -32000
@@ -92,6 +93,9 @@ class Session(Protocol):
 
     async def resources(self) -> ResourceList:
         """The resources and templates that it lists now."""
+
+    async def values(self, blank: Blank) -> tuple[str, ...]:
+        """What it proposes for a variable of a template; nothing where it does not."""
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """The prompts it offers now."""

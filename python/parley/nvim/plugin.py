@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pynvim
 
-from parley.chat.references import Resource, can_be_named, name_of
 from parley.chat.transcript import CHOICES
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
@@ -32,6 +31,7 @@ from parley.nvim.lines import bring
 from parley.nvim.log import log_to
 from parley.nvim.pages import log_page, request_page
 from parley.nvim.prompts import full_name, insert_prompt
+from parley.nvim.resource_names import ResourceNames
 from parley.nvim.servers import ServersPage
 from parley.nvim.trust import TrustDialog
 from parley.policy.summaries import KEEP
@@ -55,6 +55,7 @@ class Plugin:
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
+        self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting)
         self._app: App | None = None
         self._handlers = {
@@ -323,13 +324,10 @@ class Plugin:
         self.editor.spawn(tell())
 
     def _on_resources(self) -> None:
-        async def tell() -> None:
-            lists = await self.app.servers.resources()
-            resources = [Resource(s, r.uri) for s, listed in lists.items() for r in listed.resources]
-            names = [name_of(resource) for resource in resources if can_be_named(resource)]
-            self.editor.tell("resources", [name for name in names if name.isprintable()])
+        self.editor.spawn(self._resource_names.resources())
 
-        self.editor.spawn(tell())
+    def _on_resource_values(self, base: str) -> None:
+        self.editor.spawn(self._resource_names.values(base))
 
     def _on_switch(self, handle: int, server: str, tool: str) -> None:
         self.editor.spawn(self.servers.switch(handle, server, tool))

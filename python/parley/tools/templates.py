@@ -1,0 +1,64 @@
+"""Templates of resources: what of one a person has typed, and what the rest may be. Pure.
+
+Knows `{name}`, `{+name}` and `{name*}` of RFC 6570, which servers use; at any other expression it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+_EXPRESSION = re.compile(r"(\{[^{}]*\})")
+_VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?)\}")
+_RESERVED = ":/?#[]@!$&'()*+,;="
+# "Reserved expansion [...] is identical to simple string expansion, except that the substituted values may
+# also contain pct-encoded triplets and characters in the reserved set." (RFC 6570, 3.2.3, read 2026-11-23).
+# The star is FastMCP's, for a value with slashes.
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """The variable of a template that is being typed, with what has been typed of it."""
+
+    template: str
+    variable: str
+    value: str
+    others: Mapping[str, str]
+    """The values of the variables before it."""
+    before: str
+    after: str
+    safe: str
+    """Characters that stand for themselves in a value."""
+    is_last: bool
+
+    def uri(self, value: str) -> str:
+        """What has been typed with this value, and what comes behind it up to the next variable."""
+        return f"{self.before}{quote(value, safe=self.safe)}{self.after}"
+
+
+def start_of(template: str) -> str:
+    """The beginning that all URIs of a template have."""
+    return template.partition("{")[0]
+
+
+def blank_of(template: str, text: str) -> Blank | None:
+    """The variable that comes next where a text begins as a template does; None where none does."""
+    start, *parts = _EXPRESSION.split(template)
+    if not text.startswith(start):
+        return None
+    rest, others = text[len(start) :], dict[str, str]()
+    for number in range(0, len(parts), 2):
+        match, after = _VARIABLE.fullmatch(parts[number]), parts[number + 1]
+        if match is None:
+            return None
+        value, end, behind = rest.partition(after) if after else (rest, "", "")
+        if not end:
+            safe = _RESERVED if match["reserved"] else "/" if match["rest"] else ""
+            before = text[: len(text) - len(rest)]
+            is_last = number + 2 == len(parts)
+            return Blank(template, match["name"], unquote(value), others, before, after, safe, is_last)
+        others[match["name"]] = unquote(value)
+        rest = behind
+    return None
