@@ -33,9 +33,10 @@ gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(autouse=True)
-def _closed_ledgers() -> Iterator[None]:
+def _closed_ledgers_and_forgotten_ways() -> Iterator[None]:
     yield
     ledgers.close_all()
+    (Path(os.environ["XDG_STATE_HOME"]) / "parley" / "ways.json").unlink(missing_ok=True)
 
 
 SLOW = frozenset({"cli", "e2e", "nvim", "test_docs.py", "test_package.py"})

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
 from parley.tools.servers import Protocol, ServerSettings
-from tests.mcp_servers import only, servers_of, table, tool_of
+from tests.defaults import new_servers
+from tests.mcp_servers import TABLE, only, servers_of, table, tool_of
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object"}}
 HINTS = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
@@ -130,3 +138,75 @@ async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
     assert PASSED_ON.items() <= environment.items()
     assert environment["TOKEN"] == "a-key"
     assert not PRIVATE.keys() & environment.keys()
+
+
+# --- What is remembered -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def remembering(server: ServerSettings, state: Path) -> AsyncIterator[Servers]:
+    """A process of its own, as far as what lies on the disk is concerned."""
+    servers = new_servers({server.name: server}, environ={**os.environ, "XDG_STATE_HOME": str(state)})
+    try:
+        yield servers
+    finally:
+        await servers.close()
+
+
+async def first_method(server: ServerSettings, state: Path) -> str:
+    """What a server is asked first by a new process, which then has its tool."""
+    async with remembering(server, state) as servers:
+        await tool_of(servers, "echo")
+        return only(servers).stderr[0]
+
+
+async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_itself(
+    tmp_path: Path,
+) -> None:
+    flag = tmp_path / "flag"
+    exits = {**ANSWERS, "server/discover": "exit"}
+    old, set_one = table(exits), table(exits, protocol="2025-06-18")
+    older, newest = "2025-11-25 initialize", "2026-07-28 server/discover"
+    memory = tmp_path / "parley" / "ways.json"
+    async with remembering(old, tmp_path) as servers:
+        await tool_of(servers, "echo")
+    assert "older" in memory.read_text(encoding="utf-8")
+    assert stat.S_IMODE(memory.stat().st_mode) == 0o600
+    assert await first_method(old, tmp_path) == older
+    assert await first_method(set_one, tmp_path) == "2025-06-18 initialize"
+    # The same server, of which there is a newer version now that has dropped what was before.
+    script = f'exec {sys.executable} {TABLE} "$(cat {flag})"'
+    changing = ServerSettings("s", "/bin/sh", ("-c", script))
+    flag.write_text(json.dumps(exits), encoding="utf-8")
+    await first_method(changing, tmp_path)
+    assert await first_method(changing, tmp_path) == older
+    flag.write_text(json.dumps({**ANSWERS, **NEWEST, "initialize": "exit"}), encoding="utf-8")
+    async with remembering(changing, tmp_path) as servers:
+        await tool_of(servers, "echo")
+        assert only(servers).protocol == "2026-07-28"
+    assert await first_method(changing, tmp_path) == newest
+    # After some days, a server is asked again whether it has been brought up to date.
+    table_of_ways = json.loads(memory.read_text(encoding="utf-8"))
+    aged = {key: [way, since - 8 * 24 * 3600] for key, (way, since) in table_of_ways.items()}
+    memory.write_text(json.dumps(aged), encoding="utf-8")
+    async with remembering(old, tmp_path) as servers:
+        await tool_of(servers, "echo")
+    assert json.loads(memory.read_text(encoding="utf-8")).keys() == aged.keys()
+    assert await first_method(old, tmp_path) == older
+
+
+@pytest.mark.parametrize("junk", [b"", b"[]", b"\x00", b"{", b'{"a": 1}', b"[" * 100_000])
+async def test_a_memory_that_cannot_be_read_or_written_is_none(tmp_path: Path, junk: bytes) -> None:
+    place = tmp_path / "parley" / "ways.json"
+    place.parent.mkdir()
+    place.write_bytes(junk)
+    server = table({**ANSWERS, "server/discover": "exit"})
+    async with remembering(server, tmp_path) as servers:
+        await tool_of(servers, "echo")
+    assert "older" in place.read_text(encoding="utf-8")
+    place.unlink()
+    place.mkdir()
+    async with remembering(server, tmp_path) as servers:
+        await tool_of(servers, "echo")
+    assert place.is_dir()
+    assert [path.name for path in place.parent.iterdir() if path.suffix == ".new"] == []

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import ParleyError, ServerError
 from parley.mcp import line_codec as lines
@@ -22,6 +22,8 @@ from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal, Signals, c
 from parley.mcp.stderr import StderrTail
 from parley.mcp.tasks import extensions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
+from parley.mcp.ways import Way, Ways
+from parley.paths import state_folder
 from parley.programs import program, search_path, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.servers import ServerSettings
@@ -33,10 +35,6 @@ if TYPE_CHECKING:
 
 _LISTEN_AGAIN_S = 5.0
 _NEWEST = "2026-07-28"
-
-Way: TypeAlias = Literal["newest", "older", "events"]
-"""A way to begin with a server: to ask what it speaks, or the handshake of the revisions before, or that over
-the two addresses of the first revision."""
 
 _log = logging.getLogger(__name__)
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
@@ -66,8 +64,9 @@ class Connector:
         self._requests = requests
         self._accounts = accounts
         self._max_bytes = max_bytes
-        self._ways = dict[tuple[str, str], Way]()
-        """The way that did last time, for as long as this process runs."""
+        self._ways = Ways(state_folder(environ) / "ways.json")
+        self._next_ways = dict[str, Way]()
+        """The way to try next with servers, by their identities, where the one before took too long."""
 
     @asynccontextmanager
     async def connect(
@@ -76,20 +75,25 @@ class Connector:
         """The server, started if it is a local one; it ends with this context."""
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
-            client, session = await self._begun(stack, filled, stderr, signals)
+            client, session = await self._begun(stack, filled, settings.identity, stderr, signals)
             listener = asyncio.get_running_loop().create_task(_listen(client, signals))
             stack.push_async_callback(_ended, listener)
             yield session
 
     async def _begun(
-        self, stack: AsyncExitStack, settings: ServerSettings, stderr: StderrTail, signals: Signals
+        self,
+        stack: AsyncExitStack,
+        settings: ServerSettings,
+        identity: str,
+        stderr: StderrTail,
+        signals: Signals,
     ) -> tuple["Client", SdkSession]:
         """The server as it can be spoken to: in the way that did last time, else in another.
 
         Some servers exit when they are asked in the newest way, and some answer it wrongly.
         """
-        key = (settings.name, settings.identity)
-        ways, failure = _ways(settings, self._ways.get(key)), None
+        last = self._next_ways.pop(identity, None) or self._ways.get(identity)
+        ways, failure = _ways(settings, last), None
         while True:
             way = ways.pop(0)
             try:
@@ -98,18 +102,18 @@ class Connector:
                     await stack.enter_async_context(attempt.pop_all())
             except asyncio.CancelledError:  # it took too long, and may not in the other way
                 if ways:
-                    self._ways[key] = ways[0]
+                    self._next_ways[identity] = ways[0]
                 raise
             except Exception as error:  # noqa: BLE001 - told, if no other way does
                 ways = _others(ways, error)
                 failure = failure if failure and way == "events" else _as_end(error)
                 if not ways or signals.stopping:
-                    self._ways.pop(key, None)
                     raise failure from None
                 signals.begin_again()
                 stderr.keep()
             else:
-                self._ways[key] = way
+                if settings.protocol == "auto" and not settings.builtin:
+                    self._ways.put(identity, way)
                 return begun
 
     async def _attempt(
