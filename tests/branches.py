@@ -1,6 +1,7 @@
 """Branch coverage of Parley by the tests that try the same each time: a plugin of pytest, for `make test`.
 
-Left out are laws, which would take several times as long, and what runs in processes of its own: Neovim's
+Left out are laws and what goes through the same code as often, which would take several times as long, what
+looks at the texts of the project, and what runs in processes of its own: Neovim's
 half and the shell. Knows which tests are measured; how far they have to reach, `pyproject.toml` says.
 """
 
@@ -14,6 +15,8 @@ import pytest
 
 UNMEASURED = frozenset({"nvim", "e2e", "fuzz", "laws", "cli"})
 """Folders of tests that start processes, or go through millions of examples."""
+OF_TEXTS = frozenset(f"test_{name}.py" for name in ("gate", "layers", "lock", "mirror", "names", "package"))
+"""Files of tests that read Parley, and do not run it."""
 
 
 class Branches:
@@ -30,8 +33,8 @@ class Branches:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Measure a test, if it counts."""
-        is_law = item.get_closest_marker("hypothesis") is not None
-        if is_law or item.path.parent.name in UNMEASURED:
+        often = any(item.get_closest_marker(mark) for mark in ("hypothesis", "exhaustive"))
+        if often or item.path.parent.name in UNMEASURED or item.path.name in OF_TEXTS:
             return (yield)
         self._coverage.start()
         try:

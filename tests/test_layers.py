@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,20 @@ SIBLINGS = tuple({each.request_body.__module__ for each in FORMATS.values()})
 """Adapters of providers: one never knows another."""
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def tree(path: Path) -> ast.Module:
+    """A module, which several tests go through."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, at the top or inside a function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -178,8 +190,7 @@ def test_adapters_do_not_know_each_other() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_a_module_says_what_it_knows(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), f"{name(path)} has no docstring"
+    assert not tree(path).body or ast.get_docstring(tree(path)), f"{name(path)} has no docstring"
 
 
 def test_no_two_modules_import_each_other() -> None:
@@ -207,7 +218,7 @@ def test_only_the_grammar_spells_a_marker(path: Path) -> None:
     """A message may name one; nothing else begins a line or a text with it."""
     if name(path) in TEXTS_OF_OTHERS:
         return
-    for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+    for text in texts(tree(path)):
         assert not any(line.startswith(STARTS) for line in text.split("\n")), f"{name(path)}: {text!r}"
 
 

@@ -69,6 +69,7 @@ def hidden() -> str:
     return "".join([*(c for c in every if unicodedata.category(c) not in _RARE), *every[::499]])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("surface", SURFACES)
 def test_no_hidden_character_of_unicode_gets_through(surface: str, hidden: str) -> None:
     show = SURFACES[surface]
@@ -83,6 +84,7 @@ def test_the_table_has_all_that_unicode_calls_ignorable_and_every_control() -> N
     assert all(is_hidden(c) for c in ALL if unicodedata.category(c) in wanted)
 
 
+@pytest.mark.exhaustive
 def test_letters_marks_signs_and_blanks_show() -> None:
     ignorable = set(map(chr, IGNORABLE)) | {"\u2800"}
     assert not [

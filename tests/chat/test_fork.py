@@ -57,6 +57,7 @@ def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
         fork("---\ntopic: [\n---\n💬: a", 0)
 
 
+@pytest.mark.exhaustive
 @examples(60)
 @given(transcripts(), st.data())
 def test_a_fork_says_what_the_chat_says(chat: Transcript, data: st.DataObject) -> None:

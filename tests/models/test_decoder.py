@@ -28,12 +28,14 @@ def test_a_stream_says_what_is_expected(path: Path) -> None:
     assert decoded(path, [path.read_bytes()]) == expected(path)
 
 
+@pytest.mark.exhaustive
 @streams
 def test_a_stream_that_comes_byte_by_byte_says_the_same(path: Path) -> None:
     raw = path.read_bytes()
     assert decoded(path, (raw[n : n + 1] for n in range(len(raw)))) == expected(path)
 
 
+@pytest.mark.exhaustive
 @streams
 def test_a_stream_that_is_cut_anywhere_has_the_same_payloads(path: Path) -> None:
     raw = path.read_bytes()

@@ -95,6 +95,7 @@ def test_nothing_else_is_forgiven(text: str) -> None:
         json.loads(plain_json(text))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("piece", ['"\\', "/*", "//", ",", '\\"', " ", "/"])
 def test_a_file_made_to_be_slow_is_read_once(piece: str) -> None:
     text = piece * 200_000

@@ -239,6 +239,7 @@ def test_the_very_same_server_in_two_files_is_no_problem() -> None:
 MANY = 20_000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "text",
     [

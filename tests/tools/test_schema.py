@@ -180,6 +180,7 @@ DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in ran
 NEVER = {"a": "a" * 40 + "!"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "schema",
     [
@@ -219,6 +220,7 @@ def test_a_schema_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(checked) == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "rule", [{"enum": list(range(2_000))}, {"required": [f"p{n}" for n in range(2_000)]}]
 )

@@ -36,6 +36,7 @@ def test_a_text_that_comes_letter_by_letter_says_the_same(path: Path) -> None:
     assert read("json_tools", path.read_text(encoding="utf-8")) == expected("json_tools", path)
 
 
+@pytest.mark.exhaustive
 @texts
 def test_a_text_that_is_cut_anywhere_says_the_same(path: Path) -> None:
     text, lines = path.read_text(encoding="utf-8"), expected("json_tools", path)

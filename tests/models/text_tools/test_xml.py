@@ -38,6 +38,7 @@ def test_a_text_that_comes_letter_by_letter_says_the_same(kind: str, path: Path)
     assert read(kind, path.read_text(encoding="utf-8")) == expected(kind, path)
 
 
+@pytest.mark.exhaustive
 @texts
 def test_a_text_that_is_cut_anywhere_says_the_same(kind: str, path: Path) -> None:
     text, lines = path.read_text(encoding="utf-8"), expected(kind, path)
