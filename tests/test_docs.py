@@ -28,6 +28,7 @@ from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
 from parley.tools.servers import ServerSettings
 from tests.e2e.test_demo import ANSWER, PROXIES
+from tests.forks import forks
 from tests.nvim.harness import nvim_path
 
 ROOT = Path(__file__).parent.parent
@@ -263,7 +264,7 @@ def test_an_example_of_the_library_prints_what_the_page_says(
 ) -> None:
     code, output = examples(LIBRARY, "python")[number], examples(LIBRARY, "text")[number]
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, env=shell, capture_output=True, text=True
+        [forks().python, "-W", "error", "-c", code], cwd=tmp_path, env=shell, capture_output=True, text=True
     )
     assert (ran.stderr, ran.returncode) == ("", 0)
     assert ran.stdout == output

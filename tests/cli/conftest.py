@@ -1,13 +1,11 @@
 """The server of forks, for all commands of a worker."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cli.fork_server import ForkServer
+from tests.forks import ForkServer
+from tests.forks import forks as of_this_process
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[ForkServer]:
-    with ForkServer() as forks:
-        yield forks
+def forks() -> ForkServer:
+    return of_this_process()

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from parley.text import is_hidden
-from tests.cli.fork_server import Command, ForkServer
+from tests.forks import Command, ForkServer
 
 PATIENCE_S = 45.0
 ASKS = b"Please choose"
@@ -33,12 +33,14 @@ os.execv(sys.argv[1], sys.argv[1:])
 class Shell:
     """A home with nothing in it but what a test puts there, and a chat of it.
 
-    With a server of forks, commands in terminals and those that nothing is written behind are run by it.
+    With a server of forks, all commands but those with something written behind them are run by it.
     """
 
     def __init__(self, folder: Path, forks: ForkServer | None = None) -> None:
         self.folder = folder
         self.forks = forks
+        self.parley = (forks.python, "-m", "parley") if forks else PARLEY
+        """The command, for those who start it themselves."""
         self.chat = folder / "chat.md"
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
@@ -94,7 +96,7 @@ class Shell:
             Path(os.devnull).open("rb") as null,
         ):
             handles = (null.fileno(), theirs.fileno(), err.fileno())
-            command = forks.start(arguments, environ, self.folder, handles)
+            command = forks.start(("-m", "parley", *arguments), environ, self.folder, handles)
             theirs.close()
             written, code = out.read(), command.wait(PATIENCE_S)
             err.seek(0)
@@ -103,7 +105,7 @@ class Shell:
     def start(self, *arguments: str, **environ: str) -> subprocess.Popen[bytes]:
         """A command with pipes that is left running."""
         return subprocess.Popen(
-            [*PARLEY, *arguments],
+            [*self.parley, *arguments],
             cwd=self.folder,
             env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,
@@ -126,7 +128,8 @@ class Shell:
         env = {**self.environ, **environ}
         process: subprocess.Popen[bytes] | Command
         if self.forks:
-            process = self.forks.start(arguments, env, self.folder, (theirs, theirs, theirs))
+            words, handles = ("-m", "parley", *arguments), (theirs, theirs, theirs)
+            process = self.forks.start(words, env, self.folder, handles)
         else:
             process = subprocess.Popen(
                 [sys.executable, "-c", _IN_A_TERMINAL, *program, *arguments],

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.fork_server import ForkServer
 from tests.cli.glass import Glass
 from tests.cli.shell import Shell
 from tests.cli.test_terminal import SERVER
+from tests.forks import ForkServer
 from tests.nvim.harness import Child, child
 
 QUESTION = "can you find the latest stock price of google and microsoft?"

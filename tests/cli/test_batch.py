@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from parley.chat.reader import parse
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell
+from tests.forks import ForkServer
 from tests.json_schema import types_of
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from parley.cli.choices import ScriptedChoice
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell
+from tests.forks import ForkServer
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 UNSEEN = "--choose yA is for calls that were printed by the run before: read these, then say it again"

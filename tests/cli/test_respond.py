@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, toml
+from tests.forks import ForkServer
 from tests.mcp_servers import FAKE
 
 CHAT = "".join(f"💬: question {n}\n\n🤖:[Demo]\n\nanswer {n}\n\n" for n in range(5))

@@ -14,6 +14,7 @@ from parley.chat.reader import parse
 from parley.chat.rounds import last_notice
 from parley.chat.transcript import Text
 from tests.cli.shell import PATIENCE_S, Shell
+from tests.forks import ForkServer
 
 PACE_S = 0.02
 MOST_LOST = 75
@@ -22,8 +23,8 @@ GENTLE = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
 
 
 def speaking(shell: Shell) -> subprocess.Popen[bytes]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, toml
+from tests.forks import ForkServer
 from tests.mcp.oauth_server import browser, serving
 from tests.mcp_servers import TABLE
 

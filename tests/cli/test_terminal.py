@@ -15,8 +15,8 @@ import pytest
 from parley.chat.calls import proposal_line
 from parley.chat.reader import parse
 from parley.chat.transcript import ToolCall
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell, raw, toml
+from tests.forks import ForkServer
 
 SERVER = Path(__file__).with_name("hostile_server.py")
 HOSTILE = "\x1b]0;owned\x07\x1b[5;31m\x9b2J\rsafe\u202egnp.exe\u200b\x08\x7f\u2066\U000e0041\ufeff"

@@ -27,8 +27,8 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.tools.catalogue import Tool
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell
+from tests.forks import ForkServer
 from tests.json_schema import OF_ONE, schema, types_of, validate
 from tests.streams_corpus import DECODERS, STREAMS, events_of
 from tests.test_docs import JSON, table

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import PARLEY, PATIENCE_S, Shell
+from tests.forks import ForkServer
 
 CHAT = "💬: hello ☎\n\n🤖:[Demo]\n\nHow do you do?\n\n💬: \n"
 BROKEN = "💬: hello\n\n🤖:[Demo]\n\n❓: `{no call}`\n"
@@ -29,10 +29,16 @@ PRINTING = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    shell = Shell(tmp_path)
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    shell = Shell(tmp_path, forks)
     shell.chat.write_text(CHAT, encoding="utf-8")
     return shell
+
+
+@pytest.fixture
+def new(shell: Shell) -> Shell:
+    """The same with new processes, for what Python does at its start."""
+    return Shell(shell.folder)
 
 
 def error(process: subprocess.CompletedProcess[bytes]) -> str:
@@ -64,7 +70,7 @@ def through_a_closed_pipe(shell: Shell, *arguments: str) -> subprocess.Completed
     os.close(reader)
     try:
         return subprocess.run(
-            [*PARLEY, *arguments],
+            [*shell.parley, *arguments],
             cwd=shell.folder,
             env=shell.environ,
             stdin=subprocess.DEVNULL,
@@ -87,7 +93,8 @@ def test_a_check_says_by_its_code_what_nobody_reads(shell: Shell) -> None:
 def test_an_answer_is_in_the_file_whoever_reads_it(shell: Shell, after: str) -> None:
     shell.ask("write 300 words")
     script = f'"$@" {after}' if after.startswith(">") else f'("$@"; echo $? >code) {after}; exit $(cat code)'
-    line = ["/bin/sh", "-c", script, "sh", *PARLEY, "respond", "chat.md"]
+    parley = PARLEY if after.startswith(">") else shell.parley
+    line = ["/bin/sh", "-c", script, "sh", *parley, "respond", "chat.md"]
     done = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -112,28 +119,28 @@ def test_messages_that_cannot_be_written_change_nothing(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
-def test_programs_get_utf_8_whatever_the_terminal_has(shell: Shell, encoding: str) -> None:
-    shell.chat.write_bytes("💬: caf\u00e9 ☎ \u202e ".encode() + b"\xff\n")
+def test_programs_get_utf_8_whatever_the_terminal_has(new: Shell, encoding: str) -> None:
+    new.chat.write_bytes("💬: caf\u00e9 ☎ \u202e ".encode() + b"\xff\n")
     other = {"PYTHONIOENCODING": encoding}
-    assert json.loads(shell.run("parse", "chat.md", **other).stdout.decode())["exchanges"]
-    assert "caf\u00e9 ☎ \u202e ".encode() in shell.run("export", "chat.md", **other).stdout
+    assert json.loads(new.run("parse", "chat.md", **other).stdout.decode())["exchanges"]
+    assert "caf\u00e9 ☎ \u202e ".encode() in new.run("export", "chat.md", **other).stdout
 
 
 @pytest.mark.parametrize("arguments", [("check", "chat.md"), ("export", "chat.md"), ("--help",)])
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_of_another_encoding_shows_what_it_lacks_as_escapes(
-    shell: Shell, arguments: tuple[str, ...], encoding: str
+    new: Shell, arguments: tuple[str, ...], encoding: str
 ) -> None:
-    shell.chat.write_text(BROKEN.replace("no call", "☎"), encoding="utf-8")
-    with shell.terminal(*arguments, PYTHONIOENCODING=encoding) as terminal:
+    new.chat.write_text(BROKEN.replace("no call", "☎"), encoding="utf-8")
+    with new.terminal(*arguments, PYTHONIOENCODING=encoding) as terminal:
         terminal.end()
     assert b"Traceback" not in terminal.output
     assert terminal.output
 
 
 @pytest.mark.parametrize("module", ["argparse", "parley.errors", "asyncio", "parley.engine.ports", "yaml"])
-def test_ctrl_c_while_it_starts_ends_it_without_a_word(shell: Shell, module: str) -> None:
-    process = shell.start("check", "chat.md", PYTHONPROFILEIMPORTTIME="1")
+def test_ctrl_c_while_it_starts_ends_it_without_a_word(new: Shell, module: str) -> None:
+    process = new.start("check", "chat.md", PYTHONPROFILEIMPORTTIME="1")
     assert process.stderr is not None
     for line in process.stderr:
         if line.rstrip().endswith(b" " + module.encode()):
@@ -161,8 +168,7 @@ def test_a_check_goes_on_with_the_next_file(shell: Shell) -> None:
     )
 
 
-def test_calls_that_wait_stand_on_lines_of_their_own_each_time(tmp_path: Path, forks: ForkServer) -> None:
-    shell = Shell(tmp_path, forks)
+def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> None:
     shell.ask("find the stock price of google")
     first, second = (shell.run("respond", "chat.md") for _ in range(2))
     assert first.returncode == second.returncode == 3

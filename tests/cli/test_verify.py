@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.fork_server import ForkServer
 from tests.cli.shell import Shell
+from tests.forks import ForkServer
 from tests.json_schema import types_of
 
 QUESTION = "find the stock price of google"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from parley.settings.values import Agent, Approval, Mcp, ProviderSettings, Setti
 from parley.storage.chat_file import FileDocument
 from parley.tools.servers import ServerSettings
 from tests.e2e.machine import Machine, Process, proposals, read
+from tests.forks import forks
 from tests.pictures import beside, png, question
 
 RESPONSES = ProviderSettings("demo-responses", "openai", api="responses", official=True, builtin=True)
@@ -112,7 +112,6 @@ async def test_a_question_may_be_a_picture_alone(tmp_path: Path) -> None:
     assert "I am shown image/png." in path.read_text(encoding="utf-8")
 
 
-EXTRA = ServerSettings("extra", sys.executable, ("-m", "parley.mock_server", "--extra"))
 AUTO = Approval(auto=(Pattern("extra/*"),))
 
 
@@ -120,7 +119,8 @@ def tooled(folder: Path, agent: str) -> tuple[Machine, Path, Settings]:
     """A machine with a server whose tool returns a picture."""
     machine = Machine(folder)
     path = machine.chat("💬: call picture {}\n")
-    return machine, path, replace(SETTINGS, agent=agent, mcp=Mcp({"extra": EXTRA}), approval=AUTO)
+    extra = ServerSettings("extra", forks().python, ("-m", "parley.mock_server", "--extra"))
+    return machine, path, replace(SETTINGS, agent=agent, mcp=Mcp({"extra": extra}), approval=AUTO)
 
 
 @pytest.mark.parametrize("agent", SEEING)

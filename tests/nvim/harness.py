@@ -14,6 +14,8 @@ from typing import Any
 
 import pynvim
 
+from tests.forks import forks
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 45.0
 WIDTH, HEIGHT = 100, 30
@@ -278,17 +280,21 @@ def child(
     clean: bool = False,
     root: Path = ROOT,
     rplugin: bool = False,
+    forked: bool = True,
     width: int = WIDTH,
     height: int = HEIGHT,
     env: dict[str, str] | None = None,
 ) -> Iterator[Child]:
     """A Neovim with Parley from `root`, and with nothing of the user's; `clean` is one without Parley.
 
-    `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`.
+    `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts
+    have their imports behind them (`tests/forks`), unless they are not `forked`, or are not this checkout's.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
-    config.write_text(f"{rtp}{init}\n", encoding="utf-8")
+    forking = forked and root == ROOT and not (clean or rplugin)
+    python = f"vim.g.parley_python = {forks().python!r}\n" if forking else ""
+    config.write_text(f"{rtp}{python}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]

@@ -67,7 +67,7 @@ ENDS = {
 
 
 def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
-    with child(tmp_path, init=setup({"early": server()}, start="chat")) as nvim:
+    with child(tmp_path, init=setup({"early": server()}, start="chat"), forked=False) as nvim:
         nvim.edit("chat.md", f"{MARKER} ask\n")
 
         def started() -> bool:
@@ -79,7 +79,7 @@ def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_no_process_is_left(tmp_path: Path, end: str) -> None:
-    with child(tmp_path, init=setup(SERVERS)) as nvim:
+    with child(tmp_path, init=setup(SERVERS), forked=False) as nvim:
         tools(nvim, "plain: ready")
         for name in SERVERS:
             nvim.until_text(f"{name}: ready")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forks import forks
 from tests.nvim.counting import BOUND_S, Chat, environ, furnish, is_complete, opened, problems, until, waits
 from tests.nvim.harness import Child, child
 
@@ -65,7 +66,7 @@ def chat(home: Path) -> Chat:
 
 def shell(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of Parley's."""
-    command = [sys.executable, "-m", "parley", *arguments]
+    command = [forks().python, "-m", "parley", *arguments]
     return subprocess.run(command, env=environ(home), capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from parley.runtime.app import App
 from parley.settings.load import load_settings
 from tests.e2e.machine import Process
+from tests.forks import forks
 from tests.nvim.counting import Chat, environ, furnish, is_complete, opened, problems, until, waits
 from tests.nvim.harness import Child, child
 
@@ -65,7 +65,7 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tm
     chat = Chat(tmp_path, "one")
     asyncio.run(approve(tmp_path, chat))
     assert chat.calls() == 0
-    command = [sys.executable, "-m", "parley", "respond", str(chat.path)]
+    command = [forks().python, "-m", "parley", "respond", str(chat.path)]
     env = environ(tmp_path, PARLEY_DEMO_PACE=PACE)
     with (
         child(tmp_path, env={"PARLEY_DEMO_PACE": PACE}) as one,
@@ -85,6 +85,7 @@ def test_two_neovims_and_a_command_run_an_approved_call_once_and_each_goes_on(tm
             each in ("complete", "told that another runs it", "told that it may have run")
             or "another Neovim or command runs a turn" in each
             or "wait for a choice" in each
+            or "nothing is asked here" in each  # it came when the answer was complete
             for each in came
         ), came
         for nvim, word in ((one, "first"), (other, "second")):

@@ -1,0 +1,175 @@
+"""The program that forks, of the standard library alone but for what it imports for its forks."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import marshal
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import termios
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal, TextIO
+
+MODULES = (
+    *(f"parley.{name}" for name in ("cli.arguments", "cli.inspect", "cli.respond", "cli.servers")),
+    *(f"parley.{name}" for name in ("demo.server", "runtime.app", "storage.ledger", "mock_server")),
+    *(f"parley.{name}" for name in ("nvim.plugin", "session", "export.html")),
+    *("anthropic", "anthropic.types", "openai", "openai.types", "mcp.client.stdio", "mcp.server.mcpserver"),
+    *("anyio._backends._asyncio", "httpcore2", "truststore", "uvicorn.protocols.http.h11_impl"),
+    *("jsonschema", "yaml", "pynvim"),
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to run: what stands behind `python`, and where; with its standard streams."""
+
+    arguments: list[str]
+    environ: dict[str, str]
+    folder: str
+    mask: int
+    handles: list[int]
+
+
+def received(connection: socket.socket) -> Request | None:
+    """What is asked at the other end, unless whoever asks is gone."""
+    head, handles, *_ = socket.recv_fds(connection, 8, 3)
+    message = b""
+    while head and len(message) < int.from_bytes(head):
+        piece = connection.recv(int.from_bytes(head) - len(message))
+        if not piece:
+            return None
+        message += piece
+    if not head:
+        return None
+    arguments, environ, folder, mask = marshal.loads(message)
+    return Request(arguments, environ, folder, mask, handles)
+
+
+class Forks:
+    """The forks that run, each with the connection of whoever asked for it."""
+
+    def __init__(self, listener: socket.socket, life: int) -> None:
+        self._listener, self._life = listener, life
+        self._running: dict[int, socket.socket] = {}
+        self._wake, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._waker)
+
+    def next(self) -> Request | None:
+        """In each fork what is asked of it; None when there is nobody to ask any more."""
+        while True:
+            watched: list[Any] = [self._listener, self._life, self._wake, *self._running.values()]
+            ready = select.select(watched, [], [])[0]
+            if self._life in ready:
+                return None
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+                self._tell_ends()
+            for pid, connection in self._running.items():
+                if connection in ready:
+                    for number in connection.recv(64) or [signal.SIGKILL]:
+                        os.kill(pid, number)
+            if self._listener in ready and (request := self._fork()):
+                return request
+
+    def _tell_ends(self) -> None:
+        with suppress(ChildProcessError):
+            while (end := os.waitpid(-1, os.WNOHANG))[0]:
+                with self._running.pop(end[0]) as connection, suppress(OSError):
+                    connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(end[1]))
+
+    def _fork(self) -> Request | None:
+        connection = self._listener.accept()[0]
+        request = received(connection)
+        if request is None:
+            connection.close()
+            return None
+        child = os.fork()
+        if child == 0:
+            self._leave(connection)
+            return request
+        for handle in request.handles:
+            os.close(handle)
+        self._running[child] = connection
+        with suppress(OSError):
+            connection.sendall(b"%d\n" % child)
+        return None
+
+    def _leave(self, connection: socket.socket) -> None:
+        """In a fork: have nothing of the server's."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (self._listener, connection, *self._running.values()):
+            each.close()
+        for handle in (self._life, self._wake, self._waker):
+            os.close(handle)
+
+
+def begin(request: Request) -> None:
+    """Make this process what would have been started."""
+    for number, handle in enumerate(request.handles):
+        os.dup2(handle, number)
+        os.close(handle)
+    os.setsid()
+    if os.isatty(0):
+        with suppress(OSError):  # the terminal of another session
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(request.folder)
+    os.umask(request.mask)
+    os.environ.clear()
+    os.environ.update(request.environ)
+    time.tzset()
+    sys.stdin, sys.stdout, sys.stderr = stream(0, "r"), stream(1, "w"), stream(2, "w")
+
+
+def stream(number: int, mode: Literal["r", "w"]) -> TextIO:
+    """A stream as Python makes them at its start, in the locale C.UTF-8."""
+    errors = "backslashreplace" if number == 2 else "surrogateescape"
+    by_lines = 1 if number == 2 or os.isatty(number) else -1
+    return open(number, mode, by_lines, encoding="utf-8", errors=errors, closefd=False)
+
+
+def run(arguments: list[str]) -> None:
+    """What `python ARGUMENTS` does, of options only -W; the path is as with -P."""
+    first, *rest = arguments
+    while first.startswith("-") and first not in ("-m", "-c"):
+        if first == "-W":
+            warnings.simplefilter(rest.pop(0))  # type: ignore[arg-type]
+        first = rest.pop(0)
+    if first == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), vars(module))
+    else:
+        sys.argv = [first, *rest]
+        runpy.run_path(first, run_name="__main__")
+
+
+def main(listener: int, life: int) -> None:
+    """Fork until nobody can ask any more."""
+    for name in MODULES:
+        import_module(name)
+    gc.freeze()
+    request = Forks(socket.socket(fileno=listener), life).next()
+    if request is not None:
+        begin(request)
+        run(request.arguments)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
