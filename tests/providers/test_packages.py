@@ -117,6 +117,11 @@ def test_the_shell_asks_the_example_as_any_other(
     shown = capsys.readouterr()
     assert "hello" in [message["content"] for message in json.loads(shown.out)["messages"]]
     assert shown.err == ""
+    config.write_text(text.replace("echo", "gone").replace("Echo", "Gone") + text, encoding="utf-8")
+    assert main(["agents"]) == 0
+    gone, here, *_ = capsys.readouterr().out.splitlines()
+    assert "needs no key, but no installed package has a provider called 'gone': there is 'echo'" in gone
+    assert here.endswith("needs no key, by the package parley-echo 1.0")
 
 
 @pytest.mark.usefixtures("echo")

@@ -10,10 +10,12 @@ from typing import Any
 
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import emit, remark, say, say_line, settings
+from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
+from parley.models.formats import PACKAGE
 from parley.settings.load import settings_file
 from parley.settings.origins import HIDDEN, Entry, entries, is_variable
-from parley.settings.values import Agent, Settings, key_source
+from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
 
@@ -50,7 +52,17 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
     text = f"no key: {missing} is not set" if missing else key_source(provider)
     if provider.api_key_env and not is_variable(provider.api_key_env):  # a key, by mistake
         text = text.replace(provider.api_key_env, HIDDEN)
+    if provider.kind == PACKAGE:
+        text = f"{text}, {_package(provider)}"
     return not missing, text
+
+
+def _package(provider: ProviderSettings) -> str:
+    """Which package has a provider, or that none does."""
+    try:
+        return f"by the package {offer(PROVIDERS, provider.name).package}"
+    except EntryPointError as error:
+        return f"but {error}"
 
 
 def config(arguments: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ _AGAIN = "wait, then :ParleyRespond asks again"
 
 
 class PackageProviders:
-    """The providers of packages by name, each loaded once for the life of this process."""
+    """The providers of packages by name, each loaded once, unless it hangs."""
 
     def __init__(self, idle_s: float) -> None:
         """`idle_s` is how long a provider may say nothing."""
