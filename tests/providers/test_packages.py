@@ -147,6 +147,7 @@ from parley import Call, Finished, ModelError, TextDelta, ThinkingDelta, ToolCal
 free = threading.Event()
 closed = []
 tries = []
+waited = []
 
 
 class Good:
@@ -196,6 +197,44 @@ class Idle(Good):
             await asyncio.sleep(3600)
         finally:
             closed.append(1)
+
+
+class Two(Good):
+    name = "two"
+
+    async def stream(self, request):
+        if request.model == "idle":
+            await asyncio.sleep(3600)
+        while not waited:
+            yield TextDelta("more ")
+            await asyncio.sleep(0.01)
+        yield Finished("complete")
+
+
+class Dies(Good):
+    name = "dies"
+
+    async def stream(self, request):
+        if tries:
+            yield Finished("complete")
+            return
+        tries.append(1)
+        yield TextDelta("half")
+
+        async def work():
+            sys.exit(3)
+
+        await asyncio.create_task(work())
+
+
+class Once(Good):
+    name = "once"
+
+    async def stream(self, request):
+        tries.append(1)
+        if len(tries) == 1:
+            free.wait(60)
+        yield Finished("complete")
 
 
 class Blocks(Good):
@@ -273,7 +312,7 @@ class Masked(Good):
 def broken():
     raise RuntimeError("no licence")
 """
-WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty", "eager")
+WHOLE = ("good", "raises", "passing", "refuses", "idle", "blocks", "plenty", "eager", "two", "once", "dies")
 BROKEN = ("nonsense", "early", "coroutine", "exits", "cancels", "masked")
 OFFERS = {name: f"faulty:{name.title()}" for name in WHOLE + BROKEN} | {
     "broken": "faulty:broken",
@@ -328,14 +367,14 @@ class Asker:
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    async def say(self, name: str) -> list[Event]:
+    async def say(self, name: str, model: str = "some-model") -> list[Event]:
         provider = ProviderSettings(name, "package", "http://here", api_key_env="FAULTY_KEY")
-        request = Request(QUESTION, 0, name, "some-model")
+        request = Request(QUESTION, 0, name, model)
         return [event async for event in self.client.stream(provider, request, self.notices.append)]
 
-    async def fail(self, name: str) -> ModelError:
+    async def fail(self, name: str, model: str = "some-model") -> ModelError:
         with pytest.raises(ModelError) as caught:
-            await self.say(name)
+            await self.say(name, model)
         return caught.value
 
 
@@ -456,6 +495,33 @@ async def test_a_provider_that_blocks_holds_up_nobody_and_is_asked_anew_the_next
     assert len(hasty.waits) == 3  # such a failure passes, as with others
     sys.modules["faulty"].free.set()
     assert await hasty.say(name) == [TextDelta("at last"), Finished("complete")]
+
+
+async def test_one_reply_that_does_not_come_ends_no_other_of_the_same_provider(hasty: Asker) -> None:
+    steady = asyncio.ensure_future(hasty.say("two"))
+    await hasty.fail("two", "idle")
+    assert not steady.done()
+    sys.modules["faulty"].waited.append(1)
+    assert (await steady)[-1] == Finished("complete")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_provider_that_ends_its_whole_thread_is_asked_anew(hasty: Asker) -> None:
+    await hasty.fail("dies")
+    for thread in threading.enumerate():
+        if thread.name == "parley dies":
+            await asyncio.to_thread(thread.join)
+    assert await hasty.say("dies") == [Finished("complete")]
+
+
+async def test_a_provider_that_blocks_is_asked_anew_after_a_stop(hasty: Asker) -> None:
+    blocked = asyncio.ensure_future(hasty.say("once"))
+    async with asyncio.timeout(10):
+        while not (faulty := sys.modules.get("faulty")) or not faulty.tries:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+    blocked.cancel()
+    await asyncio.wait({blocked})
+    assert await hasty.say("once") == [Finished("complete")]
 
 
 async def test_a_stream_that_nobody_reads_any_more_is_closed_even_if_it_never_waits(asker: Asker) -> None:

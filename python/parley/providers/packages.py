@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from parley.engine.ports import closing
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 AT_ONCE = 500
 """Events of one reply that wait to be read; then the provider waits."""
+ANSWERS_S = 5.0
+"""How long the loop of a provider may take to do nothing; else it is blocked."""
 CLOSE_S = 1.0
 """How long a provider has to end what it does when nobody asks it any more."""
 _AGAIN = "wait, then :ParleyRespond asks again"
@@ -62,25 +65,34 @@ class PackageProviders:
         await asyncio.gather(*(worker.close() for worker in workers))
 
     async def _worker(self, name: str) -> _Worker:
+        """A worker for the provider, that can take on something. Raises ModelError."""
         if name not in self._offers:
             try:
                 self._offers[name] = await asyncio.to_thread(offer, PROVIDERS, name)
             except EntryPointError as error:
                 raise _PackageError(str(error), reason=f"no provider {bounded(name)}") from error
+        if before := self._workers.get(name):
+            await self._replace_if_blocked(before)
         if name not in self._workers:
             self._workers[name] = _Worker(self._offers[name])
         return self._workers[name]
 
     async def _in_time(self, worker: _Worker, step: Coroutine[Any, Any, T]) -> T:
-        """What a worker does next; one that takes too long is left alone, and another takes its place."""
+        """What a worker does next. Raises ModelError where that takes too long."""
         try:
             async with asyncio.timeout(self._idle_s):
                 return await step
         except TimeoutError as error:
-            self._workers.pop(worker.offer.name, None)
-            worker.leave()
+            await self._replace_if_blocked(worker)
             what = f"said nothing for {self._idle_s:g} s"
             raise _fault(worker.offer, what, "did not answer in time", _AGAIN, retryable=True) from error
+
+    async def _replace_if_blocked(self, worker: _Worker) -> None:
+        """Have another worker take its place, if it is blocked; what it does for others it may still do."""
+        if not await worker.answers(min(self._idle_s, ANSWERS_S)):
+            if self._workers.get(worker.offer.name) is worker:
+                del self._workers[worker.offer.name]
+            worker.retire()
 
 
 class _Worker:
@@ -90,6 +102,8 @@ class _Worker:
         self.offer = offer
         self._provider: Provider | None = None
         self._is_left = asyncio.Event()
+        self._uses = 0
+        self._is_retired = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"parley {offer.name}", daemon=True)
         self._thread.start()
@@ -98,15 +112,52 @@ class _Worker:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._is_left.wait())
 
-    def leave(self) -> None:
-        """Let it end what it does, whenever that is."""
-        with suppress(RuntimeError):  # it has ended
-            self._loop.call_soon_threadsafe(self._is_left.set)
-
     async def close(self) -> None:
-        """The same, and wait for it a while."""
-        self.leave()
+        """End it, whatever it does, and wait for that a while."""
+        self._leave()
         await asyncio.to_thread(self._thread.join, CLOSE_S)
+
+    def retire(self) -> None:
+        """End it when it does nothing any more, whenever that is."""
+        self._is_retired = True
+        self._leave_if_unused()
+
+    def _leave_if_unused(self) -> None:
+        if self._is_retired and not self._uses:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._call(self._is_left.set)
+
+    def _call(self, step: Callable[[], object]) -> None:
+        """Have the thread do this, unless it has ended."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(step)
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        self._uses += 1
+        try:
+            yield
+        finally:
+            self._uses -= 1
+            self._leave_if_unused()
+
+    async def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        """What comes of some work in the thread."""
+        with self._use():
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def answers(self, seconds: float) -> bool:
+        """Whether the thread can do something, or is blocked, or has ended."""
+        if not self._thread.is_alive():
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await self._do(asyncio.sleep(0))
+        except TimeoutError:
+            return False
+        return True
 
     async def supports_tools(self, model: str) -> bool:
         """As the provider says."""
@@ -121,25 +172,25 @@ class _Worker:
                 raise _fault(self.offer, what, "cannot be understood")
             return answer
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop))
+        return await self._do(ask())
 
     async def stream(self, request: ProviderRequest) -> AsyncGenerator[list[ProviderEvent], None]:
         """The events of a reply, in lists that are not empty."""
         pipe = _Pipe(asyncio.get_running_loop())
-        pump = asyncio.run_coroutine_threadsafe(self._pump(request, pipe), self._loop)
-        try:
-            while True:
-                batch, end = await pipe.take()
-                if batch:
-                    yield batch
-                    with suppress(RuntimeError):  # it has ended
-                        self._loop.call_soon_threadsafe(pipe.make_room, len(batch))
-                if end and end.error:
-                    raise _failed(self.offer, end.error, request.api_key) from end.error
-                if end:
-                    return
-        finally:
-            pump.cancel()
+        with self._use():
+            pump = asyncio.run_coroutine_threadsafe(self._pump(request, pipe), self._loop)
+            try:
+                while True:
+                    batch, end = await pipe.take()
+                    if batch:
+                        yield batch
+                        self._call(partial(pipe.make_room, len(batch)))
+                    if end and end.error:
+                        raise _failed(self.offer, end.error, request.api_key) from end.error
+                    if end:
+                        return
+            finally:
+                pump.cancel()
 
     async def _pump(self, request: ProviderRequest, pipe: _Pipe) -> None:
         """Put the events of a reply into the pipe, and then how it ended."""
