@@ -7,15 +7,27 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from parley.chat.transcript import Choice, Result, ToolCall, Transcript
-from parley.engine import ChatSettings, ChoiceMade, End, Narrow, Ports, Resolve, TurnEvent, choose, run_turn
+from parley.engine import (
+    ChatSettings,
+    ChoiceMade,
+    End,
+    Narrow,
+    Ports,
+    Resolve,
+    TurnEvent,
+    choose,
+    guidance,
+    run_turn,
+)
 from parley.models.events import Call, Event, Finished, TextDelta
+from parley.models.fingerprint import fingerprint
 from parley.models.request import Request
 from parley.policy.choice import Scope
 from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
-from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.catalogue import Catalogue, Tool, canonical
 from parley.tools.tasks import TaskHandle
 from tests.defaults import CHAT_SETTINGS, limits_with
 from tests.ledgers import open_ledger
@@ -50,6 +62,18 @@ class ScriptedModel:
                     yield step
         finally:
             self.closed += 1
+
+
+class RecordingModel(ScriptedModel):
+    """Puts what it was asked on record, as the port for real models does."""
+
+    ledger: ChatLedger
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            yield event
+        mark = fingerprint(request, guidance(request.catalogue))
+        self.ledger.hold_request(mark.digest, canonical(mark.header), mark.units)
 
 
 def says(text: str) -> list[ScriptStep]:

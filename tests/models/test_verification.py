@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
-from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Result, ToolCall
-from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.fingerprint import fingerprint
-from parley.models.request import Request
+from parley.models.events import Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.verification import RequestRecord, Verification, settings_changes, verify
-from parley.storage.ledger import ChatLedger
-from parley.tools.catalogue import Catalogue, Tool, canonical
-from tests.fakes import LoggedTools, ScriptedModel, ScriptStep, Turns, calls, says
+from parley.tools.catalogue import Catalogue, Tool
+from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, calls, says
 
 PICTURE = f"![a, 1 B](chat.assets/{'0' * 64}.png)"
 OTHER_PICTURE = PICTURE.replace("0" * 64, "1" * 64)
@@ -30,18 +26,6 @@ REPLIES: tuple[list[ScriptStep], ...] = (
 )
 QUESTIONS = ("How is the weather?", f"What is this?\n\n{PICTURE}", "Thank you.")
 FRONT = "---\nsystem_prompt: Be kind.\ntopic: Weather\n---\n\n"
-
-
-class RecordingModel(ScriptedModel):
-    """Puts what it was asked on record, as the port for real models does."""
-
-    ledger: ChatLedger
-
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
-        async for event in super().stream(request):
-            yield event
-        mark = fingerprint(request, engine.guidance(request.catalogue))
-        self.ledger.hold_request(mark.digest, canonical(mark.header), mark.units)
 
 
 async def conversation() -> Turns:
@@ -102,7 +86,7 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     "last answer": (replaced("You are", "You were"), [(3, "the answer was edited", 1)]),
     "summary": (replaced("📝: rain", "📝: sun"), [(1, "the summary of the answer was edited", 3)]),
     "no summary": (replaced("📝: rain at noon\n", ""), [(1, "the summary of the answer was removed", 3)]),
-    "thinking": (replaced("> hm", "> oh"), [(1, "the thinking was edited", 1)]),
+    "thinking": (replaced("> hm", "> oh"), [(1, "the thinking was edited", 2)]),
     "arguments": (replaced("Oslo", "Rome"), [(1, "the arguments of the call weather were edited", 4)]),
     "call": (
         replaced('"name":"clock"', '"name":"watch"'),

@@ -125,7 +125,7 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
         if isinstance(part, Text):
             yield from ((unit, part) for unit in _text_units(part.text))
         elif is_sent(part, turn):
-            yield THINKING + digest(part.text, part.signature, part.redacted), part
+            yield _thinking_unit(part), part
     for outcome in turn.calls:
         yield from ((unit, outcome) for unit in _call_units(outcome.call, outcome.id))
         paths = [part.path for part in outcome.parts if isinstance(part, Attachment)]
@@ -133,11 +133,13 @@ def sources(turn: Turn, is_sent: GoesBack) -> Iterator[tuple[str, Source]]:
         yield RESULT + digest(outcome.status, outcome.content, paths, whole), outcome
 
 
-def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Proposal]]:
+def reply_sources(reply: Round) -> Iterator[tuple[str, Text | Thinking | Proposal]]:
     """The units of what a model said, whatever came of its calls, each with what it is of."""
     for segment in reply.segments:
         if isinstance(segment, Text):
             yield from ((unit, segment) for unit in _text_units(segment.text))
+        elif isinstance(segment, Thinking):
+            yield _thinking_unit(segment), segment
         elif isinstance(segment, Proposal):
             yield from ((unit, segment) for unit in _call_units(segment.call, segment.call.id))
 
@@ -154,6 +156,10 @@ def _text_units(text: str) -> Iterator[str]:
     if prose:
         yield TEXT + digest(prose)
     yield from (SUMMED_UP + digest(line.rstrip()) for line in lines if line.startswith(SUMMARY))
+
+
+def _thinking_unit(part: Thinking) -> str:
+    return THINKING + digest(part.text, part.signature, part.redacted)
 
 
 def _call_units(call: ToolCall, call_id: str) -> Iterator[str]:

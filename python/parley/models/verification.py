@@ -249,7 +249,7 @@ def _pairs(places: Sequence[_Place], records: Sequence[RequestRecord]) -> list[t
     for place in reversed(range(len(places))):  # of one that was asked for twice, the later request counts
         number = next(filter(lambda n: _is_same(records[n], places[place]), reversed(free)), None)
         _join(partner, free, place, number)
-    rest = [place for place in range(len(places)) if place not in partner]
+    rest = [number for number, place in enumerate(places) if number not in partner and not place.is_cut]
     numbers = list(free)
     matcher = SequenceMatcher(
         None, [records[n].reply for n in numbers], [places[p].reply_units for p in rest], autojunk=False
@@ -451,11 +451,14 @@ def _edits_at_end(
         return
     last = max(index for index, record in enumerate(records) if any(record is each for each in known))
     questions = {
-        unit for e in transcript.exchanges for unit, _ in _locations(0, e) if unit[0] == units.QUESTION
-    }
+        unit: bool(exchange.answers) and last_notice(exchange.answers[-1]) is not None
+        for number, exchange in enumerate(transcript.exchanges)
+        for unit, _ in _locations(number, exchange)
+        if unit[0] == units.QUESTION
+    }  # with whether it was asked again, and that ended early
     lost = {_last_question(record.units) for record in records[last + 1 :]}
     end = transcript.exchanges[-1].span.end if transcript.exchanges else 0
-    for question in lost:
+    for question in (question for question in lost if not questions.get(question or "")):
         text = "the end of the answer was removed" if question in questions else _WORDS["exchange", "removed"]
         kind: EditKind = "answer" if question in questions else "exchange"
         yield Edit(max(end, 1), len(transcript.exchanges), kind, text)
@@ -464,8 +467,15 @@ def _edits_at_end(
 # --- Where it stands --------------------------------------------------------------------------------------
 
 
-def _locations(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]:
-    """The units of an exchange that is sent whole, with their places."""
+def _locations(number: int, exchange: Exchange) -> tuple[tuple[str, _Location], ...]:
+    """The units of an exchange that is sent whole, with their places, which are kept with it."""
+    if "locations" not in exchange.derived:
+        exchange.derived["locations"] = tuple(_located(number, exchange))
+    locations: tuple[tuple[str, _Location], ...] = exchange.derived["locations"]
+    return locations
+
+
+def _located(number: int, exchange: Exchange) -> Iterator[tuple[str, _Location]]:
     proposals = deque(p for answer in exchange.answers for p in answer.proposals)
     question, outcome = exchange.question or Question(), None
     for turn in whole(exchange, is_answered=False):

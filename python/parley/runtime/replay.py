@@ -29,10 +29,11 @@ from parley.chat.transcript import (
 )
 from parley.chat.writer import answer_line, join_blocks, question_blocks, render
 from parley.clock import PausableClock
+from parley.engine.calls import refuse
 from parley.errors import ModelError
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request
-from parley.policy import plan
+from parley.policy import limits, plan
 from parley.runtime.tasks import Callbacks, TurnClock
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import ChatLedger
@@ -42,6 +43,7 @@ from parley.tools.tasks import TaskHandle
 
 _SERVER = "recorded"
 _STOPPED = Notice("Stopped", "")
+_UNFIT = (limits.UNKNOWN_TOOL, limits.INVALID_ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +127,29 @@ async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, 
 
 
 async def _decide(ports: engine.Ports, resolve: engine.Resolve, answer: Answer) -> bool:
-    """Decide on the first call that waits as the file does; False where it does not, or that is not taken."""
+    """Decide on a call that waits as the file does; False where it does not, or that is not taken.
+
+    What was refused before anybody was asked, as what does not fit a schema that nobody has here, is again.
+    """
     observation = await engine.observe(ports, resolve)
-    call = observation.undecided()[0]
     places = [proposal.span for proposal in observation.snapshot.answer.proposals]
-    proposals = answer.proposals[places.index(call.span) :][:1] if call.span in places else ()
-    if not (proposals and proposals[0].result):
-        return False
-    choice, reason = _choice(proposals[0])
-    outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
-    return outcome.decided
+    calls = dict(zip(places, answer.proposals, strict=False))
+    pairs = [(call, calls.get(call.span)) for call in observation.undecided() if isinstance(call, Proposal)]
+    results = [(call, proposal, proposal.result) for call, proposal in pairs if proposal and proposal.result]
+    if refused := [(call, result) for call, proposal, result in results if _is_refused(proposal)]:
+        await refuse(ports, refused)
+        return True
+    for call, proposal, _ in results[:1]:
+        choice, reason = _choice(proposal)
+        outcome = await engine.choose(ports, resolve, call.span.start, choice, "command", reason)
+        return outcome.decided
+    return False
+
+
+def _is_refused(proposal: Proposal) -> bool:
+    """Whether a call was refused, and by no choice."""
+    is_no = proposal.choice is not None and proposal.choice not in YES
+    return proposal.result is not None and proposal.result.status == "refused" and not is_no
 
 
 def _choice(proposal: Proposal) -> tuple[Choice, str]:
@@ -275,9 +290,14 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
             case Thinking():
                 yield Thinking("provider", "model", segment.text, segment.signature, segment.redacted)
             case Proposal(call=call, result=result):
-                outcome = result and Result(result.status, result.body, result.attachments)
-                yield Proposal(replace(call, index=None), None, outcome)
+                yield Proposal(replace(call, index=None), None, result and _normal_result(result))
             case Note() if notice := read_notice(segment):
                 yield Note(_STOPPED.text if notice.kind == "Stopped" else segment.text)
             case _:
                 pass
+
+
+def _normal_result(result: Result) -> Result:
+    """A result as it is in both; what a server's tools would not take is refused in other words here."""
+    is_unfit = result.status == "refused" and result.body.startswith(_UNFIT)
+    return Result(result.status, _UNFIT[0] if is_unfit else result.body, result.attachments)
