@@ -226,6 +226,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         "problem": schemas.line("problem", {"file": TEXT, **problem(schemas)["properties"]}),
         "record": record(schemas),
         "totals": totals(schemas),
+        "chat": schemas.line("chat", {"file": TEXT}),
         "agent": agent(schemas),
         "setting": schemas.line("setting", {"name": TEXT, "value": {}, "origin": TEXT}),
         "server": schemas.line(

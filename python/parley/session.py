@@ -19,7 +19,7 @@ from typing import Literal, Self, TypeAlias
 from parley import engine
 from parley.chat.grammar import fit
 from parley.chat.rounds import last_notice, rounds
-from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, is_blank
+from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, without_blank_edges
 from parley.chat.writer import join_blocks, question_blocks
 from parley.chunks import Chunk, Chunks
 from parley.engine.notices import end_unfinished
@@ -301,7 +301,7 @@ class Session:
     def _ask(self, text: str) -> None:
         """The question below all there is; an empty one that waits is filled."""
         lines = self._document.lines
-        question = join_blocks(question_blocks(Question((Text(fit(_without_blank_edges(text))),))))
+        question = join_blocks(question_blocks(Question((Text(fit(without_blank_edges(text))),))))
         exchanges = engine.Snapshot.of(self.transcript, 0).transcript.exchanges
         if exchanges and not exchanges[-1].answers and exchanges[-1].question == Question():
             del lines[exchanges[-1].span.start :]
@@ -374,9 +374,3 @@ def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:
         if name == RESERVED or name in settings.mcp.servers or name in names[:number]:
             raise SettingsError(f"servers: the name {name!r} is taken")
     return settings.with_servers({name: ServerSettings(name, builtin=True) for name in names})
-
-
-def _without_blank_edges(text: str) -> str:
-    lines = text.split("\n")
-    filled = [number for number, line in enumerate(lines) if not is_blank(line)]
-    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""

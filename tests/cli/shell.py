@@ -44,7 +44,10 @@ class Shell:
         self.chat = folder / "chat.md"
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")},
-            **{name: str(folder / name) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")},
+            **{
+                name: str(folder / name)
+                for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
+            },
             "PARLEY_DEMO_PACE": "0",
             "TERM": "xterm",
             "COLUMNS": "80",
@@ -60,6 +63,11 @@ class Shell:
     def text(self) -> str:
         """The chat as it is on disk."""
         return self.chat.read_text(encoding="utf-8", errors="surrogateescape")
+
+    @property
+    def chats(self) -> list[Path]:
+        """The files of the folder of chats, in the order of their names."""
+        return sorted(Path(self.environ["XDG_DATA_HOME"], "parley", "chats").glob("*.md"))
 
     def configure(self, toml: str, agent: str = 'agent = "Demo-OpenAI"') -> None:
         """The settings of the shell; the agent is the one that starts quickest."""
@@ -85,17 +93,24 @@ class Shell:
             line, cwd=self.folder, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
         )
 
+    def feed(self, content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """A command with this on its standard input."""
+        assert self.forks
+        return self._fork(self.forks, arguments, self.environ, content)
+
     def _fork(
-        self, forks: ForkServer, arguments: tuple[str, ...], environ: dict[str, str]
+        self, forks: ForkServer, arguments: tuple[str, ...], environ: dict[str, str], content: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
         reader, writer = os.pipe()
         with (
             os.fdopen(reader, "rb") as out,
             os.fdopen(writer, "wb") as theirs,
             tempfile.TemporaryFile() as err,
-            Path(os.devnull).open("rb") as null,
+            tempfile.TemporaryFile() as piped,
         ):
-            handles = (null.fileno(), theirs.fileno(), err.fileno())
+            piped.write(content)
+            piped.seek(0)
+            handles = (piped.fileno(), theirs.fileno(), err.fileno())
             command = forks.start(("-m", "parley", *arguments), environ, self.folder, handles)
             theirs.close()
             written, code = out.read(), command.wait(PATIENCE_S)
@@ -203,12 +218,6 @@ class Terminal:
             piece = os.read(self._handle, 65_536)
         self.output += piece
         return piece
-
-    @property
-    def is_echoing(self) -> bool:
-        """Whether it takes lines, and shows what is typed, as terminals do that nobody has changed."""
-        modes: int = termios.tcgetattr(self._handle)[3]
-        return modes & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
 
     @property
     def text(self) -> str:

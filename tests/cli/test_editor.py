@@ -121,4 +121,4 @@ def test_the_terminal_is_the_editors_and_then_as_it_was(tmp_path: Path) -> None:
         terminal.wait_for(lambda output: b"heard it" in output)
         terminal.press(b"q")
         assert terminal.process.wait(45) == 0
-        assert terminal.is_echoing
+        assert terminal.is_by_lines()

@@ -29,6 +29,8 @@ READERS = {
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
 WITHOUT_FILE = {
+    "ask",
+    "chat",
     "edit",
     "agents",
     "config",

@@ -148,6 +148,17 @@ def put_question(lines: LineDecoder, transcript: Transcript, at: int, content: s
     return Edit(start, end, tuple(writer.join_blocks(blocks)))
 
 
+def add_question(lines: LineDecoder, transcript: Transcript, content: str | Attachment) -> Edit:
+    """A text or a picture as the last thing that is asked, in a file that may ask nothing yet."""
+    if transcript.exchanges:
+        return put_question(lines, transcript, len(transcript.exchanges) - 1, content)
+    part = content if isinstance(content, Attachment) else Text(content)
+    blocks = writer.question_blocks(Question((part,)))
+    if all(map(is_blank, lines)):
+        return Edit(0, len(lines), tuple(writer.join_blocks(blocks)))
+    return _append(lines, Span(0, len(lines)), blocks)
+
+
 def begin_question(lines: LineDecoder, question: Question, text: str) -> Edit:
     """A text as the first of what a question asks; what stands beside the marker goes on below it."""
     start = question.span.start

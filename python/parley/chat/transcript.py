@@ -75,6 +75,13 @@ def is_blank(line: str) -> bool:
     return not line.strip(BLANK)
 
 
+def without_blank_edges(text: str) -> str:
+    """A text without the blank lines at its ends: "" for one of blank lines."""
+    lines = text.split("\n")
+    filled = [number for number, line in enumerate(lines) if not is_blank(line)]
+    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
+
+
 _FILLED = re.compile(r"[ \t]*[^ \t\n]")
 
 

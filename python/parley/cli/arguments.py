@@ -27,6 +27,7 @@ SHELLS = ("bash", "zsh", "fish")
 """The shells that complete what is typed."""
 _JSON = "print one JSON object a line, for programs"
 _QUIET = "say nothing but the answer and what went wrong"
+_WITHOUT = "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
 _AGENT = "the agent to talk to, instead of the chat's"
 
 
@@ -112,6 +113,40 @@ def parser() -> Parser:
     return root
 
 
+def _ask(command: Parser) -> None:
+    command.add_argument("question", nargs="*", metavar="QUESTION", help="the question; - for standard input")
+    command.add_argument(
+        "-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to go on in"
+    )
+    _conversation(command)
+    command.add_argument(
+        "--with",
+        dest="contents",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file that the question brings along, PATH:10-40 for lines of it; - for standard input, which "
+        "is taken anyway where it is no terminal",
+    )
+    command.add_argument("--quiet", action="store_true", help=_QUIET)
+    _json(command)
+
+
+def _talk(command: Parser) -> None:
+    command.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
+    _conversation(command)
+    command.set_defaults(json=False)
+
+
+def _conversation(command: Parser) -> None:
+    """What `ask` and `chat` share."""
+    command.add_argument("--last", action="store_true", help="go on in the chat that changed last")
+    command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
+    command.add_argument("--no-tools", action="store_true", help="have no tools in this chat from now on")
+    command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
+    command.set_defaults(choose=[], reason="")
+
+
 def _respond(command: Parser) -> None:
     from parley.chat.transcript import CHOICES
 
@@ -135,10 +170,7 @@ def _respond(command: Parser) -> None:
     )
     command.add_argument("--reason", default="", metavar="TEXT", help="with a no: why, for the model")
     command.add_argument("--quiet", action="store_true", help=_QUIET)
-    without = (
-        "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
-    )
-    command.add_argument("--without-missing", action="store_true", help=without)
+    command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.add_argument("--json", action="store_true", help=_JSON)
 
 
@@ -305,6 +337,12 @@ def _port(text: str) -> int:
 
 
 COMMANDS: dict[str, Command] = {
+    "ask": Command(
+        "ask:ask",
+        "Ask a question in a new chat, or in one that is there; the answer goes to standard output.",
+        _ask,
+    ),
+    "chat": Command("chat:chat", "Talk in the terminal; all that is said is in a file.", _talk),
     "respond": Command(
         "batch:respond", "Answer the last question of a chat, in its file, as the editor would.", _respond
     ),

@@ -37,7 +37,7 @@ def _kind(action: argparse.Action) -> _Kind:
     """What the value of an argument is."""
     if action.dest == "agent":
         return _Kind.AGENT
-    if action.dest in ("file", "files") and (action.help or "").startswith("a chat"):
+    if action.dest in ("file", "files", "chat") and (action.help or "").startswith("a chat"):
         return _Kind.CHAT
     is_file = action.dest in ("file", "files") or action.metavar in ("FILE", "PATH")
     return _Kind.FILE if is_file else _Kind.NOTHING

@@ -17,7 +17,7 @@ from parley.cli.exits import COMPLETE
 from parley.cli.terminal import settings
 from parley.errors import ParleyError
 from parley.programs import program
-from parley.storage.chats import chat_folder, new_chat
+from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 
 _BY_ITSELF = ("nvim", "+")
 """Neovim, with the cursor on the last line."""
@@ -36,15 +36,8 @@ def edit(arguments: argparse.Namespace) -> int:
     try:
         open_editor(path, os.environ)
     finally:
-        _remove(path, text)
+        remove_unchanged(path, text)
     return COMPLETE
-
-
-def _remove(path: Path, text: str) -> None:
-    """Take away a new chat in which nothing was written."""
-    with suppress(OSError):
-        if path.read_bytes() == text.encode():
-            path.unlink()
 
 
 def open_editor(path: Path, environ: Mapping[str, str]) -> None:

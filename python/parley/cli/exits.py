@@ -11,8 +11,8 @@ EXITS = {
         "an error, also one in a checked file or an edit of a verified one; output that cannot be written",
     ),
     USAGE: ("wrong_arguments", "wrong arguments"),
-    WAITING: ("waiting", "`respond`: calls wait for a choice; go on with `--choose`"),
-    STOPPED: ("stopped", "`respond`, `compact`: a limit stopped it"),
+    WAITING: ("waiting", "`ask`, `respond`: calls wait for a choice; go on with `respond`"),
+    STOPPED: ("stopped", "`ask`, `respond`, `compact`: a limit stopped it"),
     MISSING: (
         "missing",
         "an MCP server was not ready in time, or failed; `respond` has asked nothing; `verify`: no record",

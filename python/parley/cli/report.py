@@ -5,7 +5,7 @@ Knows what stands where; nothing of how a turn goes. `report_for` chooses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,15 @@ def report_for(*, as_json: bool) -> Report:
     if as_json:
         return JsonReport()
     return TerminalReport() if screen().is_terminal else Report()
+
+
+def call_lines(seen: engine.Observation) -> Iterator[list[str]]:
+    """Each call that waits, all of it, and what is to be known of it first."""
+    approvals = seen.situation.approvals
+    for call in seen.undecided():
+        text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
+        note = caution(call, approvals) if isinstance(call, Proposal) else ""
+        yield [f"{_CALL} {legible(text)}", *([f"   {note}"] if note else [])]
 
 
 class Report:
@@ -94,14 +103,10 @@ class Report:
 
     def waiting(self, seen: engine.Observation) -> None:
         """Write the calls that wait, all of each."""
-        approvals = seen.situation.approvals
-        for call in seen.undecided():
-            text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
-            note = caution(call, approvals) if isinstance(call, Proposal) else ""
+        for lines in call_lines(seen):
             self._begin_paragraph()
-            say_line(f"{_CALL} {legible(text)}")
-            if note:
-                say_line(f"   {note}")
+            for line in lines:
+                say_line(line)
 
     def end(self, end: engine.End) -> None:
         """Say how it ended."""

@@ -41,6 +41,12 @@ def respond(arguments: argparse.Namespace) -> int:
         complain("--reason is for a no: --choose yn or --choose yN")
         return USAGE
 
+    return _run(arguments, answering(arguments), stopping(arguments))
+
+
+def answering(arguments: argparse.Namespace) -> Work:
+    """The work on the last question of a chat: turns until all is said, or calls wait that are left."""
+
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         resolve = app.resolve(arguments.agent)
         await check_tools(ports, resolve, arguments)
@@ -58,12 +64,18 @@ def respond(arguments: argparse.Namespace) -> int:
             complain(script.unused)
         return engine.End(end.kind, script.refusal) if script.refusal else end
 
+    return work
+
+
+def stopping(arguments: argparse.Namespace) -> OnStop:
+    """What is done, and said, when an answer is stopped."""
+
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
             return f"stopped: what was said so far is in {arguments.file}"
         return f"nothing was asked yet: {arguments.file} is as it was"
 
-    return _run(arguments, work, stopped)
+    return stopped
 
 
 def compact(arguments: argparse.Namespace) -> int:
@@ -101,9 +113,8 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
-    """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
     async with application() as app:
-        return await _work_with(app, arguments, work, on_stop)
+        return await work_in_file(app, arguments, work, on_stop, report_for(as_json=arguments.json))
 
 
 @asynccontextmanager
@@ -120,11 +131,17 @@ async def application() -> AsyncIterator[App]:
         await app.close()
 
 
-async def _work_with(app: App, arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
+async def work_in_file(
+    app: App,
+    arguments: argparse.Namespace,
+    work: Work,
+    on_stop: OnStop,
+    report: Report,
+) -> int:
+    """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
 
-    report = report_for(as_json=arguments.json)
     document = FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments)
@@ -139,7 +156,10 @@ async def _work_with(app: App, arguments: argparse.Namespace, work: Work, on_sto
     except GoneError as error:
         raise ParleyError(str(error)) from error
     except asyncio.CancelledError:
-        complain(await on_stop(ports))
+        message = await on_stop(ports)
+        screen().end_text()
+        screen().status("")
+        complain(message)
         raise
     finally:
         with suppress(ParleyError):  # whatever went wrong was told
@@ -155,9 +175,14 @@ def _frugal(settings: Settings) -> Settings:
     )
 
 
-def begin(app: App, transcript: Transcript, arguments: argparse.Namespace) -> None:
-    """Say what is to be known before a turn. Raises ParleyError where none may begin."""
-    match app.start(transcript, arguments.file, arguments.agent):
+def begin(
+    app: App, transcript: Transcript, arguments: argparse.Namespace, question: str | None = None
+) -> None:
+    """Say what is to be known before a turn. Raises ParleyError where none may begin.
+
+    `question` is one that is still to be put into the chat.
+    """
+    match app.start(transcript, arguments.file, arguments.agent, question=question):
         case Ready(hint):
             if hint:
                 remark(f"{hint} in this shell")

@@ -157,6 +157,11 @@ def read(path: str) -> str:
     return (_standard_input() if path == "-" else content(Path(path))).decode("utf-8", "surrogateescape")
 
 
+def piped(*, is_needed: bool) -> bytes:
+    """What comes on standard input, where it is no terminal; or where it `is_needed`. Raises ParleyError."""
+    return _standard_input() if is_needed or (sys.stdin is not None and not sys.stdin.isatty()) else b""
+
+
 def _standard_input() -> bytes:
     from parley.storage.content import MOST_BYTES, too_large
 

@@ -53,3 +53,10 @@ def new_chat(folder: Path, text: str) -> Path:
     content, stem = text.encode("utf-8", "surrogateescape"), time.strftime(_NAME)
     paths = (folder / f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in count(1))
     return next(path for path in paths if write_new(path, content))
+
+
+def remove_unchanged(path: Path, text: str) -> None:
+    """Take away a new chat in which nothing was written since."""
+    with suppress(OSError):
+        if path.read_bytes() == text.encode("utf-8", "surrogateescape"):
+            path.unlink()

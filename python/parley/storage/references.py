@@ -39,6 +39,7 @@ from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
 from parley.text import one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
+_PIPED = "standard input"
 INSIDE = "only patterns inside the working directory are read"
 _HIDDEN = "hidden: not read"
 _NO_TEXT = "no text: not read"
@@ -78,6 +79,15 @@ class EditorText:
     text: str
     language: str
     """The info word of its fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, or a PDF, that is to be attached."""
+
+    name: str
+    content: bytes
+    kind: str
 
 
 EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
@@ -136,14 +146,14 @@ class FileReferences:
         except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
             return [_missing(reference.name, "cannot be read")]
 
-    async def _attached(self, picture: _Picture) -> ReferenceText:
+    async def _attached(self, picture: Picture) -> ReferenceText:
         try:
             attachment = await self._attachments.save(picture.content, picture.kind)
         except ParleyError as error:
             return _missing(picture.name, f"not attached: {error}")
         return ReferenceText(visible(picture.name), "", picture=attachment)
 
-    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText | _Picture]:
+    async def _bring_files(self, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
         folder = self._folder().resolve()
         if is_pattern(name):
             return await asyncio.to_thread(_all, folder, name, room)
@@ -199,15 +209,6 @@ class FileReferences:
         return ReferenceText(visible(name), text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """A picture, or a PDF, that is to be attached."""
-
-    name: str
-    content: bytes
-    kind: str
-
-
 class _LeftOutError(ParleyError):
     """The reason that a file is not brought in: in its words, and as a kind where it is one of many."""
 
@@ -251,6 +252,47 @@ class _Room:
         return f"a question brings in at most {self.bounds.texts} texts and {size} in all"
 
 
+def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | Picture]:
+    """The texts and pictures of files that the user names, wherever they are.
+
+    Raises ParleyError for one that cannot be brought; what is left out of a pattern is a text of its kind.
+    """
+    room = _named_room()
+    contents = [content for name in names for content in _named(folder.resolve(), name, room)]
+    for content in contents:
+        if isinstance(content, ReferenceText) and content.kind == "missing":
+            raise ParleyError(f"{content.title}: {content.text}")
+    return contents
+
+
+def piped_content(content: bytes) -> ReferenceText | Picture:
+    """The text or the picture that came on standard input. Raises ParleyError for what is neither."""
+    room = _named_room()
+    try:
+        kind, size = kind_of(content), len(content)
+        if size > (room.bounds.picture_bytes if kind else room.bounds.file_bytes):
+            raise _too_large(size)
+        return Picture(_PIPED, content, kind) if kind else ReferenceText(_PIPED, _text_of(content))
+    except _LeftOutError as error:
+        raise ParleyError(f"{_PIPED}: {error}") from error
+
+
+def _named_room() -> _Room:
+    """The room for what a user names himself: one file may take all of it."""
+    return _Room(Bounds(file_bytes=Bounds().all_bytes), time.monotonic)
+
+
+def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
+    try:
+        lines = _lines(folder, name)
+        path = _place(folder, lines.path if lines else name)
+        if is_pattern(name) and not (path and path.exists()):
+            return _all(folder, name, room)
+        return [_one(path, name, room, lines) if path else _missing(name, "no such file")]
+    except (OSError, ValueError, RuntimeError):  # of a name that no file system takes
+        return [_missing(name, "cannot be read")]
+
+
 _MORE, _MORE_PICTURES = "more", "too many pictures"
 
 
@@ -282,7 +324,7 @@ def _place(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | _Picture:
+def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | Picture:
     path = _place(folder, lines.path if lines else name)
     if path is None:
         return _missing(name, "no such file")
@@ -293,14 +335,14 @@ def _inside(folder: Path, name: str, room: _Room, lines: Lines | None) -> Refere
     return _one(path, name, room, lines)
 
 
-def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | _Picture:
+def _one(path: Path, name: str, room: _Room, lines: Lines | None) -> ReferenceText | Picture:
     try:
         return _of_lines(path, room, lines) if lines else _text_or_picture(path, name, room)
     except _LeftOutError as error:
         return _missing(name, str(error))
 
 
-def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | _Picture:
+def _text_or_picture(path: Path, name: str, room: _Room) -> ReferenceText | Picture:
     """What a file is to a model. Raises _LeftOutError."""
     return _picture(path, name, room) or ReferenceText(visible(name), _text(path, name, room))
 
@@ -317,12 +359,12 @@ def _of_lines(path: Path, room: _Room, lines: Lines) -> ReferenceText:
     return ReferenceText(visible(title), text, language=language_of(lines.path))
 
 
-def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | _Picture]:
+def _all(folder: Path, pattern: str, room: _Room) -> Sequence[ReferenceText | Picture]:
     """The texts that a pattern means, and a line on what it means beside them.
 
     Pictures only where it ends as their names do: they are large, and `src/*` means text.
     """
-    texts, left = list[ReferenceText | _Picture](), Counter[str]()
+    texts, left = list[ReferenceText | Picture](), Counter[str]()
     read = _text_or_picture if pattern.lower().endswith(_PICTURES) else _text_only
     if is_dotted("/".join(part for part in pattern.split("/") if part not in (".", ".."))):
         return [_missing(pattern, _HIDDEN)]
@@ -376,14 +418,14 @@ def _text_only(path: Path, name: str, room: _Room) -> ReferenceText:
     return ReferenceText(visible(name), _text(path, name, room))
 
 
-def _picture(path: Path, name: str, room: _Room) -> _Picture | None:
+def _picture(path: Path, name: str, room: _Room) -> Picture | None:
     """The picture at a real path, None for anything else. Raises _LeftOutError."""
     try:
         kind = kind_of(beginning(path, _BEGINNING)) if path.resolve() == path else None
         if kind is None:
             return None
         room.take_picture()
-        return _Picture(name, _content(path, name, room.bounds.picture_bytes), kind)
+        return Picture(name, _content(path, name, room.bounds.picture_bytes), kind)
     except OSError:
         return None  # why is told when it is read as a text
 
@@ -403,6 +445,11 @@ def _decoded(path: Path, name: str, most: int) -> str:
         content = _content(path, name, most)
     except OSError as error:
         raise _LeftOutError(error.strerror or "cannot be read") from error
+    return _text_of(content)
+
+
+def _text_of(content: bytes) -> str:
+    """The text that bytes are, with line ends as Unix has them. Raises ParleyError where they are none."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,216 @@
+"""`parley chat`: a conversation in the terminal, which is a file all the while.
+
+A question is in the file before it is asked, and each turn reads the file anew: it goes on from whatever an
+editor made of it meanwhile. While a question is typed nothing else runs here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parley import engine
+from parley.chat.grammar import MARKERS, fit
+from parley.chat.reader import parse
+from parley.chat.rounds import last_notice
+from parley.chat.transcript import Transcript, without_blank_edges
+from parley.cli.ask import chat_of, chat_with, check_agent, put_question, work_on
+from parley.cli.editor import open_editor
+from parley.cli.exits import COMPLETE, USAGE
+from parley.cli.report import report_for
+from parley.cli.respond import application, work_in_file
+from parley.cli.terminal import complain, read, remark, say, screen
+from parley.errors import ParleyError
+from parley.policy.choice import open_calls
+from parley.storage.chats import remove_unchanged
+
+if TYPE_CHECKING:
+    from parley.runtime.app import App
+
+_PROMPT, _MORE = f"{MARKERS['question']} ", "... "
+_QUOTES = '"""'
+_NO_TERMINAL = "chat is for a terminal: `parley ask` takes a question from anywhere"
+_HELP = f"""\
+/help           this list
+/edit           open the chat in your editor, and ask what you wrote there
+/go             go on: calls that wait, an answer that was stopped
+/agent [NAME]   who answers from now on, or who can be asked
+/file           the file of this chat
+/quit           end, as Ctrl-D does
+
+A question of several lines stands between {_QUOTES} and {_QUOTES}. A blank before / asks what begins with it.
+Ctrl-C stops an answer; what was said so far is in the file."""
+
+
+def chat(arguments: argparse.Namespace) -> int:
+    """Talk in the terminal; all that is said is in a file."""
+    if not (screen().is_terminal and screen().can_ask):
+        complain(_NO_TERMINAL)
+        return USAGE
+    arguments.go_on = "/go"
+    with asyncio.Runner() as runner, _Conversation(arguments, runner) as conversation:
+        conversation.run()
+    return COMPLETE
+
+
+class _Conversation:
+    """Questions that are typed, and their answers, in one file."""
+
+    def __init__(self, arguments: argparse.Namespace, runner: asyncio.Runner) -> None:
+        self._arguments = arguments
+        self._run = runner.run
+        self._stack = AsyncExitStack()
+        self._app: App
+        self._is_over = False
+        self._new = ""
+        """The text of a new chat as it was made."""
+
+    def __enter__(self) -> _Conversation:
+        self._app = self._run(self._stack.enter_async_context(application()))
+        try:
+            self._open()
+        except BaseException:
+            self._run(self._stack.aclose())
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._stack.aclose())
+        if self._new:
+            remove_unchanged(Path(self._arguments.file), self._new)
+
+    def _open(self) -> None:
+        """Find the chat, or make one. Raises ParleyError."""
+        path = chat_of(self._app, self._arguments)
+        if path is None:
+            path = chat_with(self._app, self._arguments, "")
+            self._new = read(str(path))
+        check_agent(self._app, self._arguments.agent)
+        self._arguments.file = str(path)
+        agent = self._app.agent_name(self._transcript(), self._arguments.agent)
+        remark(f"{agent} answers; the chat is {path}")
+        remark("/help lists what can be said beside questions; Ctrl-D ends")
+        if rest := _unfinished(self._transcript()):
+            remark(f"{rest}: /go goes on there")
+
+    def _transcript(self) -> Transcript:
+        """The chat as it is now. Raises ParleyError."""
+        return parse(read(self._arguments.file))
+
+    def run(self) -> None:
+        """Read questions and answer them until somebody ends it."""
+        _remember([e.question.text for e in self._transcript().exchanges if e.question])
+        with self._ended_by(signal.SIGTERM, signal.SIGHUP):
+            while not self._is_over:
+                try:
+                    text, is_command = _typed()
+                    if is_command:
+                        self._obey(*text.partition(" "))
+                    elif text:
+                        self._run(put_question(self._app, self._arguments, fit(text)))
+                        self._answer()
+                except ParleyError as error:
+                    complain(str(error))
+                except KeyboardInterrupt:
+                    say("")
+                except EOFError:
+                    say("")
+                    return
+                screen().has_failure = False  # it was told, and the conversation goes on
+
+    def _obey(self, word: str, _: str, rest: str) -> None:
+        """Do what a command says. Raises ParleyError."""
+        match word, rest.strip():
+            case ("/quit", ""):
+                self._is_over = True
+            case ("/help", ""):
+                say(_HELP)
+            case ("/file", ""):
+                say(self._arguments.file)
+            case ("/go", ""):
+                self._answer()
+            case ("/edit", ""):
+                open_editor(Path(self._arguments.file), os.environ)
+                if _is_unanswered(self._transcript()):
+                    self._answer()
+            case ("/agent", name):
+                self._choose_agent(name)
+            case _:
+                what = f"{word} {rest}".strip()
+                raise ParleyError(f"there is no {what}: /help lists what there is; a blank before it asks it")
+
+    def _answer(self) -> None:
+        arguments, report = self._arguments, report_for(as_json=False)
+        self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
+        say("")
+
+    def _choose_agent(self, name: str) -> None:
+        """Have another agent answer; without a name, say which there are. Raises ParleyError."""
+        check_agent(self._app, name)
+        self._arguments.agent = name or self._arguments.agent
+        current = self._app.agent_name(self._transcript(), self._arguments.agent)
+        say(current if name else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents()))
+
+    @contextmanager
+    def _ended_by(self, *signals: signal.Signals) -> Iterator[None]:
+        """A signal that ends programs ends the conversation; the answer in hand is stopped as by Ctrl-C."""
+
+        def end(*_: object) -> None:
+            self._is_over = True
+            signal.raise_signal(signal.SIGINT)
+
+        ours = {number: signal.signal(number, end) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in ours.items():
+                signal.signal(number, handler)
+
+
+async def _stopped(ports: engine.Ports) -> str:
+    await engine.stopped(ports)
+    return "stopped: /go goes on"
+
+
+def _typed() -> tuple[str, bool]:
+    """What a person types, a line or the lines between quotes, and whether it is a command."""
+    line = input(_PROMPT)
+    if not line.startswith(_QUOTES):
+        return line.strip(), line.startswith("/")
+    text = line.removeprefix(_QUOTES)
+    while not text.rstrip().endswith(_QUOTES):
+        text += f"\n{input(_MORE)}"
+    return without_blank_edges(text.rstrip().removesuffix(_QUOTES)), False
+
+
+def _remember(questions: Sequence[str]) -> None:
+    """The questions of the chat as the history of the line; a Python without such a line has none."""
+    with suppress(ImportError):
+        import readline
+
+        for question in questions:
+            if "\n" not in question:
+                readline.add_history(question)
+
+
+def _is_unanswered(transcript: Transcript) -> bool:
+    """Whether the last question is there and nobody has answered it."""
+    *_, last = transcript.exchanges or (None,)
+    return last is not None and not last.answers and last.question is not None and bool(last.question.parts)
+
+
+def _unfinished(transcript: Transcript) -> str:
+    """What is still to be done in a chat, "" for nothing."""
+    *_, last = transcript.exchanges or (None,)
+    if _is_unanswered(transcript):
+        return "the last question has no answer"
+    if last and open_calls(last):
+        return "tool calls wait for your choice"
+    answers = [e.answers[-1] for e in transcript.exchanges[-2:] if e.answers]
+    return "the last answer is not complete" if answers and last_notice(answers[-1]) else ""

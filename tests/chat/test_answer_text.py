@@ -1,0 +1,49 @@
+"""The text of an answer alone, whatever pieces it comes in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.chat.answer_text import AnswerText
+
+
+def read(*replies: list[str]) -> str:
+    answer, out = AnswerText(), ""
+    for pieces in replies:
+        out += "".join(map(answer.feed, pieces))
+        answer.end_reply()
+    return out + answer.end()
+
+
+@pytest.mark.parametrize(
+    ("replies", "text"),
+    [
+        (["one\n\n📝: two"], "one\n"),
+        (["one\n\n📝: two\n\n"], "one\n"),
+        (["one\n📝: two\nthree"], "one\n📝: two\nthree\n"),
+        (["one\n📝 two"], "one\n📝 two\n"),
+        (["one 📝: two"], "one 📝: two\n"),
+        (["\n\n  one\n\n\n"], "  one\n"),
+        (["one", "two"], "one\n\ntwo\n"),
+        (["one\n", "", "\n\ntwo\n📝: x", "three"], "one\n\ntwo\n\nthree\n"),
+        (["📝: all there is"], "📝: all there is\n"),
+        (["", "\n"], ""),
+        ([], ""),
+        (["one\n    \n```\n\nx"], "one\n    \n```\n\nx\n"),
+    ],
+)
+def test_blanks_and_a_summary_at_an_end_are_left_out_and_nothing_else(replies: list[str], text: str) -> None:
+    assert read(*([reply] for reply in replies)) == text
+    assert read(*(list(reply) for reply in replies)) == text
+
+
+@given(st.lists(st.lists(st.text("a \n📝:", max_size=6), max_size=6), max_size=4))
+def test_however_it_is_cut_the_text_is_the_same(replies: list[list[str]]) -> None:
+    assert read(*replies) == read(*(["".join(pieces)] for pieces in replies))
+
+
+def test_text_is_given_at_once() -> None:
+    answer = AnswerText()
+    assert [answer.feed(piece) for piece in ("On", "e.\n", "\n", "Two 📝")] == ["On", "e.\n", "", "\nTwo 📝"]

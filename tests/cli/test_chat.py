@@ -1,0 +1,185 @@
+"""`parley chat`: a conversation in a terminal, and the file that it is."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from tests.cli.glass import Glass
+from tests.cli.shell import PARLEY, Shell
+from tests.forks import ForkServer
+from tests.nvim.harness import Child, child
+
+STOCKS = "can you find the latest stock price of google?"
+CALL = 'web_search(query: "google stock price") · mock'
+Chat = Callable[..., AbstractContextManager[Glass]]
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
+        yield neovim
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
+
+
+@pytest.fixture
+def chat(shell: Shell, neovim: Child) -> Chat:
+    @contextmanager
+    def start(*arguments: str, columns: int = 80, **environ: str) -> Iterator[Glass]:
+        with shell.terminal(
+            "chat", *arguments, columns=columns, rows=24, program=PARLEY, **environ
+        ) as terminal:
+            yield Glass(neovim, terminal, columns, 24)
+
+    return start
+
+
+def until_prompt(glass: Glass, number: int) -> list[str]:
+    """All rows, once a question can be typed for the n-th time."""
+
+    def is_there(text: str) -> bool:
+        prompts = [row for row in text.split("\n") if row.startswith("💬:")]
+        return len(prompts) == number and prompts[-1] == "💬:" and text.endswith("💬:")
+
+    return glass.until(is_there, f"prompt {number}")
+
+
+def end(glass: Glass) -> None:
+    glass.press("\x04")
+    assert glass.end() == 0
+
+
+def questions(path: Path) -> list[str]:
+    transcript = parse(path.read_text(encoding="utf-8"))
+    assert transcript.problems == ()
+    return [e.question.text for e in transcript.exchanges if e.question and e.question.parts]
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_a_conversation_is_a_file(shell: Shell, chat: Chat, columns: int) -> None:
+    with chat(columns=columns) as glass:
+        head = until_prompt(glass, 1)[:-1]
+        (path,) = shell.chats
+        assert "".join(head).startswith(f"parley: Demo-OpenAI answers; the chat is {path}")
+        assert "".join(head).endswith("Ctrl-D ends")
+        glass.press("say: one\r")
+        until_prompt(glass, 2)
+        glass.press('"""say: two\r')
+        glass.until(lambda text: text.endswith("..."), "the next line")
+        glass.press('  three"""\r')
+        rows = until_prompt(glass, 3)
+        end(glass)
+        assert glass.terminal.is_by_lines()
+    talk = ["💬: say: one", "one", "", '💬: """say: two', '...   three"""', "two", "three", "", "💬:"]
+    assert rows == [*head, *talk]
+    assert questions(path) == ["say: one", "say: two\n  three"]
+
+
+def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:
+    shell.ask(STOCKS)
+    with chat("chat.md") as glass:
+        assert until_prompt(glass, 1)[-2] == "parley: the last question has no answer: /go goes on there"
+        glass.press("/go\r")
+        glass.until_row("Please choose")
+        glass.press("q")
+        assert "parley: tool calls wait for your choice: /go" in until_prompt(glass, 2)
+        glass.press("and?\r")
+        refusal = "parley: tool calls wait in chat.md: decide on them first: /go"
+        assert refusal in until_prompt(glass, 3)
+        glass.press("/go\r")
+        glass.until_row("Please choose")
+        glass.press("ya")
+        rows = until_prompt(glass, 4)
+        glass.press("/quit\r")
+        assert glass.end() == 0
+    assert f"🛠 {CALL} → 61 B, ok" in rows
+    assert "Google (GOOGL) is at $911" in shell.text
+    assert questions(shell.chat) == [STOCKS]
+
+
+def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: Shell, chat: Chat) -> None:
+    with chat(PARLEY_DEMO_PACE="0.01") as glass:
+        until_prompt(glass, 1)
+        glass.press("not this")
+        glass.until_row("not this")
+        glass.press("\x03")
+        until_prompt(glass, 2)
+        glass.press("write 2000 words\r")
+        glass.until_row("the file is the")
+        glass.press("\x03")
+        rows = until_prompt(glass, 3)
+        assert rows[-3:] == ["parley: stopped: /go goes on", "", "💬:"]
+        (path,) = shell.chats
+        assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
+        assert questions(path) == ["write 2000 words"]
+        glass.press("/go\r")
+        glass.until(lambda text: "the file" in text.rpartition("/go")[2].rpartition("/go")[2], "more")
+        os.kill(glass.terminal.process.pid, signal.SIGTERM)
+        assert glass.end() == 0
+    assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
+
+
+def test_it_goes_on_from_what_an_editor_made_of_the_file(shell: Shell, chat: Chat) -> None:
+    code = "import sys; open(sys.argv[1], 'w', encoding='utf-8').write('\\U0001f4ac: say: mine\\n')"
+    with chat(EDITOR=shlex.join([sys.executable, "-c", code])) as glass:
+        until_prompt(glass, 1)
+        glass.press("say: one\r")
+        until_prompt(glass, 2)
+        (path,) = shell.chats
+        path.write_text(path.read_text(encoding="utf-8").replace("one", "other"), encoding="utf-8")
+        glass.press("say: two\r")
+        until_prompt(glass, 3)
+        assert questions(path) == ["say: other", "say: two"]
+        glass.press("/edit\r")
+        assert until_prompt(glass, 4)[-4:] == ["💬: /edit", "mine", "", "💬:"]
+        end(glass)
+    assert path.read_text(encoding="utf-8") == "💬: say: mine\n\n🤖:[Demo-OpenAI]\n\nmine\n\n💬: \n"
+
+
+def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) -> None:
+    lines = ("/help", "/agent", "/agent Nobody", "/agent Demo-Text", "/file", "/fiel x", " /say", "")
+    with chat() as glass:
+        for number, line in enumerate(lines, 1):
+            until_prompt(glass, number)
+            glass.press(f"{line}\r")
+        rows = until_prompt(glass, len(lines) + 1)
+        end(glass)
+    (path,) = shell.chats
+    text = "\n".join(rows)
+    assert "/edit           open the chat in your editor, and ask what you wrote there" in rows
+    assert rows[rows.index("  Demo") :][:3] == ["  Demo", "* Demo-OpenAI", "  Demo-Text"]
+    assert "there is no agent 'Nobody'" in text
+    assert f"💬: /file{path}💬:" in text.replace("\n", "")
+    assert "parley: there is no /fiel x: /help lists what there is; a blank before" in text
+    assert questions(path) == ["/say"]
+    assert "🤖:[Demo-Text]" in path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_of_a_chat_in_which_nothing_was_said(shell: Shell, chat: Chat) -> None:
+    with chat() as glass:
+        until_prompt(glass, 1)
+        assert len(shell.chats) == 1
+        end(glass)
+    assert shell.chats == []
+
+
+def test_it_is_for_a_terminal_and_for_a_chat_that_is_there(shell: Shell, chat: Chat) -> None:
+    done = shell.feed(b"hello\n", "chat")
+    assert done.returncode == 2
+    assert "chat is for a terminal: `parley ask` takes a question from anywhere" in done.stderr.decode()
+    with chat("none.md") as glass:
+        assert glass.end() == 1
+        assert glass.rows() == ["parley: cannot read none.md: No such file or directory"]
+    assert shell.chats == []
