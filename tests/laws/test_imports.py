@@ -7,17 +7,42 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.reader import parse
 from parley.chat.transcript import Exchange, Proposal, Text, Transcript
+from parley.chat.writer import render
 from parley.export.messages import message_line
 from parley.imports.formats import chats
 from parley.models.encode import arguments_object, wire_name
 from tests.examples import examples
-from tests.strategies import transcripts
+from tests.strategies import any_text, lines, marked_files, transcripts
 
 FORMATS = ["openai", "anthropic"]
+KEYS = st.sampled_from(
+    [
+        *("role", "content", "type", "text", "name", "id", "input", "arguments", "function", "tool_calls"),
+        *("tools", "calls", "tool_use_id", "tool_call_id", "is_error", "reasoning", "thinking", "signature"),
+        *("data", "_meta", "tag", "system", "title", "model", "adapter", "extra_content", "refusal"),
+    ]
+)
+ROLES = st.sampled_from(["user", "assistant", "system", "developer", "tool", "function", "llm"])
+TEXTS = (
+    any_text
+    | st.text()
+    | ROLES
+    | st.sampled_from(["text", "tool_use", "tool_result", "thinking", "c", "\ud800"])
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+MESSAGES = st.lists(
+    st.builds(lambda role, rest: {**rest, "role": role}, ROLES, st.dictionaries(KEYS, VALUES, max_size=3)),
+    max_size=5,
+)
 MUTE = """💬: a
 
 🤖:
@@ -113,3 +138,50 @@ def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript
     assert outline(again, option) == outline(transcript, option)
     assert joined(message_line(again, option)) == joined(line)
     assert [problem for problem in again.problems if problem.severity == "error"] == []
+
+
+@given(VALUES | MESSAGES | MESSAGES.map(lambda messages: {"messages": messages, "title": "a\nb"}))
+def test_any_json_is_refused_or_becomes_a_valid_chat_of_no_more_turns(value: Any) -> None:
+    try:
+        made = chats(json.dumps(value))
+    except ValueError:
+        return
+    (chat,) = made
+    transcript = parse(chat.text)
+    assert render(transcript) == chat.text
+    assert [problem for problem in transcript.problems if problem.severity == "error"] == []
+    messages = value["messages"] if isinstance(value, dict) else value
+    assert len(transcript.exchanges) <= len(messages) + 1
+
+
+FOREIGN = [
+    *(
+        "💬: a",
+        "🗨: b",
+        "🤖:[A] c",
+        "🤖: d",
+        "🧠: e",
+        "🧠:[END]",
+        "🌿: f.md",
+        "🔒: g",
+        "📝: h",
+        "---",
+        "topic: i",
+    ),
+    *("- role: j", "🔧: x id=c", "📎: x id=c", "📎: x id=c error=true", "```json", "```", "{}", "## Me"),
+    *("## CodeCompanion (k)", "### Reasoning", "### Response", "> Context:", "> - l", "", "m"),
+]
+
+
+@given(
+    st.sampled_from(["gp", "parley.nvim", "codecompanion"]),
+    st.lists(st.sampled_from(FOREIGN) | lines, max_size=12).map("\n".join) | marked_files,
+)
+def test_any_markdown_is_refused_or_becomes_a_valid_chat(name: str, text: str) -> None:
+    try:
+        (chat,) = chats(text, name)
+    except ValueError:
+        return
+    transcript = parse(chat.text)
+    assert render(transcript) == chat.text
+    assert [problem for problem in transcript.problems if problem.severity == "error"] == []

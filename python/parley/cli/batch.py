@@ -168,7 +168,7 @@ class _Batch:
         filled = _BAR * through // count
         counts = "".join(f", {number} {kind}" for kind, number in ends.items())
         bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {through} of {count}{counts}"
-        screen().status(f"{bar}  {file}{f': {text}' if text else ''}")
+        screen().status(f"{bar} · {file}{f': {text}' if text else ''}")
 
     def _tell(self, outcome: _Outcome) -> None:
         """Tell how a chat ended."""
