@@ -4,9 +4,9 @@
 a file; in the shape of revision 2025-11-25, or in that of the extension of 2026-07-28. It logs the methods
 that it hears in the file named by LOG.
 
-`dig` has to run as a task, `sift` may, `look` does not. The argument `polls` says after how many questions a
-task is over (0: never), where the variable GO does not name a file whose being there ends it; `end` is its
-status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour.
+`dig` and `web_search` have to run as tasks, `sift` may, `look` does not. The argument `polls` says after how
+many questions a task is over (0: never), unless the variable GO names a file whose being there ends it;
+`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour.
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-SUPPORT = {"dig": "required", "sift": "optional", "look": "forbidden"}
+SUPPORT = {"dig": "required", "web_search": "required", "sift": "optional", "look": "forbidden"}
 FORM = {
     "message": "Which colour?",
     "requestedSchema": {

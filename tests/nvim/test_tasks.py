@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.reader import parse
 from tests.mcp_servers import until as until_true
 from tests.nvim.counting import environ, is_complete, problems, until, waits
 from tests.nvim.harness import Child, child
@@ -117,6 +118,31 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
         assert digging.methods().count("tasks/get") == methods.count("tasks/get")
 
 
+def test_two_at_once_are_collected_by_the_neovim_after_the_one_whose_host_was_killed(
+    digging: Digging,
+) -> None:
+    digging.chat.write_text("💬: the stock price of google and microsoft?\n", encoding="utf-8")
+    with editor(digging) as nvim:
+        nvim.command("ParleyRespond")
+        until(nvim, lambda: waits(nvim), "the choice")
+        nvim.keys("yA")
+        until(nvim, lambda: digging.chat.read_text(encoding="utf-8").count("[pending]") == 2, "the tasks")
+        transcript = parse(nvim.text())
+        calls = transcript.exchanges[0].answers[0].proposals
+        assert {call.task and call.task.id for call in calls} == {"task-1", "task-2"}
+        assert transcript.problems == ()
+        os.kill(nvim.lua("return vim.fn.jobpid(require('parley.host').state().channel)"), signal.SIGKILL)
+        until(
+            nvim, lambda: not nvim.lua("return require('parley.host').state().channel"), "the end of the host"
+        )
+        digging.go.touch()
+        respond(nvim)  # with another host
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        calls = parse(nvim.text()).exchanges[0].answers[0].proposals
+        assert [(call.result and call.result.body, call.task) for call in calls] == [("dug", None)] * 2
+        assert digging.methods().count("tools/call") == 2
+
+
 def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Digging) -> None:
     with editor(digging) as nvim:
         begun(nvim, digging)
@@ -139,6 +165,8 @@ def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Diggi
 def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:
     shell = [sys.executable, "-m", "parley", "respond", str(digging.chat)]
     home = environ(digging.home, PARLEY_DEMO_PACE="0.001")
+    waiting = subprocess.run(shell, env=home, capture_output=True, check=False)
+    assert waiting.returncode == 3, waiting
     with subprocess.Popen([*shell, "--choose", "ya"], env=home, stdout=subprocess.DEVNULL) as first:
         asyncio.run(until_true(lambda: PENDING in digging.chat.read_text(encoding="utf-8")))
         first.kill()
