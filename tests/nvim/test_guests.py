@@ -292,6 +292,21 @@ def test_a_resource_is_brought_into_the_question_once(desk: Child) -> None:
     assert desk.text().partition("\n\U0001f916:")[0] == question
 
 
+def test_a_resource_that_a_result_names_is_read_by_the_model(desk: Child) -> None:
+    tools(desk, "2 templates: demo://resource/dynamic/text/{resourceId}")
+    desk.keys("q")
+    text = result_of(desk, 'call everything__get-resource-links {"count": 2}')
+    assert "[resource demo://resource/dynamic/text/2, Text Resource 2]" in text
+    desk.keys('GAcall everything__read_resource {"uri": "demo://resource/dynamic/text/2"}<Esc><C-g><C-g>')
+    desk.until_waiting(BOUND_S)
+    desk.until_idle(BOUND_S)
+    assert 'everything__read_resource(uri: "demo://resource/dynamic/text/2") · everything' in desk.screen()
+    desk.keys("ya")
+    desk.until_text("Resource 2: This is a plaintext resource created at ", BOUND_S)
+    complete(desk)
+    assert "[error]" not in desk.text()
+
+
 def test_a_prompt_becomes_the_question(desk: Child) -> None:
     desk.edit("prompt.md", f"{MARKER} \n")
     desk.command("ParleyPrompt everything/args-prompt city=Paris")
