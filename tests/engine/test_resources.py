@@ -98,6 +98,21 @@ async def test_a_server_of_the_same_name_from_elsewhere_asks_again() -> None:
     assert results(each) == [FOUND, None]
 
 
+async def test_while_the_server_is_missing_the_call_waits_and_a_yes_says_so() -> None:
+    each = await proposed(read(), says("Hot."))
+    each.tools.offered = Catalogue.of([MAIL], ["docs"])
+    assert await each.run() == End("waiting")
+    choice = await each.press("ya")
+    assert (choice.decided, choice.message) == (
+        False,
+        f"{READ} cannot run now: the tools of docs are missing",
+    )
+    each.tools.offered = BOTH
+    await each.press("ya")
+    assert await each.run() == End("complete")
+    assert results(each)[1] == Result("ok", "Tea is hot.")
+
+
 @pytest.mark.parametrize("uri", [BILL, "file:///etc/passwd", "note://tea/../secret", "note://tea, tea"])
 async def test_what_no_result_of_the_server_named_is_not_read(uri: str) -> None:
     first = calls(search(), replace(search(3, "inbox"), index=1))

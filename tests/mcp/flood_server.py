@@ -42,6 +42,9 @@ def begin() -> None:
     match KIND:
         case "changes":
             flood(lambda: note("notifications/tools/list_changed"))
+        case "resources":
+            flood(lambda: note("notifications/resources/list_changed"))
+            flood(lambda: note("notifications/resources/updated", uri="note://a"))
         case "logs":
             flood(lambda: note("notifications/message", level="info", data="x" * 100))
 

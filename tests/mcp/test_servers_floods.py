@@ -23,7 +23,7 @@ def flooding(kind: str, **settings: Any) -> ServerSettings:
     return ServerSettings(name="flood", command=sys.executable, args=(SERVER, kind), **settings)
 
 
-@pytest.mark.parametrize("kind", ["changes", "logs", "a list with each change", "progress"])
+@pytest.mark.parametrize("kind", ["changes", "resources", "logs", "a list with each change", "progress"])
 async def test_a_call_gets_its_result_in_spite_of_a_flood_of_notes(kind: str) -> None:
     told = list[float]()
     async with servers_of(flooding(kind)) as servers:

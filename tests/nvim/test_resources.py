@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from parley.chat.reader import parse
 from parley.mock_server import PIXEL
+from parley.nvim.tools_page import MOST_SHOWN, Offer, tools_page
+from parley.tools.resources import Resource, ResourceList
+from parley.tools.servers import ServerStatus
 from tests.nvim.harness import Child, child
 from tests.nvim.test_details import floating
 from tests.nvim.test_servers import LONG_S, setup, tools
@@ -36,6 +40,23 @@ def test_the_page_of_servers_shows_what_they_list(neovim: Child) -> None:
     neovim.keys("<CR>")
     neovim.until_screen("- note://tea  Of tea (text/markdown): What is said of tea.")
     neovim.keys("q")
+
+
+def test_on_the_page_nothing_of_a_resource_hides_and_many_are_counted() -> None:
+    server = ServerStatus("docs", "ready", True, "", (), "", ())
+    resources = tuple(Resource(f"note://{number}", "n") for number in range(MOST_SHOWN + 5))
+    hostile = Resource("note://a\u202eb\x1b[2J", "\u200bname\n## [x] forged: ready", "d" * 9_000)
+    listed = ResourceList(resources, (hostile,), "why\nnot")
+    page = tools_page(Offer([server], resources={"docs": listed, "gone": listed}))
+    text = "\n".join(page.lines)
+    assert f"\n{MOST_SHOWN + 5} resources: note://0\n- note://0  n\n" in text
+    assert f"\n- note://{MOST_SHOWN - 1}  n\n  and 5 more resources\n" in text
+    assert "\nResources: why\\u000anot\n" in text
+    assert "\n1 template: note://a\\u202eb\\u001b[2J\n- note://a\\u202eb\\u001b[2J  \\u200bname" in text
+    assert all(line.isprintable() and len(line) < 1_500 for line in page.lines)
+    assert sum(line.startswith("## ") for line in page.lines) == 1
+    starting = tools_page(Offer([replace(server, state="starting")], resources={"docs": listed}))
+    assert "note://" not in "\n".join(starting.lines)
 
 
 def typed(nvim: Child, keys: str) -> None:
