@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,20 +60,57 @@ def test_a_login_at_no_server_says_so(shell: Shell) -> None:
     assert (code, complaints) == (1, "parley: MCP server 'nobody' is not available\n")
 
 
+OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "t", "version": "1"}}
+ANSWERS = {
+    "initialize": {"protocolVersion": "2025-06-18", **OFFER},
+    "tools/list": {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {}}]},
+}
+LINKED = """💬: call echo {}
+
+🤖:[Demo]
+
+❓: `{"index":0,"id":"call_1","type":"function","function":{"name":"echo","arguments":"{}"}}`
+
+🛠️: [echo][call_1]
+
+`[resource a:b]`
+
+There is one.
+
+💬: call notes__read_resource {"uri": "a:b"}
+"""
+
+
+def noted(folder: Path, forks: ForkServer, answers: dict[str, Any]) -> Shell:
+    """A shell with a server that answers so."""
+    shell = Shell(folder, forks)
+    table = ", ".join(toml(value) for value in (TABLE, json.dumps({**ANSWERS, **answers})))
+    shell.configure(f"[mcp.servers.notes]\ncommand = {toml(sys.executable)}\nargs = [{table}]\n")
+    return shell
+
+
+def test_a_resource_that_an_earlier_result_named_is_read_once_it_was_approved(
+    tmp_path: Path, forks: ForkServer
+) -> None:
+    shell = noted(tmp_path, forks, {"resources/read": {"contents": [{"uri": "a:b", "text": "of b"}]}})
+    shell.chat.write_text(LINKED, encoding="utf-8")
+    done = shell.run("respond", "chat.md")
+    assert done.returncode == 3
+    assert 'notes__read_resource {"uri": "a:b"}' in done.stdout.decode()
+    done = shell.run("respond", "chat.md", "--choose", "ya")
+    assert done.returncode == 0
+    assert shell.text.count("`of b`") == 1
+
+
 def test_the_resources_of_servers_are_listed_to_a_bound(tmp_path: Path, forks: ForkServer) -> None:
     resources = [{"uri": f"a:{n}", "name": str(n)} for n in range(25)]
     resources[0] |= {"title": "first\x1b[2J", "description": "one\ntwo", "mimeType": "text/plain"}
-    page = {"uriTemplate": "a:{b}", "name": "page"}
-    offer = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "t", "version": "1"}}
-    answers = {
-        "initialize": {"protocolVersion": "2025-06-18", **offer},
-        "tools/list": {"tools": [{"name": "echo", "description": "Says it.", "inputSchema": {}}]},
+    templates = [{"uriTemplate": "a:{b}", "name": "page"}]
+    lists = {
         "resources/list": {"resources": resources},
-        "resources/templates/list": {"resourceTemplates": [page]},
+        "resources/templates/list": {"resourceTemplates": templates},
     }
-    shell = Shell(tmp_path, forks)
-    table = ", ".join(toml(value) for value in (TABLE, json.dumps(answers)))
-    shell.configure(f"[mcp.servers.notes]\ncommand = {toml(sys.executable)}\nargs = [{table}]\n")
+    shell = noted(tmp_path, forks, lists)
     _, said, _ = output(shell.run("tools"))
     lines = said[said.index("notes: ready") :].splitlines()
     assert lines[1:3] == ["  echo: Says it.", "  resource a:0: first\\x1b[2J (text/plain): one two"]
