@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from parley.chat.transcript import CHOICES
 from parley.cli.arguments import SHELLS, Parser, parser
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import say
@@ -61,6 +62,8 @@ def _takes_value(action: argparse.Action) -> bool:
 
 
 def _words(action: argparse.Action) -> list[str]:
+    if action.dest == "choose":  # which takes ID=CHOICE, too
+        return list(CHOICES)
     return list(map(str, action.choices or ()))
 
 
