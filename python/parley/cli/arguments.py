@@ -150,7 +150,10 @@ def _conversation(command: Parser) -> None:
 def _respond(command: Parser) -> None:
     from parley.chat.transcript import CHOICES
 
-    command.add_argument("files", nargs="+", metavar="file", help=f"{_CHAT}; of several, one after another")
+    whence = (
+        f"{_CHAT}; of several, one after another; - for one on standard input, written to standard output"
+    )
+    command.add_argument("files", nargs="+", metavar="file", help=whence)
     command.add_argument(
         "--jobs",
         type=_jobs,

@@ -27,7 +27,7 @@ from parley.chat.new import new_text
 from parley.chat.references import ReferenceText, expansion
 from parley.chat.transcript import Attachment, Question, Text, without_blank_edges
 from parley.cli.exits import USAGE
-from parley.cli.report import Report, call_lines, report_for
+from parley.cli.report import Report, SilentReport, report_for
 from parley.cli.respond import Work, answering, application, begin, ended_as_by_ctrl_c, stopping, work_in_file
 from parley.cli.terminal import complain, emit, piped, remark, screen
 from parley.errors import ParleyError
@@ -179,15 +179,12 @@ def _go_on(arguments: argparse.Namespace) -> str:
     return str(getattr(arguments, "go_on", "")) or f"parley respond {shlex.quote(arguments.file)}"
 
 
-class AnswerReport(Report):
-    """The report into a pipe: the text of the answer and nothing else; calls that wait are said beside it."""
+class AnswerReport(SilentReport):
+    """The report into a pipe: the text of the answer and nothing else."""
 
     def __init__(self) -> None:
         super().__init__()
         self._text = AnswerText()
-
-    def text(self, piece: str) -> None:
-        """Nothing: what is written into the file is more than the answer."""
 
     def on_event(self, what: engine.TurnEvent) -> None:
         """Write the text of the answer as it comes."""
@@ -198,14 +195,6 @@ class AnswerReport(Report):
                 self._text.end_reply()
             case _:
                 super().on_event(what)
-
-    def _on_call(self, what: engine.TurnEvent) -> None:
-        """Nothing: they are in the file."""
-
-    def waiting(self, seen: engine.Observation) -> None:
-        """Say which calls wait, all of each."""
-        for line in (line for lines in call_lines(seen) for line in lines):
-            screen().complain(line)
 
     def end(self, end: engine.End) -> None:
         """Say how it ended."""

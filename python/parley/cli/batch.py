@@ -21,7 +21,7 @@ from parley import engine
 from parley.cli.choices import record_sightings
 from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
 from parley.cli.report import EXITS, JsonReport, Report
-from parley.cli.respond import MissingError, application, begin, check_tools, ended_as_by_ctrl_c
+from parley.cli.respond import PIPE, MissingError, application, begin, check_tools, ended_as_by_ctrl_c
 from parley.cli.respond import respond as respond_one
 from parley.cli.terminal import about, complain, emit, remark, say_line, screen
 from parley.errors import ParleyError
@@ -39,6 +39,8 @@ _BAR = 20
 def respond(arguments: argparse.Namespace) -> int:
     """Answer the last question of a chat, in its file, as the editor would."""
     files = list(_once(arguments.files))
+    if PIPE in files:
+        return _respond_to_pipe(arguments)
     if len(files) == 1 and arguments.jobs is None:
         arguments.file = files[0]
         return respond_one(arguments)
@@ -49,6 +51,16 @@ def respond(arguments: argparse.Namespace) -> int:
     screen().is_quiet = arguments.quiet
     with ended_as_by_ctrl_c():
         return asyncio.run(_Batch(arguments, files).run())
+
+
+def _respond_to_pipe(arguments: argparse.Namespace) -> int:
+    from parley.cli.pipe import respond
+
+    if len(arguments.files) > 1 or arguments.jobs is not None:
+        complain("- is one chat, and comes alone: without other files and --jobs")
+        return USAGE
+    arguments.file = PIPE
+    return respond(arguments)
 
 
 def _once(files: Sequence[str]) -> Iterator[str]:

@@ -126,6 +126,21 @@ class Report:
         self._in_line = False
 
 
+class SilentReport(Report):
+    """The report where standard output is for something else: calls that wait go to standard error."""
+
+    def text(self, piece: str) -> None:
+        """Nothing: the text is written when all of it is there."""
+
+    def _on_call(self, what: engine.TurnEvent) -> None:
+        """Nothing: it is in the chat."""
+
+    def waiting(self, seen: engine.Observation) -> None:
+        """Say which calls wait, all of each."""
+        for line in (line for lines in call_lines(seen) for line in lines):
+            screen().complain(line)
+
+
 class JsonReport(Report):
     """The report for a program: an object a line."""
 

@@ -26,6 +26,7 @@ from parley.settings.start import Ready, Refusal
 if TYPE_CHECKING:
     from parley.runtime.app import App
     from parley.settings.values import Settings
+    from parley.storage.chat_file import TextDocument
 
 OnStop: TypeAlias = Callable[[engine.Ports], Awaitable[str]]
 Work: TypeAlias = Callable[["App", engine.Ports, Report], Awaitable[engine.End]]
@@ -33,6 +34,8 @@ Decide: TypeAlias = Callable[[engine.Ports, engine.Resolve], Awaitable[bool]]
 """Decides on calls that wait; whether anything was decided, else they are left."""
 
 _WITHOUT = "--without-missing"
+PIPE = "-"
+"""In place of a file: the chat comes from standard input, and goes to standard output."""
 
 
 def respond(arguments: argparse.Namespace) -> int:
@@ -118,12 +121,17 @@ async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> i
 
 
 @asynccontextmanager
-async def application() -> AsyncIterator[App]:
-    """The application for turns in a shell, and what is to be known of the project's servers."""
+async def application(*, has_file: bool = True) -> AsyncIterator[App]:
+    """The application for turns in a shell, and what is to be known of the project's servers.
+
+    Of a chat that `has_file` none, nothing is kept.
+    """
     from parley.runtime.app import App
     from parley.storage.ledger import LedgerFile, default_path
 
-    app = App(_frugal(settings()), os.environ, LedgerFile(default_path(os.environ), viewer="shell"))
+    ledger = LedgerFile(default_path(os.environ), viewer="shell")
+    own, trust = (ledger, None) if has_file else (LedgerFile(None), ledger)
+    app = App(_frugal(settings()), os.environ, own, trust=trust)
     try:
         warn_of_project(app)
         yield app
@@ -137,17 +145,22 @@ async def work_in_file(
     work: Work,
     on_stop: OnStop,
     report: Report,
+    document: TextDocument | None = None,
 ) -> int:
-    """Do the work in the chat's file; `on_stop` leaves it valid if that is stopped, and says so."""
+    """Do the work in the chat's file, or in a `document` without one.
+
+    `on_stop` leaves it valid if that is stopped, and says so.
+    """
     from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
 
-    document = FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
+    path = "" if document else arguments.file
+    document = document or FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments)
     if arguments.agent == app.agent_name(transcript, None):
-        app.confirm(transcript, arguments.file)
-    ports = app.ports(document, arguments.file, Callbacks(report.status, report.on_event))
+        app.confirm(transcript, path)
+    ports = app.ports(document, path, Callbacks(report.status, report.on_event))
     try:
         end = await work(app, ports, report)
     except MissingError as error:
@@ -222,7 +235,7 @@ async def turns(ports: engine.Ports, resolve: engine.Resolve, decide: Decide) ->
 
 def person(app: App, report: Report, file: str) -> Decide | None:
     """Decides by asking the person at this terminal; None where nobody sits there."""
-    if screen().as_json or not screen().can_ask:
+    if screen().as_json or not screen().can_ask or file == PIPE:
         return None
     from parley.cli.approval import Approval
 

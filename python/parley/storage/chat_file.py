@@ -13,8 +13,9 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.edits import Edit, apply_edits
@@ -30,6 +31,24 @@ from parley.storage.content import bytes_of, content
 _SAVE_AFTER_S = 0.5
 """Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
 _UNFINISHED = Notice("Interrupted", "the answer was still being written")
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What a file's lines do not say of it: how they end, and what stands before the first."""
+
+    newline: str
+    bom: str
+
+    @classmethod
+    def of(cls, text: str) -> Spelling:
+        """That of a text."""
+        is_crlf = text.count("\r\n") == text.count("\n") > 0
+        return cls("\r\n" if is_crlf else "\n", "\ufeff" if text.startswith("\ufeff") else "")
+
+    def text(self, lines: Iterable[str]) -> str:
+        """The text of a file with these lines."""
+        return self.bom + "".join(line + self.newline for line in lines)
 
 
 class TextDocument:
@@ -142,9 +161,8 @@ class FileDocument(TextDocument):
         _check_writable(self.path)
         text = self._on_disk.decode("utf-8", "surrogateescape")
         super().__init__(text, 0, on_append)
-        self.anchor = _in_hand(text) if anchor is None else anchor
-        self._bom = "\ufeff" if text.startswith("\ufeff") else ""
-        self._newline = "\r\n" if text.count("\r\n") == text.count("\n") > 0 else "\n"
+        self.anchor = in_hand(text) if anchor is None else anchor
+        self._spelling = Spelling.of(text)
         self._on_note = on_note
         self._is_streaming = False
         self._timer: asyncio.TimerHandle | None = None
@@ -188,8 +206,7 @@ class FileDocument(TextDocument):
             below = self._tip + 1
             gap = [""] if lines[self._tip] else []
             lines = [*lines[:below], *gap, *note_lines(_UNFINISHED.text), *lines[below:]]
-        text = self._bom + "".join(line + self._newline for line in lines)
-        new = text.encode("utf-8", "surrogateescape")
+        new = self._spelling.text(lines).encode("utf-8", "surrogateescape")
         if new == self._on_disk:
             return
         try:
@@ -201,7 +218,7 @@ class FileDocument(TextDocument):
             self._on_note(f"{self.path}: {loss}")
 
 
-def _in_hand(text: str) -> int:
+def in_hand(text: str) -> int:
     """A line of the exchange to move on: the last one, or an unfinished one above an empty question."""
     match parse(text).exchanges:
         case (*_, Exchange(answers=(*_, last), span=span), Exchange(Question() as below, ())) if (

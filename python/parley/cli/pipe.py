@@ -1,0 +1,57 @@
+"""`parley respond -`: a chat from standard input is moved on, and all of it goes to standard output.
+
+Whatever comes of it, the chat is written: as it came where nothing was asked. Without a file there is nobody
+who could have said yes to a call, and nothing is kept of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from parley import engine
+from parley.cli.exits import USAGE
+from parley.cli.report import Report, SilentReport
+from parley.cli.respond import PIPE, answering, application, ended_as_by_ctrl_c, work_in_file
+from parley.cli.terminal import complain, read, say, screen
+from parley.storage.chat_file import Spelling, TextDocument, in_hand
+
+if TYPE_CHECKING:
+    from parley.runtime.app import App
+
+_NO_FILE = "decisions need a file"
+_WAITS = "tool calls wait for your choice, which needs a file: write this into one, then parley respond FILE"
+
+
+def respond(arguments: argparse.Namespace) -> int:
+    """Move a chat on that comes and goes through pipes."""
+    if arguments.choose or arguments.json:
+        why = f"--choose: {_NO_FILE}" if arguments.choose else "--json: the chat itself is what is written"
+        complain(f"respond - takes no {why}")
+        return USAGE
+    screen().is_quiet = arguments.quiet
+    text = read(PIPE)
+    document = TextDocument(text, in_hand(text))
+    before = list(document.lines)
+    try:
+        with ended_as_by_ctrl_c():
+            return asyncio.run(_respond(arguments, document))
+    finally:
+        say(text if document.lines == before else Spelling.of(text).text(document.lines), end="")
+
+
+async def _respond(arguments: argparse.Namespace, document: TextDocument) -> int:
+    answer = answering(arguments)
+
+    async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
+        end = await answer(app, ports, report)
+        return replace(end, message=_WAITS) if end.kind == "waiting" and not end.message else end
+
+    async def stopped(ports: engine.Ports) -> str:
+        await engine.stopped(ports)
+        return "stopped: what was said so far is written"
+
+    async with application(has_file=False) as app:
+        return await work_in_file(app, arguments, work, stopped, SilentReport(), document)

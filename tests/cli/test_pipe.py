@@ -1,0 +1,85 @@
+"""`parley respond -`: a chat goes through pipes, and nothing of it is lost on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parley.chat.reader import parse
+from tests.cli.shell import Shell
+from tests.forks import ForkServer
+
+STOCKS = "💬: can you find the latest stock price of google?\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_the_whole_chat_is_written_with_its_answer_in_its_own_spelling(
+    shell: Shell, newline: str, bom: str
+) -> None:
+    lines = ("---", "x: 1", "---", "", "💬: say: a", "", "🤖:[B]", "", "\udcff", "", "💬: say: c")
+    done = shell.feed((bom + newline.join([*lines, ""])).encode("utf-8", "surrogateescape"), "respond", "-")
+    answer = ("", "🤖:[Demo-OpenAI]", "", "c", "", "💬: ", "")
+    written = done.stdout.decode("utf-8", "surrogateescape")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert written == bom + newline.join([*lines, *answer])
+    assert list(shell.folder.glob("*.assets")) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nothing",
+        b"\xff\r\n\0",
+        "---\nagent: Claude\n---\n\n💬: a".encode(),
+        "💬: @@none.txt@@".encode(),
+    ],
+)
+def test_what_cannot_be_moved_on_is_written_as_it_came(shell: Shell, content: bytes) -> None:
+    done = shell.feed(content, "respond", "-")
+    assert (done.returncode, done.stdout) == (1, content)
+    assert done.stderr.startswith(b"parley: ")
+
+
+def test_calls_that_wait_stand_in_what_is_written_and_need_a_file(shell: Shell) -> None:
+    done = shell.feed(STOCKS.encode(), "respond", "-")
+    assert done.returncode == 3
+    (exchange,) = parse(done.stdout.decode()).exchanges
+    assert exchange.answers[-1].segments[-1].call.name == "web_search"  # type: ignore[union-attr]
+    call, how = done.stderr.decode().splitlines()
+    assert call == '❓ web_search {"query":"google stock price"}'
+    assert how.startswith("parley: tool calls wait for your choice, which needs a file: write this into one")
+    again = shell.feed(done.stdout, "respond", "-")
+    assert (again.returncode, again.stdout) == (3, done.stdout)
+    shell.chat.write_bytes(done.stdout)
+    shell.run("respond", "chat.md")
+    assert shell.run("respond", "chat.md", "--choose", "ya").returncode == 0
+
+
+def test_rules_decide_without_a_file(shell: Shell) -> None:
+    shell.configure("approval.auto = ['mock/*']\n")
+    done = shell.feed(STOCKS.encode(), "respond", "-", "--quiet")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "Google (GOOGL) is at $911" in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("-", "--choose", "ya"), "respond - takes no --choose: decisions need a file"),
+        (("-", "--json"), "respond - takes no --json: the chat itself is what is written"),
+        (("-", "chat.md"), "- is one chat, and comes alone: without other files and --jobs"),
+        (("-", "--jobs", "2"), "- is one chat, and comes alone: without other files and --jobs"),
+    ],
+)
+def test_what_needs_a_file_is_refused(shell: Shell, arguments: tuple[str, ...], problem: str) -> None:
+    done = shell.feed(STOCKS.encode(), "respond", *arguments)
+    assert done.returncode == 2
+    assert problem in (done.stderr + done.stdout).decode()
