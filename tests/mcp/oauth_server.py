@@ -274,8 +274,9 @@ async def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("secrets", type=Path)
     parser.add_argument("--will", default="yes")
+    parser.add_argument("--demands", default="")
     arguments = parser.parse_args()
-    provider = Provider(will=arguments.will)
+    provider = Provider(will=arguments.will, demands=arguments.demands)
     async with guarded(provider):
         print(provider.url, flush=True)
         with arguments.secrets.open("w", encoding="utf-8") as file:

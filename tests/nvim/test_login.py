@@ -133,3 +133,20 @@ def test_no_token_is_in_anything_that_is_written_or_in_the_arguments_of_a_proces
     assert not [secret for secret in secrets if any(secret in text for text in texts)]
     (login,) = (path for path in files if path.parent.name == "logins" and path.suffix == ".json")
     assert [secret for secret in secrets if secret in login.read_text()]
+
+
+def test_a_wider_scope_is_named_on_the_page_and_the_next_key_asks_for_it(home: Path, tmp_path: Path) -> None:
+    with serving(tmp_path, "--demands", "admin") as url, opened(home, url, **browser(tmp_path)) as nvim:
+        tools(nvim, "signed out")
+        on_the_server(nvim)
+        nvim.keys("s")
+        shown(nvim, "sign in again for the scope admin")
+        on_the_server(nvim)
+        nvim.keys("R")
+        seen = shown(nvim, "tracker: failed, signed in")
+        assert "HTTP 403 Forbidden: not for you. What to do: sign" in seen
+        assert nvim.text().count("sign in again for the scope admin: :ParleyLogin tracker") == 1
+        on_the_server(nvim)
+        nvim.keys("s")
+        shown(nvim, "tracker: ready, signed in, protocol")
+        assert "scope admin" not in nvim.screen()

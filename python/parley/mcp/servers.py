@@ -287,8 +287,9 @@ class Servers:
         if not is_known:
             return status
         scope = self._accounts.lacking_scope(supervisor.settings) if account == "signed in" else ""
-        error = ". ".join(filter(None, [status.error, scope and again(status.name, scope)]))
-        return replace(status, account=account, page=page, error=error)
+        wish = again(status.name, scope) if scope else ""
+        texts = [status.error, wish if wish not in status.error else ""]
+        return replace(status, account=account, page=page, error=". ".join(filter(None, texts)))
 
     async def close(self) -> None:
         """Ends all servers; nothing is left running, and it takes two seconds at the worst."""

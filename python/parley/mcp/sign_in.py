@@ -42,7 +42,7 @@ from parley.mcp.logins import Login, Logins, union_of
 from parley.mcp.loopback import PATH, Loopback
 from parley.secrets import HANDED_OUT
 from parley.text import one_line
-from parley.tools.servers import ServerSettings
+from parley.tools.servers import ServerSettings, again
 from parley.tools.visits import Visit, visit
 
 _WAIT_S = 600.0
@@ -83,6 +83,9 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
     login = attempt.login()
     if login is None:
         raise ServerError(f"'{server}' asks nobody to sign in: it answers HTTP {response.status_code}")
+    if scope := lacking_scope(response):
+        logins.put(replace(login, lacking_scope=scope))
+        raise ServerError(f"'{server}' wants more to be allowed: {again(server, scope)}")
     if response.status_code in (401, 403):
         raise ServerError(
             f"signing in to '{server}' failed: it refuses the token that was granted for it "
