@@ -184,7 +184,8 @@ class Refuses(Good):
     name = "refuses"
 
     async def stream(self, request):
-        raise ModelError("not today", reason="no wish", status=400)
+        key = request.api_key
+        raise ModelError(f"not today {key}", reason=f"no wish {key}", status="400", retry_after="soon")
         yield
 
 
@@ -449,7 +450,7 @@ async def test_what_is_wrong_with_a_provider_is_told_with_its_package_and_harms_
         assert str(error).startswith(f"the provider {name} of parley-faulty 1.0 {words}"), str(error)
         assert ". What to do: " in str(error)
         assert error.reason.startswith(f"the provider {name} ")
-        assert "a-key-of" not in str(error)
+        assert "a-key-of" not in str(error) + error.reason + error.words
         assert "\x1b" not in str(error)
         assert len(await asker.say("good")) == 2
     assert asker.waits == []

@@ -277,7 +277,7 @@ def _fault(
 ) -> ModelError:
     words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
     advice = advice or "update that package, or tell its makers"
-    reason = bounded(f"the provider {offer.name} {reason}")
+    reason = bounded(f"the provider {offer.name} {reason}", secret)
     return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)
 
 
@@ -294,9 +294,9 @@ def _failed(offer: Offer, error: BaseException, secret: str = "") -> ModelError:
                 f"says: {error.reason}",
                 advice,
                 secret,
-                status=error.status,
-                retryable=error.retryable,
-                retry_after=error.retry_after,
+                status=error.status if isinstance(error.status, int) else None,
+                retryable=error.retryable is True,
+                retry_after=error.retry_after if isinstance(error.retry_after, int | float) else None,
                 words=bounded(error.words or str(error), secret),
             )
         case _:
