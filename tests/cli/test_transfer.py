@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from parley.chat.reader import parse
+from parley.chat.transcript import Attachment
 from parley.cli import main
+from tests.pictures import PDF, png
 
 TWO = (
     '{"messages": [{"role": "user", "content": "one"}]}\n{"messages": [{"role": "user", "content": "two"}]}\n'
@@ -76,3 +79,45 @@ def test_several_chats_of_one_file_go_into_a_folder(
         name: parse(f"💬: {word}\n").exchanges[0].question
         for name, word in (("two-1.md", "one"), ("two-2.md", "two"))
     }
+
+
+def test_pictures_are_put_beside_a_chat_that_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, two = (b64encode(png(number)).decode() for number in range(2))
+    pdf = f"data:application/pdf;base64,{b64encode(PDF).decode()}"
+    odd = [
+        {"type": "image", "source": {"data": data}}
+        for data in ("no base64", b64encode(b"no picture").decode(), 1)
+    ]
+    asked = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{one}"}},
+        {"type": "text", "text": "?"},
+    ]
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "c",
+        "content": [{"type": "image", "source": {"data": two}}],
+    }
+    messages = [
+        {"role": "user", "content": [*asked, {"type": "file", "file": {"file_data": pdf}}, *odd]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]},
+        {"role": "user", "content": [result]},
+    ]
+    Path("chat.json").write_text(json.dumps(messages), encoding="utf-8")
+    assert main(["import", "chat.json", "--to", "new.md"]) == 0
+    assert (
+        capsys.readouterr().err
+        == "parley: new.md: not carried over: words stand for parts of the type image\n"
+    )
+    transcript = parse(Path("new.md").read_text(encoding="utf-8"))
+    assert transcript.exchanges[0].question is not None
+    links = [part for part in transcript.exchanges[0].question.parts if isinstance(part, Attachment)]
+    (call,) = transcript.exchanges[0].answers[0].proposals
+    links += call.result.attachments if call.result else ()
+    assert [Path(link.path).read_bytes() for link in links] == [png(0), PDF, png(1)]
+    assert main(["check", "new.md"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["import", "chat.json"]) == 0
+    assert "[image url]\n\n?\n\n[file]\n\n[image]" in capsys.readouterr().out

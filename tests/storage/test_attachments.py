@@ -278,7 +278,7 @@ async def test_several_who_write_the_same_at_once_leave_one_whole_file(chat: Pat
 
     def save() -> None:
         try:
-            ChatAttachments(str(chat))._save(large, "png")
+            ChatAttachments(str(chat)).put(large, "png")
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
@@ -15,6 +15,9 @@ from parley.cli.exits import COMPLETE, USAGE
 from parley.cli.terminal import complain, read, remark, say
 from parley.errors import ParleyError
 from parley.storage.forks import write_new
+
+if TYPE_CHECKING:
+    from parley.imports.conversation import Chat
 
 _Writer: TypeAlias = Callable[[str, Transcript], Iterator[str]]
 HTML = "html"
@@ -50,18 +53,35 @@ def take_in(arguments: argparse.Namespace) -> int:
     """Make a chat of one that another program, or a provider's API, has."""
     from parley.imports.formats import chats
 
+    def folder(number: int, count: int) -> str:
+        target = _targets(arguments, count)[number - 1]
+        return f"{target.stem}.assets" if target else ""
+
+    source = _name(arguments.file)
     try:
-        made = chats(read(arguments.file), arguments.source)
+        made = chats(read(arguments.file), arguments.source, folder)
     except ValueError as error:
-        raise ParleyError(f"{arguments.file}: {error}") from error
+        raise ParleyError(f"{source}: {error}") from error
     for chat, path in zip(made, _targets(arguments, len(made)), strict=True):
         if path is None:
             say(chat.text, end="")
-        elif not write_new(path, chat.text.encode()):
-            raise ParleyError(f"{path} is there already: name another file")
+        else:
+            _write(path, chat)
         for loss in chat.losses:
-            remark(f"{path or arguments.file}: not carried over: {loss}")
+            remark(f"{path or source}: not carried over: {loss}")
     return COMPLETE
+
+
+def _write(path: Path, chat: Chat) -> None:
+    """Write a new chat, and its pictures beside it. Raises ParleyError."""
+    if not write_new(path, chat.text.encode()):
+        raise ParleyError(f"{path} is there already: name another file")
+    if chat.pictures:
+        from parley.media import kind_of
+        from parley.storage.attachments import ChatAttachments
+
+        for content in chat.pictures:
+            ChatAttachments(str(path)).put(content, kind_of(content) or "")
 
 
 def _targets(arguments: argparse.Namespace, count: int) -> list[Path | None]:
@@ -72,7 +92,7 @@ def _targets(arguments: argparse.Namespace, count: int) -> list[Path | None]:
         width = len(str(count)) if count > 1 else 0
         return [target / f"{stem}{f'-{n:0{width}}' if width else ''}.md" for n in range(1, count + 1)]
     if count != 1:
-        raise ParleyError(f"{arguments.file} holds {count} chats: --to FOLDER writes a file for each")
+        raise ParleyError(f"{_name(arguments.file)} holds {count} chats: --to FOLDER writes a file for each")
     return [target]
 
 
@@ -81,6 +101,11 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a name that is too long
         return False
+
+
+def _name(file: str) -> str:
+    """What a file is called to people."""
+    return "standard input" if file == "-" else file
 
 
 def _html(path: str, transcript: Transcript) -> Iterator[str]:
@@ -101,11 +126,11 @@ def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
     from parley.export.messages import lacks, message_line
 
     for notice in lacks(transcript):
-        remark(f"{path}: {notice}")
+        remark(f"{_name(path)}: {notice}")
     if line := message_line(transcript, option):
         yield line + "\n"
     else:
-        remark(f"{path} is left out: nothing was asked in it")
+        remark(f"{_name(path)} is left out: nothing was asked in it")
 
 
 EXPORTS = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
+from parley.chat.attachments import attachment_of
 from parley.chat.edits import apply_edits
 from parley.chat.grammar import fit
 from parley.chat.head import put_value
@@ -25,11 +26,13 @@ from parley.chat.transcript import (
     CALL_ID,
     SPACING,
     Answer,
+    Attachment,
     Exchange,
     Note,
     Orphan,
     Proposal,
     Question,
+    QuestionPart,
     Result,
     Segment,
     Status,
@@ -39,22 +42,24 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.chat.writer import render
+from parley.media import MOST_BYTES, kind_of
 from parley.text import one_line
 
 UNKNOWN = "unknown"
 """The provider and the model of thinking of which nobody says whose it is: it is sent to none."""
 _MOST_LOSSES, _MOST_SHOWN = 20, 200
 _SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
-_Part = TypeVar("_Part", bound=Segment)
+_Part = TypeVar("_Part", bound=Segment | Attachment)
 _NEVER_RAN = (NOT_APPROVED, DECLINED)
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """The text of a chat file, and what could not be carried into it, a clause each."""
+    """The text of a chat file, what was not carried into it, a clause each, and the pictures beside it."""
 
     text: str
     losses: tuple[str, ...] = ()
+    pictures: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,14 +91,19 @@ class _Answer:
 class _Exchange:
     """An exchange as it is read; `question` None is an answer without one."""
 
-    question: list[Text | Note] | None
+    question: list[QuestionPart] | None
     answers: list[_Answer] = field(default_factory=list)
 
 
 class Conversation:
-    """Takes in what was said, in order. Texts may hold anything: whatever they hold, they stay texts."""
+    """Takes in what was said, in order. Texts may hold anything: whatever they hold, they stay texts.
 
-    def __init__(self) -> None:
+    `folder` is that beside the chat where pictures go; "" where there is no place for any.
+    """
+
+    def __init__(self, folder: str = "") -> None:
+        self._folder = folder
+        self._pictures = dict[str, bytes]()
         self._exchanges = list[_Exchange]()
         self._preamble = list[Text | Note]()
         self._system = list[str]()
@@ -128,6 +138,22 @@ class Conversation:
     def question(self, text: str) -> None:
         """Words of the user; they belong to the question before where nobody has answered that."""
         _add(self._question(), text)
+
+    def picture(self, content: bytes) -> Attachment | None:
+        """The attachment that a picture is, to be put where it belongs; None where it can be none."""
+        kind = kind_of(content)
+        if not self._folder or kind is None or len(content) > MOST_BYTES:
+            return None
+        try:
+            attachment = attachment_of(content, self._folder, kind)
+        except ValueError:  # no link can name the folder
+            return None
+        self._pictures[attachment.path] = content
+        return attachment
+
+    def attach(self, attachment: Attachment) -> None:
+        """A picture in a question."""
+        self._question().append(attachment)
 
     def reply(self, agent: str = "") -> None:
         """The model begins to speak; another agent's words are another answer."""
@@ -171,14 +197,22 @@ class Conversation:
         assert self._answer, "the model is speaking"
         self._answer.add_call(call, name)
 
-    def result(self, call_id: str, text: str, status: Status = "ok", name: str = "") -> None:
+    def result(
+        self,
+        call_id: str,
+        text: str,
+        status: Status = "ok",
+        name: str = "",
+        pictures: Sequence[Attachment] = (),
+    ) -> None:
         """The result of the first call with this id that has none yet; without an id, of this name."""
         if self._answer is None:
             self.reply()
         assert self._answer, "there is an answer now"
         self._calls = 0
         own_id, body = _own_id(call_id), fit(text)
-        result = Result("refused" if status == "error" and body in _NEVER_RAN else status, body)
+        is_refused = status == "error" and body in _NEVER_RAN
+        result = Result("refused" if is_refused else status, body, tuple(pictures))
         if not self._answer.settle(f"id {own_id}" if call_id else f"name {name}", result):
             self.lose(f"a result that belongs to no call is never sent: {call_id or name}")
             self._answer.segments.append(Orphan(header_name(name), own_id, result))
@@ -203,7 +237,7 @@ class Conversation:
         if last.answers and not is_unfinished(last.answers[-1]):
             exchanges = (*exchanges, Exchange(Question()))
         text = render(Transcript(exchanges, _merged(self._preamble), self._front_matter()))
-        return Chat(text, tuple(self._losses))
+        return Chat(text, tuple(self._losses), tuple(self._pictures.values()))
 
     def _front_matter(self) -> str | None:
         lines = list[str]()
@@ -216,7 +250,7 @@ class Conversation:
                 lines = apply_edits(lines, edits)
         return parse_lines(lines).front_matter
 
-    def _question(self) -> list[Text | Note]:
+    def _question(self) -> list[QuestionPart]:
         """The parts of the question that the user is at."""
         if not self._exchanges or self._exchanges[-1].answers:
             self._exchanges.append(_Exchange([]))
@@ -248,7 +282,7 @@ def _merged(parts: Iterable[_Part]) -> tuple[_Part | Text, ...]:
     return tuple(merged)
 
 
-def _add(parts: list[Text | Note] | list[Segment], text: str) -> None:
+def _add(parts: list[Text | Note] | list[QuestionPart] | list[Segment], text: str) -> None:
     if stripped := _stripped(text):
         parts.append(Text(stripped))
 

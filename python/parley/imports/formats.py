@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from parley.chat.grammar import MARKERS, is_escaped
 from parley.chat.reader import parse, split_lines
@@ -30,7 +31,16 @@ FORMATS = {
 """The formats by the names that the shell has for them."""
 
 
-def chats(text: str, name: str | None = None) -> Sequence[Chat]:
+Folder: TypeAlias = Callable[[int, int], str]
+"""The folder beside a chat where its pictures go, by its number and how many there are; "" for none."""
+
+
+def no_folder(number: int, count: int) -> str:
+    """No place for pictures."""
+    return ""
+
+
+def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Sequence[Chat]:
     """The chats that a file holds, in the format of this name, or in the one that it is recognized to be in.
 
     Raises ValueError, with its place, for what cannot be read.
@@ -39,15 +49,14 @@ def chats(text: str, name: str | None = None) -> Sequence[Chat]:
     if entry and entry.markdown and not (name in ROLES and _is_json(text)):
         return [entry.markdown(text)]
     records = messages.records(text)
-    is_one = len(records) == 1
-    return [_record(record, name, 0 if is_one else number) for number, record in enumerate(records, 1)]
+    return [_record(record, name, number, len(records), folder) for number, record in enumerate(records, 1)]
 
 
-def _record(record: messages.Record, name: str | None, number: int) -> Chat:
+def _record(record: messages.Record, name: str | None, number: int, count: int, folder: Folder) -> Chat:
     try:
-        return messages.chat(record, name or messages.kind(record))
+        return messages.chat(record, name or messages.kind(record), folder(number, count))
     except ValueError as error:
-        raise ValueError(f"chat {number}: {error}" if number else str(error)) from error
+        raise ValueError(f"chat {number}: {error}" if count > 1 else str(error)) from error
 
 
 def _recognized(text: str) -> str:

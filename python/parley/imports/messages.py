@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from parley.chat.calls import extra_json, strict_json
-from parley.chat.transcript import Status
+from parley.chat.transcript import Attachment, Status
 from parley.imports.conversation import Chat, Conversation
 from parley.models.encode import RAW, arguments_object
 
@@ -49,6 +50,7 @@ ROLES: dict[str, dict[str, str]] = {
 }
 """Who speaks in a message of each role, by formats."""
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+_DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
 """What stands before a failed result where a format has no field for that: requests of Parley's have it."""
 _CARRIED = {"messages", "system", "title", "model", "adapter"}
@@ -115,9 +117,9 @@ def kind(record: Record) -> str:
     return "anthropic" if has_blocks or "system" in record.root else "openai"
 
 
-def chat(record: Record, format_name: str) -> Chat:
+def chat(record: Record, format_name: str, folder: str = "") -> Chat:
     """The chat that a conversation in this format is. Raises ValueError with the place of a fault."""
-    reader = _Reader(record, format_name)
+    reader = _Reader(record, format_name, folder)
     for number, message in enumerate(record.messages, 1):
         try:
             reader.feed(message)
@@ -129,8 +131,8 @@ def chat(record: Record, format_name: str) -> Chat:
 class _Reader:
     """Reads the messages of one conversation."""
 
-    def __init__(self, record: Record, format_name: str) -> None:
-        self.conversation = Conversation()
+    def __init__(self, record: Record, format_name: str, folder: str) -> None:
+        self.conversation = Conversation(folder)
         self._roles, root = ROLES[format_name], record.root
         self._provider = root["adapter"] if isinstance(root.get("adapter"), str) else format_name
         self._model = root["model"] if isinstance(root.get("model"), str) else ""
@@ -158,12 +160,14 @@ class _Reader:
                 raise ValueError(f'expected one of {", ".join(self._roles)} as "role"')
 
     def _user(self, message: Message) -> None:
+        parts = self._parts(message.get("content"))
         if _mapping(message, "_meta").get("tag") == "image":
-            self.conversation.question(self._lose("image"))
-            return
-        for part in self._parts(message.get("content")):
+            parts = iter([{"type": "image", "source": {"data": message.get("content")}}])
+        for part in parts:
             if part.get("type") == "tool_result":
                 self._tool_result(part)
+            elif picture := self._picture(part):
+                self.conversation.attach(picture)
             else:
                 self.conversation.question(self._text(part))
 
@@ -225,8 +229,8 @@ class _Reader:
 
     def _tool_result(self, part: Message) -> None:
         status: Status = "error" if part.get("is_error") else "ok"
-        text = "\n".join(self._texts(part.get("content")))
-        self.conversation.result(_string(part, "tool_use_id"), text, status)
+        text, pictures = self._split(part.get("content"))
+        self.conversation.result(_string(part, "tool_use_id"), text, status, "", pictures)
 
     def _result(self, message: Message) -> None:
         content, tools = message.get("content"), _mapping(message, "tools")
@@ -236,11 +240,37 @@ class _Reader:
                 self._tool_result(part)
             return
         call_id = _string(message, "tool_call_id") or _string(tools, "call_id") or _string(tools, "id")
-        text = "\n".join(map(self._text, parts))
+        text, pictures = self._split(content)
         words = text.removeprefix(_ERROR)
         is_error = bool(tools.get("is_error")) or (words != text and bool(words.strip()))
         name = _string(message, "name") or _string(tools, "name")
-        self.conversation.result(call_id, words if is_error else text, "error" if is_error else "ok", name)
+        status: Status = "error" if is_error else "ok"
+        self.conversation.result(call_id, words if is_error else text, status, name, pictures)
+
+    def _split(self, content: Any) -> tuple[str, list[Attachment]]:
+        """The text of a result, and its pictures."""
+        texts, pictures = list[str](), list[Attachment]()
+        for part in self._parts(content):
+            if picture := self._picture(part):
+                pictures.append(picture)
+            else:
+                texts.append(self._text(part))
+        return "\n".join(texts), pictures
+
+    def _picture(self, part: Message) -> Attachment | None:
+        """The picture, or the PDF, that a part is; None for any other, and where it cannot be kept."""
+        url = part.get("image_url") or _mapping(part, "file").get("file_data") or ""
+        url = url.get("url") if isinstance(url, dict) else url
+        data = _mapping(part, "source").get("data") or url
+        if not isinstance(data, str) or not data:
+            return None
+        try:
+            content = b64decode(
+                data[head.end() :] if (head := _DATA_URL.match(data)) else data, validate=True
+            )
+        except ValueError:
+            return None
+        return self.conversation.picture(content)
 
     def _parts(self, content: Any) -> Iterator[Message]:
         """The parts of a content; of a text it is one."""

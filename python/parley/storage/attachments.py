@@ -96,9 +96,10 @@ class ChatAttachments:
 
     async def save(self, content: bytes, suffix: str) -> Attachment:
         """Write bytes beside the chat, so that a link may name them. Raises ParleyError."""
-        return await _in_thread(self._save, content, suffix)
+        return await _in_thread(self.put, content, suffix)
 
-    def _save(self, content: bytes, suffix: str) -> Attachment:
+    def put(self, content: bytes, suffix: str) -> Attachment:
+        """The same, for those who may wait."""
         if self._chat is None or not self._chat.parent.is_dir():
             raise ParleyError("it goes into a file beside the chat: save the chat first")
         folder = f"{self._chat.stem}.assets"
