@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parley.chat import attachments
-from parley.chat.edits import append_notice, apply_edits, begin_question, put_question
+from parley.chat.edits import add_question, append_notice, apply_edits, begin_question, put_question
 from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import Notice
 from parley.chat.transcript import Attachment
@@ -32,6 +32,25 @@ def test_what_is_put_into_a_question_stands_below_it(
     edited = "\n".join(apply_edits(lines, [put_question(lines, transcript, 0, content)]))
     assert edited.rstrip("\n") == after.rstrip("\n")
     assert len(parse(edited).exchanges) == len(parse(after).exchanges)
+
+
+ADDED = {
+    "an empty file": ("", "new", "💬: new\n"),
+    "blank lines": ("\n \n", "new", "💬: new\n"),
+    "text above": ("notes\n\n\n", "new", "notes\n\n💬: new\n"),
+    "front matter": ("---\na: 1\n---\n", PICTURE, f"---\na: 1\n---\n\n💬:\n\n{LINK}\n"),
+    "several questions": ("💬: a\n\n🤖: b\n\n💬: c\n", "new", "💬: a\n\n🤖: b\n\n💬: c\n\nnew\n"),
+    "an answer": ("💬: a\n\n🤖: b\n", "new", "💬: a\n\n🤖: b\n\n💬: new\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "content", "after"), ADDED.values(), ids=ADDED)
+def test_what_is_asked_last_stands_below_all_there_is(
+    before: str, content: str | Attachment, after: str
+) -> None:
+    lines = split_lines(before)
+    edited = "\n".join(apply_edits(lines, [add_question(lines, parse(before), content)]))
+    assert edited.rstrip("\n") == after.rstrip("\n")
 
 
 @pytest.mark.parametrize(

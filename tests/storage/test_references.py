@@ -15,8 +15,18 @@ from parley.chat.attachments import attachment_of
 from parley.chat.reader import parse
 from parley.chat.references import IN_EDITOR, Live, ReferenceText, expansion, references
 from parley.chat.references import Path as FilePath
+from parley.errors import ParleyError
 from parley.storage.attachments import ChatAttachments
-from parley.storage.references import INSIDE, OUTSIDE, Bounds, EditorText, FileReferences
+from parley.storage.references import (
+    INSIDE,
+    OUTSIDE,
+    Bounds,
+    EditorText,
+    FileReferences,
+    Picture,
+    named_contents,
+    piped_content,
+)
 from tests.pictures import png
 from tests.powers import bound_by_permissions
 
@@ -581,3 +591,52 @@ async def test_without_an_editor_it_is_said_that_one_is_needed(tmp_path: Path, n
     (text,) = await FileReferences(lambda: tmp_path, nowhere).bring([Live(name)])
     why = "only an editor has that: ask in Neovim, or name a file"
     assert text == ReferenceText(name, why, "missing")
+
+
+# --- What the user names at a prompt -----------------------------------------------------------------------
+
+
+def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) -> None:
+    directory = WorkingDirectory(tmp_path, False)
+    (directory.work / "a.png").write_bytes(png())
+    (directory.work / "large.txt").write_text("x" * 1_000_000)
+    (directory.work / "[1].txt").write_text("odd\n")
+    names = ["../beside.txt", ".hidden", "inside.txt:1", "a.png", "ins*.txt", "[1].txt", "link.txt"]
+    contents = named_contents(directory.work, names)
+    assert [content.text if isinstance(content, ReferenceText) else content.kind for content in contents] == [
+        *("beside\n", "hidden\n", "inside\n", "png", "inside\n", "odd\n", "beside\n")
+    ]
+    (large,) = named_contents(directory.work, ["large.txt"])
+    assert isinstance(large, ReferenceText)
+    assert len(large.text) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("none.txt", "none.txt: No such file or directory"),
+        ("inside.txt:7", "inside.txt:7: there are no such lines"),
+        ("loop", "loop: no such file"),
+        ("pipe", "pipe: no file: not read"),
+        ("binary", "binary: no text: not read"),
+        ("none*", "none*: no file matches"),
+        ("a\0b", r"a\x00b: no such file"),
+        (".", ".: a folder: not read; a pattern such as ./* brings in its files"),
+    ],
+)
+def test_a_file_that_cannot_be_brought_is_an_error_for_who_names_it(
+    tmp_path: Path, name: str, problem: str
+) -> None:
+    directory = WorkingDirectory(tmp_path, False)
+    with pytest.raises(ParleyError) as error:
+        named_contents(directory.work, ["inside.txt", name])
+    assert str(error.value) == problem
+
+
+def test_what_comes_through_a_pipe_is_a_text_or_a_picture() -> None:
+    assert piped_content(b"a\r\nb") == ReferenceText("standard input", "a\nb")
+    assert piped_content(png()) == Picture("standard input", png(), "png")
+    for content, why in ((b"\xff", "no text"), (b"\0", "no text"), (b"x" * 2_000_000, "too large (2.0 MB)")):
+        with pytest.raises(ParleyError) as error:
+            piped_content(content)
+        assert str(error.value) == f"standard input: {why}: not read"
