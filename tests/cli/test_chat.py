@@ -87,6 +87,17 @@ def test_a_conversation_is_a_file(shell: Shell, chat: Chat, columns: int) -> Non
     assert questions(path) == ["say: one", "say: two\n  three"]
 
 
+def test_what_is_pasted_is_one_question(shell: Shell, chat: Chat) -> None:
+    with chat() as glass:
+        until_prompt(glass, 1)
+        glass.press("\x1b[200~say: a\rb\r\rc\x1b[201~")
+        glass.until(lambda text: text.endswith("\nc"), "what was pasted")
+        glass.press("\r")
+        assert until_prompt(glass, 2)[-6:] == ["a", "b", "", "c", "", "💬:"]
+        end(glass)
+    assert questions(shell.chats[0]) == ["say: a\nb\n\nc"]
+
+
 def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:
     shell.ask(STOCKS)
     with chat("chat.md") as glass:

@@ -105,7 +105,7 @@ class _Conversation:
 
     def run(self) -> None:
         """Read questions and answer them until somebody ends it."""
-        _remember([e.question.text for e in self._transcript().exchanges if e.question])
+        _prepare_line([e.question.text for e in self._transcript().exchanges if e.question])
         with self._ended_by(signal.SIGTERM, signal.SIGHUP):
             while not self._is_over:
                 try:
@@ -189,11 +189,15 @@ def _typed() -> tuple[str, bool]:
     return without_blank_edges(text.rstrip().removesuffix(_QUOTES)), False
 
 
-def _remember(questions: Sequence[str]) -> None:
-    """The questions of the chat as the history of the line; a Python without such a line has none."""
+def _prepare_line(questions: Sequence[str]) -> None:
+    """Have the questions of the chat as the history of the line, and what is pasted as one text.
+
+    A Python without readline has neither.
+    """
     with suppress(ImportError):
         import readline
 
+        readline.parse_and_bind("set enable-bracketed-paste on")  # Python switches it off
         for question in questions:
             if "\n" not in question:
                 readline.add_history(question)
