@@ -108,7 +108,7 @@ function H.choose_treesitter(buf)
   if H.treesitter[buf] == nil and vim.bo[buf].filetype == "markdown" then
     local is_free = vim.treesitter.highlighter.active[buf] == nil and vim.bo[buf].syntax ~= ""
     local fits = is_on and api.nvim_buf_line_count(buf) <= longest
-    H.treesitter[buf] = fits and is_free and pcall(vim.treesitter.start, buf, "markdown")
+    H.treesitter[buf] = fits and is_free and H.start_treesitter(buf)
     if not fits and H.is_of_filetype(buf) then
       H.stop_treesitter(buf)
     end
@@ -129,26 +129,35 @@ function H.stop_treesitter(buf)
   vim.bo[buf].syntax = "markdown"
 end
 
---- The `conceal_lines` of the Markdown highlights have a long buffer parsed anew, synchronously, on every
---- redraw and every move of the cursor (0.11 and later); all else of them is kept.
-function H.tame_treesitter(buf)
-  local active = vim.treesitter.highlighter.active[buf]
-  if not active or active == H.tame[buf] then
-    return
-  end
+--- Have Treesitter highlight with our highlights, or those that there are. Returns whether it does.
+function H.start_treesitter(buf)
   local ok = pcall(function()
+    local parser = vim.treesitter.get_parser(buf, "markdown")
+    H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = H.highlights() } })
+  end)
+  return ok or pcall(vim.treesitter.start, buf, "markdown")
+end
+
+--- The highlights of Markdown without `conceal_lines`, which have a long buffer parsed anew, synchronously, on
+--- every redraw and every move of the cursor (0.11 and later), and with ours.
+function H.highlights()
+  if not H.query then
     vim.treesitter.query.add_predicate("parley-thinking?", H.is_thinking, { force = true, all = true })
     local query = {}
     for _, file in ipairs(vim.treesitter.query.get_files("markdown", "highlights")) do
       query[#query + 1] = table.concat(vim.fn.readfile(file), "\n")
     end
-    local tame = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "") .. H.thinking
-    local parser = vim.treesitter.get_parser(buf, "markdown")
+    H.query = table.concat(query, "\n"):gsub('%(#set! conceal_lines "[^"]*"%)', "") .. H.thinking
+  end
+  return H.query
+end
+
+--- Where somebody else has begun Treesitter, have it go on with our highlights.
+function H.tame_treesitter(buf)
+  local active = vim.treesitter.highlighter.active[buf]
+  if active and active ~= H.tame[buf] then
     vim.treesitter.stop(buf)
-    H.tame[buf] = vim.treesitter.highlighter.new(parser, { queries = { markdown = tame } })
-  end)
-  if not ok then
-    pcall(vim.treesitter.start, buf, "markdown")
+    H.start_treesitter(buf)
   end
 end
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.harness import ROOT, Child, child
+from tests.forks import forks
+from tests.nvim.harness import Child, child
 
 QUESTION = "\U0001f4ac: "
 TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
@@ -257,7 +258,7 @@ def test_lines_come_before_what_is_typed_while_the_host_starts(
     tmp_path: Path, command: str, setting: str, before: str, after: str, expected: list[str]
 ) -> None:
     python = tmp_path / "python"
-    python.write_text(SLOW.format(python=ROOT / ".venv" / "bin" / "python"), encoding="utf-8")
+    python.write_text(SLOW.format(python=forks().python), encoding="utf-8")
     python.chmod(0o700)
     with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}\n{setting}") as nvim:
         of_code(nvim)
