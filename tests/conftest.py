@@ -56,11 +56,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", metavar="SEED", help="take files, and tests of a file, in a random order")
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: tests of processes wait for these more than half of their time."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A file stays together, for what its tests share."""
     if seed := config.getoption("--shuffle"):

@@ -138,8 +138,8 @@ function H.start_treesitter(buf)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
 end
 
---- The highlights of Markdown without `conceal_lines`, which have a long buffer parsed anew, synchronously, on
---- every redraw and every move of the cursor (0.11 and later), and with ours.
+--- The highlights of Markdown with ours, and without `conceal_lines`: these have a long buffer parsed anew,
+--- synchronously, on every redraw and every move of the cursor (0.11 and later).
 function H.highlights()
   if not H.query then
     vim.treesitter.query.add_predicate("parley-thinking?", H.is_thinking, { force = true, all = true })

@@ -28,7 +28,7 @@ def nvim(shared: Child) -> Iterator[Child]:
     shared.lua("_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }")
     shared.lua("for name, of_neovim in pairs(_G.ui) do vim.ui[name] = of_neovim end")
     shared.nvim.ui_try_resize(WIDTH, HEIGHT)
-    shared.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    shared.clear()
     yield shared
     assert not shared.blocked(), shared.screen()
 

@@ -19,6 +19,13 @@ from tests.forks import forks
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 45.0
 WIDTH, HEIGHT = 100, 30
+# Where Treesitter ends while syntax is on, Neovim reads the syntax file: for a text that nobody sees any more.
+CLEAR = """
+local on = vim.g.syntax_on
+vim.g.syntax_on = nil
+vim.cmd('silent! %bwipeout! | silent! only! | messages clear')
+vim.g.syntax_on = on
+"""
 
 
 def nvim_path() -> str:
@@ -159,6 +166,10 @@ class Child:
         path.write_text(text, encoding="utf-8")
         self.command(f"edit {path}")
         return path
+
+    def clear(self) -> None:
+        """Have one window with nothing in it, and no messages."""
+        self.lua(CLEAR)
 
     # --- Seeing ---
 

@@ -24,7 +24,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def nvim(neovim: Child) -> Iterator[Child]:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.lua(SETTINGS)
     yield neovim
     assert not neovim.blocked()

@@ -49,7 +49,6 @@ return {
 }
 """
 RESET = """
-vim.cmd('silent! %bwipeout!')
 vim.o.clipboard, vim.o.operatorfunc, vim.o.langmap, vim.o.langremap = '', '', '', false
 vim.g.clipboard = {
   name = 'none',
@@ -85,6 +84,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 def prepare(nvim: Child, row: int, column: int = 0, setup: str = "") -> None:
     nvim.keys("<C-\\><C-n>")
+    nvim.clear()
     nvim.lua(RESET, TEXT)
     nvim.lua(setup)
     nvim.nvim.api.win_set_cursor(0, (row, column))

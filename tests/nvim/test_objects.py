@@ -66,7 +66,8 @@ def rows(first: int, last: int) -> str:
 def chat(plain: Child) -> Child:
     """The chat, with nothing yanked."""
     plain.keys("<C-\\><C-n>")
-    plain.lua("vim.cmd('silent! %bwipeout!') vim.fn.setreg('\"', 'nothing') vim.o.selection = 'inclusive'")
+    plain.clear()
+    plain.lua("vim.fn.setreg('\"', 'nothing') vim.o.selection = 'inclusive'")
     plain.edit("objects.md", "\n".join(CHAT))
     plain.until(lambda: plain.lua("return vim.fn.maparg('iq', 'o') ~= ''"), "the objects")
     plain.lua("_G.asked = {}")

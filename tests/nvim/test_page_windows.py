@@ -24,7 +24,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def desk(neovim: Child) -> Child:
     """The Neovim with nothing open."""
-    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     return neovim
 
 

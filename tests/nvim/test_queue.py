@@ -48,7 +48,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory, server: HangingModel) -> It
 @pytest.fixture
 def nvim(neovim: Child, model: HangingModel) -> Iterator[Child]:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     yield neovim
     assert not neovim.blocked()
 

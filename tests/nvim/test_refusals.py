@@ -39,8 +39,6 @@ RESET = """
 if vim.fn.exists('+winfixbuf') == 1 then vim.wo.winfixbuf = false end
 vim.cmd('silent! tabonly! | silent! only!')
 vim.o.hidden, vim.o.cmdheight, vim.o.swapfile, vim.o.directory = true, 1, false, '.'
-vim.cmd('silent! %bwipeout!')
-vim.cmd('messages clear')
 require('parley').setup({ agent = 'Demo' })
 """
 
@@ -75,6 +73,7 @@ def check(nvim: Child) -> None:
 def go(nvim: Child, place: str) -> None:
     nvim.keys("<C-\\><C-n>")
     nvim.lua(RESET)
+    nvim.clear()
     nvim.edit("chat.md", CHAT)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.lua(PLACES[place])

@@ -59,7 +59,7 @@ def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
 def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[int]:
     """Open a chat in a window of this width, with its cursor on the first call; the rows of its calls."""
     nvim.keys("<C-\\><C-n>")
-    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("rows.md", text)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")

@@ -28,7 +28,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def nvim(neovim: Child) -> Child:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.lua("""
         _G.events = {}
         vim.api.nvim_create_autocmd('User', {

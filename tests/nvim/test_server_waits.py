@@ -39,7 +39,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def desk(neovim: Child) -> Child:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     return neovim
 
 

@@ -38,7 +38,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 def desk(neovim: Child, tmp_path: Path) -> Child:
     """The same with nothing open, in a folder of its own."""
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.command(f"cd {tmp_path}")
     return neovim
 

@@ -42,7 +42,7 @@ def ran(nvim: Child) -> bool:
 def chat(plain: Child) -> Child:
     """A chat, in a Neovim without a host, that evaluates what the status line of Parley says twice."""
     plain.keys("<C-\\><C-n>")
-    plain.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    plain.clear()
     plain.command(f"cd {plain.home}")
     plain.edit("chat.md", "💬: hi\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
@@ -174,7 +174,7 @@ def test_a_hostile_server_has_nothing_run_and_nothing_hidden(
         "env": {"GO": str(tmp_path / "go"), "HOSTILE": text.replace("\0", "")},
     }
     nvim = hosted
-    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    nvim.clear()
     nvim.lua(
         "require('parley').setup(...)",
         {"mcp": {"servers": {"s": server}}, "agent": "Demo-OpenAI", "status": {"llm": False}},

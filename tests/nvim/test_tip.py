@@ -34,7 +34,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def nvim(neovim: Child) -> Child:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.lua(
         "for _, o in ipairs({ 'wrap', 'so', 'winbar', 'number', 'fdm' }) do vim.cmd('set ' .. o .. '&') end"
     )

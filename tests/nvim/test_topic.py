@@ -34,7 +34,7 @@ def model() -> Iterator[HangingModel]:
 def nvim(neovim: Child) -> Iterator[Child]:
     """Nothing open, and the demo."""
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.lua(SETTINGS)
     yield neovim
     assert not neovim.blocked()

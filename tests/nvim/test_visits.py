@@ -27,7 +27,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def desk(neovim: Child) -> Child:
     neovim.keys("<C-\\><C-n>")
-    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!') vim.cmd('messages clear')")
+    neovim.clear()
     neovim.lua("_G.visited = {}")
     return neovim
 
