@@ -19,7 +19,7 @@ from tests.forks import forks
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 45.0
 WIDTH, HEIGHT = 100, 30
-# Where Treesitter ends while syntax is on, Neovim reads the syntax file: for a text that nobody sees any more.
+# Where Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes out.
 CLEAR = """
 local on = vim.g.syntax_on
 vim.g.syntax_on = nil
