@@ -1,0 +1,36 @@
+"""What Neovim puts on record of a chat: the shell finds it as its models saw it, until somebody edits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parley.cli import main
+from tests.nvim.harness import Child
+
+
+def test_a_chat_of_neovim_is_as_its_models_saw_it_until_it_is_edited(
+    nvim: Child, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, folder in (("HOME", "."), ("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(name, str(home / folder))
+    path = home / "data" / "parley" / "chats" / "verified.md"
+    nvim.edit(str(path), "💬: find the stock price of google\n")
+    nvim.keys("<C-g><C-g>")
+    nvim.until_waiting()
+    nvim.keys("ya")
+    nvim.until_text("GOOGL) is at")
+    nvim.until_idle()
+    nvim.keys("GAthanks<Esc><C-g><C-g>")
+    nvim.until(lambda: nvim.text().count("🤖:") == 2, "the second answer")
+    nvim.until_idle()
+    nvim.command("silent write")
+    assert (main(["verify", str(path)]), capsys.readouterr().out.splitlines()[-1]) == (
+        0,
+        "3 of 3 requests are as the chat leads to them now",
+    )
+    nvim.command("%s/of google$/of apple/")
+    nvim.command("silent write")
+    assert main(["verify", str(path)]) == 1
+    assert "verified.md:1: exchange 1: the question was reworded (3 requests had it" in capsys.readouterr().out
