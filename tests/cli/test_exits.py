@@ -154,6 +154,41 @@ def test_output_that_nobody_takes_is_no_error_and_one_that_cannot_be_written_is(
     assert ("cannot write to standard output" in ended.err) == (ended.code == 1 and READERS[name] == 0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("login", "none"), 1),
+        (("logout", "none"), 1),
+        (("config", "none"), 1),
+        (("completion", "none"), 2),
+        (("demo-server", "--port", "none"), 2),
+        (("tools", "none"), 2),
+        (("agents", "none"), 2),
+        (("man", "none"), 2),
+        (("convert", "--to", "none"), 2),
+        (("none",), 2),
+        ((), 2),
+    ],
+)
+def test_what_a_command_without_a_file_cannot_do_is_an_error(
+    arguments: tuple[str, ...], code: int, run: Callable[..., Ended]
+) -> None:
+    ended = run(*arguments)
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err
+    as_json = run(*arguments, "--json")
+    assert (as_json.code != 0, as_json.err) == (True, "")
+    assert types_of(as_json.out.splitlines()) == {"error", "end"}
+
+
+@pytest.mark.parametrize("arguments", [("agents",), ("config",), ("man",), ("completion", "bash")])
+def test_a_list_that_cannot_be_written_is_an_error(
+    arguments: tuple[str, ...], run: Callable[..., Ended]
+) -> None:
+    assert run(*arguments, is_closed=True).code == 1
+    assert run(*arguments, out=ClosedPipe()).code == 0
+
+
 DEEP = b"[" * 200_000
 DEFINITION = b'[{"name": "t", "inputSchema": {"type": "object", "x": %s}}]'
 

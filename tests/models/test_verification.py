@@ -111,7 +111,7 @@ EDITS: dict[str, tuple[Callable[[str], str], list[tuple[int, str, int]]]] = {
     ),
     "no last answer": (
         lambda text: without(text, "🤖:[Demo]\n\nYou are", "💬: \n"),
-        [(4, "the end of the answer was removed", 1)],
+        [(3, "a reply to this question was removed", 1)],
     ),
     "a new exchange": (
         replaced("💬: What", "💬: 1 + 1?\n\n🤖:[Demo]\n\n3\n\n💬: What"),
@@ -191,6 +191,13 @@ async def test_the_line_of_an_edit_is_that_of_what_was_edited(name: str) -> None
     }
     line = next(n for n, each in enumerate(text.split("\n"), 1) if mark.get(name, LINES[name]) in each)
     assert edit.line == line, text.split("\n")[edit.line - 1]
+
+
+async def test_a_chat_without_its_answers_is_told_from_a_new_file_of_its_name() -> None:
+    turns = await conversation()
+    alone = turns.text[: turns.text.index("🤖:")]
+    assert outcome(turns, alone) == [(1, "a reply to this question was removed", 1)]
+    assert checked(turns, "💬: something else\n") == Verification((), 0, 0, ())
 
 
 async def test_two_edits_are_told_each_with_its_own_count() -> None:

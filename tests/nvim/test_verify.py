@@ -17,6 +17,7 @@ def test_a_chat_of_neovim_is_as_its_models_saw_it_until_it_is_edited(
         monkeypatch.setenv(name, str(home / folder))
     path = home / "data" / "parley" / "chats" / "verified.md"
     nvim.edit(str(path), "💬: find the stock price of google\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.keys("<C-g><C-g>")
     nvim.until_waiting()
     nvim.keys("ya")
@@ -33,4 +34,6 @@ def test_a_chat_of_neovim_is_as_its_models_saw_it_until_it_is_edited(
     nvim.command("%s/of google$/of apple/")
     nvim.command("silent write")
     assert main(["verify", str(path)]) == 1
-    assert "verified.md:1: exchange 1: the question was reworded (3 requests had it" in capsys.readouterr().out
+    assert (
+        "verified.md:1: exchange 1: the question was reworded (3 requests had it" in capsys.readouterr().out
+    )

@@ -31,6 +31,7 @@ EditKind: TypeAlias = Literal[
     "exchange",
     "agent",
     "front_matter",
+    "reply",
     "request",
 ]
 _What: TypeAlias = Literal["edited", "removed", "added", "moved"]
@@ -65,6 +66,7 @@ _WORDS: Mapping[tuple[EditKind, _What], str] = {
     ("arguments", "edited"): "the arguments of the call {} were edited",
     ("result", "edited"): "the result of the call {} was edited",
     ("result", "removed"): "the result of the call {} was removed",
+    ("reply", "removed"): "a reply to this question was removed",
     ("exchange", "removed"): "an exchange was removed here",
     ("exchange", "added"): "the exchange was added",
     ("exchange", "moved"): "the exchange was moved",
@@ -446,22 +448,26 @@ def _common(one: Units, other: Units) -> int:
 def _edits_at_end(
     transcript: Transcript, records: Sequence[RequestRecord], known: Sequence[RequestRecord]
 ) -> Iterator[Edit]:
-    """Of the replies after all that are in the file, those that are gone."""
-    if not known:
-        return
-    last = max(index for index, record in enumerate(records) if any(record is each for each in known))
-    questions = {
-        unit: bool(exchange.answers) and last_notice(exchange.answers[-1]) is not None
+    """Of the replies after all that are in the file, those that are gone.
+
+    Where nothing is in it that is on record, it may be a new file of an old name.
+    """
+    ids = {id(record) for record in known}
+    last = max((index for index, record in enumerate(records) if id(record) in ids), default=-1)
+    places = {
+        unit: (where, exchange.answers[-1:])
         for number, exchange in enumerate(transcript.exchanges)
-        for unit, _ in _locations(number, exchange)
+        for unit, where in _locations(number, exchange)
         if unit[0] == units.QUESTION
-    }  # with whether it was asked again, and that ended early
-    lost = {_last_question(record.units) for record in records[last + 1 :]}
-    end = transcript.exchanges[-1].span.end if transcript.exchanges else 0
-    for question in (question for question in lost if not questions.get(question or "")):
-        text = "the end of the answer was removed" if question in questions else _WORDS["exchange", "removed"]
-        kind: EditKind = "answer" if question in questions else "exchange"
-        yield Edit(max(end, 1), len(transcript.exchanges), kind, text)
+    }
+    for question in dict.fromkeys(_last_question(record.units) for record in records[last + 1 :]):
+        where, answers = places.get(question or "", (None, ()))
+        is_cut = any(last_notice(answer) is not None for answer in answers)
+        if where and not is_cut:  # else it was asked again, and that ended early
+            yield _edit(("reply", "removed"), where)
+        elif not where and known:
+            line = max(transcript.exchanges[-1].span.end, 1)
+            yield _edit(("exchange", "removed"), _Location(len(transcript.exchanges) - 1, line))
 
 
 # --- Where it stands --------------------------------------------------------------------------------------
