@@ -149,7 +149,9 @@ def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
 def _outcome(proposal: Proposal) -> tuple[bool, str]:
     if proposal.result:
         is_ok, body = proposal.result.status == "ok", proposal.result.body
-        return is_ok, body if is_ok or body.strip() else NO_REASON
+        pictures = [attachment.text for attachment in proposal.result.attachments if not attachment.is_text]
+        content = body if is_ok or body.strip() else NO_REASON
+        return is_ok, "\n".join(filter(None, (content, *pictures)))
     if not proposal.choice:
         return False, NOT_APPROVED
     return False, NO_RESULT if proposal.choice in YES else DECLINED

@@ -106,6 +106,10 @@ class JsonExtractor:
         """The items still held back at the end of the reply; of one that was `cut` half a call is dropped."""
         self._buffer += self._waiting.take()
         items = self._settled(is_final=True)
+        while not cut and self._scan and self._buffer[self._json_at] == "[":  # it was no list of calls
+            self._scan = None
+            self._say(self._json_at + 1)
+            items = joined([*items, *self._settled(is_final=True)])
         rest, self._buffer, self._scan = self._buffer, "", None
         if not rest:
             return items
