@@ -83,5 +83,5 @@ def test_the_shell_names_it_for_requests_and_tools() -> None:
 
 def test_a_kind_that_is_not_in_the_table_is_a_problem_of_the_settings() -> None:
     _, problems = read_settings({"providers": {"lab": {"kind": "toys"}}})
-    expected = 'expected "openai", "anthropic" or "toy"'
+    expected = 'expected "openai", "anthropic", "toy" or "package"'
     assert problems == (f'parley: providers.lab.kind: {expected}, got "toys"; did you mean toy?',)
