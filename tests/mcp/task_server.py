@@ -6,7 +6,7 @@ that it hears in the file named by LOG.
 
 `dig` and `web_search` have to run as tasks, `sift` may, `look` does not. The argument `polls` says after how
 many questions a task is over (0: never), unless the variable GO names a file whose being there ends it;
-`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour.
+`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour, or "junk".
 """
 
 import json
@@ -27,6 +27,10 @@ FORM = {
         "properties": {"colour": {"type": "string"}},
         "required": ["colour"],
     },
+}
+SAMPLE = {
+    "messages": [{"role": "user", "content": {"type": "text", "text": "say: so be it"}}],
+    "maxTokens": 50,
 }
 INFO = {"name": "tasks", "version": "1"}
 TASKS: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}}
@@ -112,7 +116,7 @@ class TaskServer:
             "status": task["status"],
             "createdAt": now,
             "lastUpdatedAt": now,
-            "statusMessage": f"step {task['asked']}",
+            "statusMessage": task.get("says", f"step {task['asked']}"),
         }
         ttl, pause = ("ttlMs", "pollIntervalMs") if self.newest else ("ttl", "pollInterval")
         return {**facts, ttl: 60_000, pause: self.pause_ms}
@@ -153,7 +157,12 @@ class TaskServer:
         if self.newest and task["status"] == "failed":
             about["error"] = {"code": -32603, "message": "the shovel broke"}
         if self.newest and task["status"] == "input_required":
-            about["inputRequests"] = {"colour": {"method": "elicitation/create", "params": FORM}}
+            questions = {
+                "sample": {"method": "sampling/createMessage", "params": SAMPLE},
+                "junk": {"method": "no"},
+            }
+            form = {"method": "elicitation/create", "params": FORM}
+            about["inputRequests"] = {"colour": questions.get(task["ask"], form)}
         return about
 
     def outcome(self, task: dict[str, Any]) -> dict[str, Any]:

@@ -129,6 +129,16 @@ async def test_the_result_of_another_task_is_none() -> None:
 
 
 @SHAPES
+async def test_what_a_server_says_of_a_task_is_one_line_that_shows(newest: bool) -> None:
+    says = "a\x00\x1b[2J\u202e\n" + "x" * 1_000_000
+    with serving(newest=newest) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            outcome = await dug(servers, Began(), end="cancelled", says=says)
+            assert outcome.text.startswith(rf"{RAN}its server cancelled it: a\x00\x1b[2J\u202e xxx")
+            assert len(outcome.text) < 1_000
+
+
+@SHAPES
 async def test_an_odd_id_does_no_harm(newest: bool) -> None:
     with serving(newest=newest) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
@@ -174,6 +184,28 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(
         with pytest.raises(PendingError):
             await left
         assert tasks.methods.count("tasks/cancel") == 1  # who closes the servers cancels nothing
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        ("junk", f"{RAN}it asks something that nobody understands"),
+        ("sample", f"{RAN}what it asks is not answered: Sampling not supported"),
+        ("colour", 'dug {"colour": {"action": "cancel"}}'),
+    ],
+)
+async def test_what_a_task_asks_of_nobody_is_not_answered(ask: str, text: str) -> None:
+    with serving(newest=True) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            assert (await dug(servers, Began(), ask=ask, polls=4)).text == text
+
+
+async def test_a_task_that_ends_with_nothing_says_so() -> None:
+    with serving(newest=True) as (tasks, url):
+        tasks.outcome = lambda _: None  # type: ignore[method-assign,assignment,return-value]
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            outcome = await dug(servers, Began())
+            assert outcome == Outcome("error", f"{RAN}it ended without a result: step 2")
 
 
 @pytest.mark.parametrize("answer", [{"colour": "red"}, "decline"])

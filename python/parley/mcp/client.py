@@ -14,7 +14,7 @@ from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
 from parley.mcp.session import CONNECTION_CLOSED, LostError, NotBegunError, Progress, Refusal, Signals
 from parley.mcp.tasks import TaskError, TaskRequests
-from parley.text import size_text, visible
+from parley.text import one_line, size_text, visible
 from parley.tools.catalogue import Tool
 from parley.tools.convert import from_mcp
 from parley.tools.prompts import Prompt, prompt_from_mcp, prompt_text
@@ -43,6 +43,8 @@ MOST_OF_TOOLS = 1_000_000
 MOST_OF_INSTRUCTIONS = 4_000
 """Bytes of what a server says of its tools: with each request they go to the model, too."""
 _NAMED = 5
+_MOST_SAID = 600
+"""Characters of what went wrong with a task, as its server says."""
 MOST_VALUES = 100
 """Of a variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0, read 2026-11-23)."""
 _VISITS_REQUIRED = -32042
@@ -225,7 +227,8 @@ class SdkSession:
             await task.begin(state.id)
             return await self._collected(state, tell, hosts)
         except TaskError as error:
-            return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {error}")
+            why = one_line(str(error), _MOST_SAID)
+            return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {why}")
 
     async def cancel(self, task_id: str) -> None:
         """Nobody wants the result of a task any more."""
