@@ -283,6 +283,13 @@ def test_in_a_terminal_a_call_is_asked_for_and_the_answer_comes_below(
     assert "Google (GOOGL) is at $911" in " ".join(rows)
 
 
+def test_in_a_terminal_nobody_can_be_asked_where_input_is_closed(tmp_path: Path) -> None:
+    closed = ("/bin/sh", "-c", '"$@" <&-', "sh", *PARLEY)
+    with Shell(tmp_path).terminal("ask", STOCKS, program=closed) as terminal:
+        assert terminal.end() == 3
+    assert "tool calls wait for your choice: parley respond" in terminal.text
+
+
 def test_in_a_terminal_a_call_is_asked_for_though_the_context_came_through_a_pipe(
     tmp_path: Path, neovim: Child
 ) -> None:

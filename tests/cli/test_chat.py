@@ -138,7 +138,7 @@ def test_ctrl_c_drops_a_line_and_stops_an_answer_and_a_signal_ends_it(shell: She
         glass.press("/go\r")
         glass.until(lambda text: "the file" in text.rpartition("/go")[2].rpartition("/go")[2], "more")
         os.kill(glass.terminal.process.pid, signal.SIGTERM)
-        assert glass.end() == 0
+        assert glass.end() == 130
     assert "🔒: [Stopped: by the user]" in path.read_text(encoding="utf-8")
 
 

@@ -148,7 +148,8 @@ def _above(key: str, value: str, shot: engine.Snapshot) -> list[Edit]:
 
 def _take_terminal() -> None:
     """Let a person at the terminal be asked, though what was asked came another way."""
-    if screen().draws and not screen().as_json and not screen().can_ask:
+    is_elsewhere = screen().draws and not screen().as_json and not screen().can_ask
+    if is_elsewhere and sys.stdin is not None:
         with suppress(OSError):  # nobody sits there
             terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
             os.dup2(terminal, sys.stdin.fileno())

@@ -22,7 +22,7 @@ from parley.chat.rounds import last_notice
 from parley.chat.transcript import Transcript, without_blank_edges
 from parley.cli.ask import chat_of, chat_with, check_agent, put_question, work_on
 from parley.cli.editor import open_editor
-from parley.cli.exits import COMPLETE, USAGE
+from parley.cli.exits import COMPLETE, CTRL_C, USAGE
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
 from parley.cli.terminal import complain, read, remark, say, screen
@@ -55,8 +55,7 @@ def chat(arguments: argparse.Namespace) -> int:
         return USAGE
     arguments.go_on = "/go"
     with asyncio.Runner() as runner, _Conversation(arguments, runner) as conversation:
-        conversation.run()
-    return COMPLETE
+        return conversation.run()
 
 
 class _Conversation:
@@ -67,7 +66,7 @@ class _Conversation:
         self._run = runner.run
         self._stack = AsyncExitStack()
         self._app: App
-        self._is_over = False
+        self._is_over, self._code = False, COMPLETE
         self._new = ""
         """The text of a new chat as it was made."""
 
@@ -103,8 +102,8 @@ class _Conversation:
         """The chat as it is now. Raises ParleyError."""
         return parse(read(self._arguments.file))
 
-    def run(self) -> None:
-        """Read questions and answer them until somebody ends it."""
+    def run(self) -> int:
+        """Read questions and answer them until somebody ends it; the exit code."""
         _prepare_line([e.question.text for e in self._transcript().exchanges if e.question])
         with self._ended_by(signal.SIGTERM, signal.SIGHUP):
             while not self._is_over:
@@ -121,8 +120,9 @@ class _Conversation:
                     say("")
                 except EOFError:
                     say("")
-                    return
+                    self._is_over = True
                 screen().has_failure = False  # it was told, and the conversation goes on
+        return self._code
 
     def _obey(self, word: str, _: str, rest: str) -> None:
         """Do what a command says. Raises ParleyError."""
@@ -162,7 +162,7 @@ class _Conversation:
         """A signal that ends programs ends the conversation; the answer in hand is stopped as by Ctrl-C."""
 
         def end(*_: object) -> None:
-            self._is_over = True
+            self._is_over, self._code = True, CTRL_C
             signal.raise_signal(signal.SIGINT)
 
         ours = {number: signal.signal(number, end) for number in signals}
