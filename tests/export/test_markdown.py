@@ -127,6 +127,15 @@ def test_a_text_that_opens_what_nothing_closes_is_a_block_of_code() -> None:
     assert page.endswith("## Answer\n\n```\na <pre>\n\n<pre>\nb\n```\n")
 
 
+def test_what_could_not_be_read_or_answers_no_call_is_in_it() -> None:
+    lines = ["💬: *t*", "🤖:", "❓: {no}", "🛠️: [x`y][c]", "`lost`", "🛠️: [x][c]", "`lost`", "", "[x](y) & <b>"]
+    page = markdown_page(parse("\n\n".join(lines)), "x")
+    assert page.startswith("# \\*t\\*\n")
+    assert "**A line that cannot be read**\n\n```\n❓: {no}\n```" in page
+    assert page.count("without a call**\n\n```\nlost\n```") == 2
+    assert page.endswith("[x](y) & <b>\n")
+
+
 @given(transcripts())
 @example(parse(CHAT.replace("What is", "<!-- hidden")))
 def test_no_text_hides_who_spoke_next_or_what_a_call_is(transcript: Transcript) -> None:
