@@ -25,10 +25,11 @@ from parley.cli.editor import open_editor
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
-from parley.cli.terminal import complain, read, remark, say, screen
+from parley.cli.terminal import complain, remark, say, screen
 from parley.errors import ParleyError
 from parley.policy.choice import open_calls
 from parley.storage.chats import remove_unchanged
+from parley.storage.content import content
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -89,7 +90,7 @@ class _Conversation:
         path = chat_of(self._app, self._arguments)
         if path is None:
             path = chat_with(self._app, self._arguments, "")
-            self._new = read(str(path))
+            self._new = _text(path)
         check_agent(self._app, self._arguments.agent)
         self._arguments.file = str(path)
         agent = self._app.agent_name(self._transcript(), self._arguments.agent)
@@ -100,7 +101,7 @@ class _Conversation:
 
     def _transcript(self) -> Transcript:
         """The chat as it is now. Raises ParleyError."""
-        return parse(read(self._arguments.file))
+        return parse(_text(Path(self._arguments.file)))
 
     def run(self) -> int:
         """Read questions and answer them until somebody ends it; the exit code."""
@@ -171,6 +172,10 @@ class _Conversation:
         finally:
             for number, handler in ours.items():
                 signal.signal(number, handler)
+
+
+def _text(path: Path) -> str:
+    return content(path).decode("utf-8", "surrogateescape")
 
 
 async def _stopped(ports: engine.Ports) -> str:
