@@ -238,7 +238,7 @@ def lines(schemas: Schemas) -> dict[str, Schema]:
         ),
         "edit": schemas.line("edit", {"file": TEXT, **edit, "line": PLACE, "exchange": COUNT}),
         "unknown_reply": schemas.line("unknown_reply", {"file": TEXT, "line": PLACE, "exchange": PLACE}),
-        "settings_change": schemas.line("settings_change", message),
+        "settings_change": schemas.line("settings_change", {**message, "since": NUMBER}),
         "replay": schemas.line("replay", {"requests": COUNT, "is_same": {"type": "boolean"}, "diff": TEXT}),
         "request": schemas.line("request", {"exchange": PLACE, "provider": TEXT, "body": {"type": "object"}}),
         "verification": schemas.line("verification", dict.fromkeys(("requests", "same", "unknown"), COUNT)),

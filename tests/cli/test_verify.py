@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,13 +70,10 @@ def test_programs_read_edits_unknown_replies_and_settings(
     try:
         code, lines = verify(lambda text: text, "--json")
         assert (code, types_of(lines)) == (0, {"settings_change", "verification", "end"})
-        assert verify() == (
-            0,
-            [
-                "settings: the system prompt is another one",
-                "2 of 2 requests are as the chat leads to them now",
-            ],
-        )
+        code, lines = verify()
+        assert code == 0
+        assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt is another one", lines[0])
+        assert lines[1:] == ["2 of 2 requests are as the chat leads to them now"]
     finally:
         chat.configure("")
 
@@ -95,3 +95,15 @@ def test_an_attachment_whose_bytes_are_others_is_told(
     code, lines = verify(lambda text: text.replace(QUESTION, f"{QUESTION}\n\n{link}\n"))
     assert code == 1
     assert any("no such file" in line for line in lines)
+
+
+def test_a_record_that_was_changed_is_told(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.ask("hello")
+    assert shell.run("respond", "chat.md").returncode == 0
+    path = Path(shell.environ["XDG_STATE_HOME"]) / "parley" / "ledger.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE requests SET units = '[\"q1\"]'")
+    done = shell.run("verify", "chat.md")
+    assert done.returncode == 1
+    assert b"the record of the requests of chat.md in " in done.stderr

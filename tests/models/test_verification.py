@@ -260,6 +260,8 @@ async def test_settings_are_told_apart_from_edits() -> None:
         "the tool new is new",
         "the tool weather is defined anew",
     ]
+    missing = {**then, "tools": {}, "missing": ["mock"]}
+    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are missing now"]
     for key in ("system_prompt", "model"):  # who changed the file is told so as of an edit
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
         name = {"system_prompt": "the model of", "model": "the system"}[key]

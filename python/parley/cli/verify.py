@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,14 @@ def verify(arguments: argparse.Namespace) -> int:
     edits = [*outcome.edits, *_attachments(path, transcript)]
     is_chat = records and transcript.exchanges
     changes = asyncio.run(_settings(text, arguments, records[-1].header)) if is_chat else []
-    _report(path, edits, changes, outcome, as_json=arguments.json)
+    _tell(path, edits, outcome, as_json=arguments.json)
+    for change in changes:
+        if arguments.json:
+            emit("settings_change", message=change, since=records[-1].at)
+        else:
+            since = datetime.fromtimestamp(records[-1].at, UTC).astimezone().isoformat(" ", "minutes")
+            say_line(f"settings, since {since}: {one_line(change)}")
+    _conclude(outcome, as_json=arguments.json)
     if edits:
         return FAILED
     return MISSING if outcome.unknown else COMPLETE
@@ -90,9 +98,7 @@ async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list
     return settings_changes(then, now, has_tools=arguments.tools and bool(then["tools"]))
 
 
-def _report(
-    path: str, edits: Sequence[Edit], changes: Sequence[str], outcome: Verification, *, as_json: bool
-) -> None:
+def _tell(path: str, edits: Sequence[Edit], outcome: Verification, *, as_json: bool) -> None:
     for edit in edits:
         if as_json:
             emit("edit", file=path, **asdict(edit))
@@ -105,11 +111,9 @@ def _report(
             emit("unknown_reply", file=path, line=line, exchange=exchange)
         else:
             say_line(f"{path}:{line}: exchange {exchange}: no request on record led to this reply")
-    for change in changes:
-        if as_json:
-            emit("settings_change", message=change)
-        else:
-            say_line(f"settings: {one_line(change)}")
+
+
+def _conclude(outcome: Verification, *, as_json: bool) -> None:
     if as_json:
         emit("verification", requests=outcome.requests, same=outcome.same, unknown=len(outcome.unknown))
     else:

@@ -173,8 +173,13 @@ def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_too
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
         changes.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
     if has_tools:
-        old, new = then["tools"], now["tools"]
-        changes += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys())]
+        old, new, missing = (
+            then["tools"],
+            now["tools"],
+            [m for m in now["missing"] if m not in then["missing"]],
+        )
+        changes += [f"the tools of {name} are missing now" for name in missing]
+        changes += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys()) if not missing]
         changes += [f"the tool {name} is new" for name in sorted(new.keys() - old.keys())]
         both = sorted(old.keys() & new.keys())
         changes += [f"the tool {name} is defined anew" for name in both if old[name] != new[name]]
