@@ -127,7 +127,7 @@ def test_names_and_arguments_command_no_terminal(shell: Shell) -> None:
     shell.ask("hello")
     assert shows(shell, "respond", "chat.md", "--agent", HOSTILE)[0] == 1
     assert shows(shell, "respond", "chat.md", "--choose", HOSTILE)[0] == 2
-    assert shows(shell, "respond", "chat.md", HOSTILE)[0] == 2
+    assert shows(shell, "respond", "chat.md", HOSTILE)[0] == 1
     assert shows(shell, f"--{HOSTILE}")[0] == 2
     assert shows(shell, "demo-server", "--port", HOSTILE)[0] == 2
 

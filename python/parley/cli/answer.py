@@ -20,6 +20,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+from rich.theme import Theme
 
 from parley.text import visible
 
@@ -38,12 +39,28 @@ _PARSER = (
 )
 
 
+_THEME = Theme(
+    {
+        "markdown.code": "bold cyan",
+        "markdown.link": "bold",
+        "markdown.link_url": "underline",
+        "markdown.block_quote": "dim",
+    }
+)
+"""What is to be read on dark and on light: no blue, which some palettes have too dark, and no background."""
+
+
 class Answer:
     """The text of an answer, from its first piece to its end."""
 
     def __init__(self, *, has_colours: bool = True) -> None:
         self._console = Console(
-            file=StringIO(), force_terminal=True, no_color=not has_colours, emoji=False, highlight=False
+            file=StringIO(),
+            force_terminal=True,
+            no_color=not has_colours,
+            emoji=False,
+            highlight=False,
+            theme=_THEME,
         )
         self._pieces = list[str]()
         self._rest = ""
@@ -54,16 +71,19 @@ class Answer:
     def feed(self, piece: str, width: int) -> str:
         """The blocks that this piece finished, as lines for a terminal of so many cells; "" for none."""
         self._rest += piece
-        if "\n" not in piece or len(self._rest) < self._wait:
+        if "\n" not in piece or (len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])):
             return ""
         *finished, last = _blocks(self._rest)
-        if not finished:
-            self._wait = len(self._rest) + len(self._rest) // _GROWTH
+        if _is_closed(last.text):
+            finished, last = [*finished, last], _Block("")
+        self._wait = 0 if finished else len(self._rest) + len(self._rest) // _GROWTH
         self._rest = last.text
         return "".join(self._lines(block, width) for block in finished)
 
     def tail(self, width: int, height: int) -> list[str]:
         """The end of what is not finished, as it was written: so many rows at most."""
+        if not self._rest.strip():
+            return []
         rows = list[str]()
         for line in reversed(self._rest.rstrip("\n").split("\n")):
             start = max(len(line) - width * height, 0) // _CHUNK * _CHUNK
@@ -71,7 +91,9 @@ class Answer:
             rows = [row.plain.rstrip() for row in wrapped] + rows
             if len(rows) >= height:
                 break
-        return rows[-height:] if self._rest.strip() else []
+        goes_on = self._before and self._before.is_item and _ITEM.match(self._rest)
+        gap = [""] if self._before and not goes_on else []
+        return [*gap, *rows][-height:]
 
     def end(self, width: int) -> str:
         """The rest, which is all there is; then a new answer may begin."""
@@ -106,6 +128,9 @@ class _Block:
 
 
 _LISTS = ("bullet_list_open", "ordered_list_open")
+_ITEM = re.compile(r" {0,3}([-*+]|[0-9]{1,9}[.)])(\s|$)")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+_NEAR = 80
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -123,6 +148,21 @@ def _blocks(text: str) -> list[_Block]:
         _Block("\n".join([*lines[start:end], *([""] if end < len(lines) else [])]), is_item)
         for (start, is_item), end in zip(starts, ends, strict=True)
     ]
+
+
+def _is_closed(text: str) -> bool:
+    """Whether this is a block of code with its end, which no more text changes."""
+    tokens = _PARSER.parse(text)
+    if not tokens or tokens[-1].type != "fence" or tokens[-1].level or not tokens[-1].map:
+        return False
+    start, end = tokens[-1].map
+    last = text.rstrip("\n").split("\n")[start + 1 : end][-1:]
+    return (
+        bool(last)
+        and text.endswith("\n")
+        and last[0].strip(" ").startswith(tokens[-1].markup)
+        and bool(_FENCE.search(last[0]))
+    )
 
 
 def _trimmed(text: str) -> str:

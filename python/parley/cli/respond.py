@@ -161,6 +161,8 @@ async def work_in_file(
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, path)
     ports = app.ports(document, path, Callbacks(report.status, report.on_event))
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGCONT, screen().go_on)
     try:
         end = await work(app, ports, report)
     except MissingError as error:

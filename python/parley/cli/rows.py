@@ -14,7 +14,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from parley.display.summary import Chunk, Chunks
 
 _COLOURS: Mapping[str, str] = {
-    "ParleyTool": "1;34",
+    "ParleyTool": "1",
     "ParleyServer": "2",
     "ParleyArgument": "36",
     "ParleyValue": "32",

@@ -1,0 +1,105 @@
+"""An answer on a terminal: finished blocks, each once, whatever the pieces; and nothing of it left out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.cli.answer import Answer
+
+TEXT = """# Title
+
+A paragraph with **bold**, `code` and [a link](https://example.com/a).
+Its second line ![a picture](https://example.com/b.png) <b>html</b> &#8238;.
+
+- one
+- two
+  - nested
+
+7. seven
+
+| a | b |
+|---|---|
+| 1 | https://example.com/an/address/that/is/longer/than/any/column/of/a/narrow/terminal |
+
+```python
+def f(x): return x
+
+```
+
+> a quote
+
+[ref]: https://example.com/c
+
+The end."""
+WORDS = (
+    "Title|bold|code|a link|example.com/a|second line|picture|b.png|<b>html</b>|one|two|nested|seven|quote"
+)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def lines(text: str, size: int, width: int = 40) -> str:
+    """All that is written of a text which comes in pieces of a size."""
+    answer = Answer()
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return "".join([answer.feed(piece, width) for piece in pieces] + [answer.end(width)])
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_however_an_answer_is_cut_the_same_stands_there_and_all_of_it(size: int) -> None:
+    shown = lines(TEXT, size)
+    assert shown == lines(TEXT, len(TEXT))
+    text = plain(shown)
+    assert all(word in text for word in WORDS.split("|"))
+    assert "\\u202e" in text
+    assert "[ref]: https://example.com/c" in text
+    address = "https://example.com/an/address/that/is/longer/than/any/column/of/a/narrow/terminal"
+    assert address in "".join(re.findall(r"(\S+)$", text, re.MULTILINE)) or address in text.replace(
+        "\n", ""
+    ).replace(" ", "")
+    assert "…" not in text
+    assert not re.search(r"\n\n\n", text)
+    assert max(map(len, text.split("\n"))) <= 40
+
+
+def test_blocks_are_written_when_the_next_one_begins_and_items_of_a_list_too() -> None:
+    answer = Answer()
+    assert answer.feed("One.\n", 40) == ""
+    assert answer.tail(40, 5) == ["One."]
+    assert answer.feed("\n", 40) == ""
+    assert answer.feed("- a\n", 40) == "One.\n"
+    assert answer.tail(40, 5) == ["", "- a"]
+    assert plain(answer.feed("- b\n", 40)) == "\n • a\n"
+    assert answer.tail(40, 5) == ["- b"]
+    assert plain(answer.end(40)) == " • b\n"
+    assert answer.tail(40, 5) == []
+
+
+def test_code_waits_for_its_end_and_of_what_waits_the_last_rows_are_there() -> None:
+    answer = Answer()
+    code = "".join(f"line = {number}\n" for number in range(100))
+    assert answer.feed(f"```python\n{code}", 40) == ""
+    assert answer.tail(40, 3) == ["line = 97", "line = 98", "line = 99"]
+    shown = plain(answer.feed("```\n", 40))
+    assert [row.strip() for row in shown.splitlines()] == code.splitlines()
+
+
+def test_no_colours_are_used_where_none_are_wanted() -> None:
+    answer = Answer(has_colours=False)
+    shown = answer.feed(TEXT, 40) + answer.end(40)
+    assert "\x1b[1m" in shown
+    assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", shown)
+
+
+@given(st.text(st.sampled_from("ab *_`#>-1.|[]()<&\n\t~!:=\\é中"), max_size=120), st.integers(12, 60))
+def test_no_text_breaks_it_and_its_words_are_there(text: str, width: int) -> None:
+    shown = lines(text, 3, width)
+    assert shown == lines(text, max(1, len(text)), width)
+    letters = [c for c in text if c in "abé中"]
+    assert [c for c in plain(shown) if c in "abé中"] == letters

@@ -1,0 +1,153 @@
+"""What stands on a terminal while an answer comes: finished text above, the rest and the status below it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from parley.cli.screen import Screen
+from tests.cli.glass import Glass
+from tests.cli.shell import PATIENCE_S, Shell
+from tests.forks import ForkServer
+from tests.nvim.harness import Child, child
+
+TERMINAL = {"TERM": "xterm"}
+STATUS = "Analyzing request..."
+
+
+@pytest.fixture(scope="module")
+def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    with child(tmp_path_factory.mktemp("screen"), clean=True) as neovim:
+        yield neovim
+
+
+@pytest.fixture
+def shell(tmp_path: Path, forks: ForkServer) -> Shell:
+    return Shell(tmp_path, forks)
+
+
+def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(
+    shell: Shell, neovim: Child
+) -> None:
+    code = "\n".join(f"line = {number}" for number in range(40))
+    words = " ".join(f"word{number}" for number in range(300))
+    items = "\n".join(f"- item {number}" for number in range(30))
+    shell.chat.write_text(f"💬: say: {words}\n\n{items}\n\n```\n{code}\n```\n\nThe end.\n", encoding="utf-8")
+    with shell.terminal("respond", "chat.md", columns=60, rows=12, PARLEY_DEMO_PACE="0.002") as terminal:
+        glass = Glass(neovim, terminal, 60, 12)
+        rows = glass.until(lambda text: "word120" in text, "half of the words")
+        assert len(rows) <= 12  # the window holds the end of what is not finished
+        assert rows[-1] == STATUS
+        glass.until_row("item 20")
+        glass.resize(50, 10)
+        assert glass.end() == 0
+        text = "\n".join(glass.until_row("The end."))
+    assert text.split().count("word0") == 1
+    assert [word for word in text.split() if word.startswith("word")] == words.split()
+    assert [row.strip(" •") for row in text.split("\n") if "item" in row] == [f"item {n}" for n in range(30)]
+    assert [row.strip() for row in text.split("\n") if "line =" in row] == code.split("\n")
+    assert STATUS not in text
+
+
+class Both:
+    """A terminal in this process, as standard output and standard error, and what was written to it."""
+
+    def __init__(self, stack: ExitStack, encoding: str = "utf-8") -> None:
+        self._ours, theirs = pty.openpty()
+        stack.callback(os.close, self._ours)
+        self.stream = stack.enter_context(os.fdopen(theirs, "w", encoding=encoding))
+
+    def text(self) -> str:
+        """What was written since the last look."""
+        content = b""
+        while select.select([self._ours], [], [], 0.1)[0]:
+            content += os.read(self._ours, 65_536)
+        return content.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.parametrize(
+    ("environ", "encoding", "text"),
+    [
+        (TERMINAL, "utf-8", "a \x1b[1mb\x1b[0m\n"),
+        ({"TERM": "dumb"}, "utf-8", "a **b**"),
+        ({}, "utf-8", "a **b**"),
+        (TERMINAL, "latin-1", "a **b**"),
+        (TERMINAL, "ascii", "a **b**"),
+    ],
+)
+def test_an_answer_has_looks_where_the_terminal_can_show_them(
+    stack: ExitStack, environ: dict[str, str], encoding: str, text: str
+) -> None:
+    both = Both(stack, encoding)
+    screen = Screen(both.stream, both.stream, environ)
+    screen.stream("a **b**")
+    screen.end(0)
+    assert text in both.text()
+
+
+def test_colours_are_used_unless_nobody_wants_them(stack: ExitStack) -> None:
+    for environ, code in ((TERMINAL, "\x1b[1;36mb"), (TERMINAL | {"NO_COLOR": "1"}, "\x1b[1mb")):
+        both = Both(stack)
+        screen = Screen(both.stream, both.stream, environ)
+        screen.stream("`b`")
+        screen.end(0)
+        assert code in both.text()
+
+
+def test_a_status_is_said_only_where_it_is_seen(stack: ExitStack) -> None:
+    both, pipe = Both(stack).stream, io.StringIO()
+    assert Screen(pipe, both, TERMINAL).shows_status
+    assert not Screen(both, pipe, TERMINAL).shows_status
+    assert not Screen(pipe, pipe, TERMINAL).shows_status
+    quiet, program = Screen(both, both, TERMINAL), Screen(pipe, pipe, {})
+    quiet.is_quiet = program.as_json = True
+    assert not quiet.shows_status
+    assert program.shows_status
+
+
+def test_what_is_below_is_rewritten_only_where_it_is_another(stack: ExitStack) -> None:
+    both = Both(stack)
+    screen = Screen(both.stream, both.stream, TERMINAL)
+    screen.ask(["one", "two", "three"])
+    assert both.text() == "\r\x1b[Kone\x1b[K\ntwo\x1b[K\nthree\x1b[K"
+    screen.ask(["one", "two", "three"])
+    screen.ask(["one", "two", "3"])
+    assert both.text() == "\r\x1b[K3\x1b[K"
+    screen.ask(["one"])
+    assert both.text() == "\x1b[2A\r\x1b[Kone\x1b[K\x1b[J"
+    screen.complain("below")
+    assert both.text() == "\r\x1b[Kbelow\n\r\x1b[Kone\x1b[K"
+    screen.ask([])
+    assert both.text() == "\r\x1b[K"
+
+
+def test_a_pipe_pays_for_no_terminal(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ask("say: **as it is**")
+    code = "import sys; from parley.cli import main; main(['respond', 'chat.md'])"
+    code += "; print('rich.markdown' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=shell.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    assert done.stdout == b"**as it is**\nFalse\n"
