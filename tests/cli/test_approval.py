@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.glass import Glass
-from tests.cli.shell import Shell
+from tests.cli.shell import PARLEY, Shell
 from tests.cli.test_terminal import SERVER
 from tests.forks import ForkServer
 from tests.nvim.harness import Child, child
@@ -55,6 +57,11 @@ def calls(shell: Shell, *arguments: dict[str, str]) -> None:
     """A question after which the model calls a tool so often."""
     shell.serve("pad", SERVER, HOSTILE='"a pad"', more="safety.max_tools_per_request = 6\n")
     shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
+
+
+def is_stopped(pid: int) -> bool:
+    command = ["ps", "-o", "state=", "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("T")
 
 
 def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, respond: Respond) -> None:
@@ -212,7 +219,8 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
         rows = glass.until(lambda text: text.endswith(narrow), "what fits into 60 cells")
         assert f"▸1 ❓ {GOOGLE}" in rows
         os.kill(glass.terminal.process.pid, signal.SIGTSTP)
-        glass.until(lambda _: glass.terminal.is_by_lines(), "the terminal as a shell has it")
+        glass.until(lambda _: is_stopped(glass.terminal.process.pid), "the stop")
+        assert glass.terminal.is_by_lines()
         os.kill(glass.terminal.process.pid, signal.SIGCONT)
         glass.until(lambda _: not glass.terminal.is_by_lines(), "keys")
         glass.until(lambda text: text.rstrip().endswith(PROMPT), "the prompt")
@@ -241,3 +249,16 @@ def test_the_keys_mean_what_their_scope_says(shell: Shell, respond: Respond) -> 
         assert rows[2:4] == [f"❓ ya {GOOGLE}", f"❓ {MICROSOFT}"]
         glass.press("q")
         assert glass.end() == 3
+
+
+def test_a_person_is_asked_below_an_answer_that_goes_through_a_pipe(tmp_path: Path, neovim: Child) -> None:
+    shell = Shell(tmp_path)
+    shell.ask(QUESTION)
+    command = shlex.join([*PARLEY, "respond", "chat.md"])
+    with shell.terminal("-c", f"{command} | cat", program=("/bin/sh",)) as terminal:
+        glass = Glass(neovim, terminal, 80, 24)
+        glass.until(lambda text: SAYS in text and GOOGLE in text and PROMPT in text, "what is asked")
+        glass.press("ya")
+        assert glass.end() == 0
+        rows = glass.until_row("$544 as of today. Do")
+        assert f"❓ ya {MICROSOFT}" in rows

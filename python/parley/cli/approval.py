@@ -6,6 +6,7 @@ not is told first, by the engine, and the next yes counts.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,9 @@ _REASON = "why not? Enter for no reason: "
 _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 
+_READER_S = 0.1
+"""Seconds for whoever reads what was written through a pipe, and may write it to this terminal."""
+
 Row = list[Chunk]
 
 
@@ -44,6 +48,8 @@ class Approval:
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
         """Ask until all calls are decided; False where they are left as they are."""
+        if not screen().is_terminal:
+            await asyncio.sleep(_READER_S)
         dialog = _Dialog(self._keyboard, self._report, self._definition)
         with self._keyboard.open(dialog.redraw, dialog.go_on):
             try:

@@ -58,6 +58,8 @@ class Report:
 
     def __init__(self) -> None:
         self._in_line = False
+        self._names = dict[tuple[str, str], tuple[str, str]]()
+        """Tool and server of each call that is known, by its id and arguments."""
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
@@ -96,10 +98,21 @@ class Report:
                 pass
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
-        """A person is asked about some calls."""
+        """A person is asked about some calls, below what was written so far."""
+        known = [(call, tool) for call in calls if (tool := catalogue.get(call.call.name))]
+        self._names.update((_key(call), (tool.name, tool.server)) for call, tool in known)
+        self._end_line()
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """A person said yes to some calls."""
+        """Leave the rows of calls that a person said yes to."""
+        screen().record([self._row(replace(call, choice=key)) for call in calls])
+
+    def _row(self, proposal: Proposal) -> str:
+        from parley.cli.rows import fit
+        from parley.display.summary import call_row
+
+        row = call_row(proposal, self._names.get(_key(proposal), ()))
+        return _pen().write(fit(row, screen().width - 1))
 
     def waiting(self, seen: engine.Observation) -> None:
         """Write the calls that wait, all of each."""
@@ -178,8 +191,6 @@ class TerminalReport(Report):
 
     def __init__(self) -> None:
         super().__init__()
-        self._names = dict[tuple[str, str], tuple[str, str]]()
-        """Tool and server of each call that runs, by its id and arguments."""
         self._drawn = set[tuple[str, str]]()
         """The calls whose rows stand there."""
         self._last = ""
@@ -205,15 +216,15 @@ class TerminalReport(Report):
                 pass
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
-        """A person is asked about some calls: that stands below a blank line."""
-        known = [(call, tool) for call in calls if (tool := catalogue.get(call.call.name))]
-        self._names.update((_key(call), (tool.name, tool.server)) for call, tool in known)
+        """The same, below a blank line."""
+        super().asking(calls, catalogue)
         self._apart("row")
 
     def decided(self, calls: Sequence[Proposal], key: Choice) -> None:
-        """Leave the rows of calls that a person said yes to."""
+        """The same, and that they stand there."""
         self._drawn.update(map(_key, calls))
-        self._record([self._row(replace(call, choice=key)) for call in calls])
+        self._last = "row"
+        super().decided(calls, key)
 
     def end(self, end: engine.End) -> None:
         """Say how it ended."""
@@ -232,13 +243,6 @@ class TerminalReport(Report):
             screen().end_text()
             say("")
         self._last = kind
-
-    def _row(self, proposal: Proposal, *more: tuple[str, str]) -> str:
-        from parley.cli.rows import fit
-        from parley.display.summary import call_row
-
-        row = [*call_row(proposal, self._names.get(_key(proposal), ())), *more]
-        return _pen().write(fit(row, screen().width - 1))
 
     def _result(self, proposal: Proposal, result: Result) -> list[str]:
         from parley.cli.rows import fit

@@ -115,6 +115,17 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+@contextmanager
+def _drawn_after_a_stop() -> Iterator[None]:
+    """Have what stands below drawn anew when the command goes on after Ctrl-Z: a shell wrote there."""
+    loop, go_on = asyncio.get_running_loop(), screen().go_on
+    before = signal.signal(signal.SIGCONT, lambda *_: loop.call_soon_threadsafe(go_on))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, before)
+
+
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
     async with application() as app:
         return await work_in_file(app, arguments, work, on_stop, report_for(as_json=arguments.json))
@@ -161,10 +172,9 @@ async def work_in_file(
     if arguments.agent == app.agent_name(transcript, None):
         app.confirm(transcript, path)
     ports = app.ports(document, path, Callbacks(report.status, report.on_event))
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGCONT, screen().go_on)
     try:
-        end = await work(app, ports, report)
+        with _drawn_after_a_stop():
+            end = await work(app, ports, report)
     except MissingError as error:
         report.end(engine.End("nothing", str(error)))
         return MISSING

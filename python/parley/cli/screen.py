@@ -11,6 +11,7 @@ import codecs
 import io
 import json
 import os
+import stat
 import sys
 import time
 import unicodedata
@@ -41,6 +42,9 @@ class Screen:
         """Whether what stands on the terminal can be drawn over, and have its looks."""
         self.has_colours = self.draws and not environ.get("NO_COLOR")
         self._formats = self.draws and self._out_is_terminal and _is_utf_8(out)
+        self._is_pipe = _is_pipe(out)
+        self._is_behind_pipe = False
+        """Whether somebody else may still write to the terminal what was written to a pipe: `| tee`."""
         self._answer: Answer | None = None
         self._pieces = VisiblePieces()
         self._at_start = True
@@ -134,6 +138,7 @@ class Screen:
         """Rows of the same below all that was written, until others come in their place; none for nothing."""
         if self._out_is_terminal:
             self._write_out(self._end_of_text())
+        self._is_behind_pipe = False
         self._dialog = list(rows)
         self._draw()
 
@@ -196,6 +201,7 @@ class Screen:
         self._erase()
         if self._out_is_terminal:
             self._at_start = text.endswith("\n")
+        self._is_behind_pipe = self._is_pipe
         if self._out is None:
             self._failure = "it is closed" if self.needs_output else ""
         elif (failure := _write(self._out, text)) is not None:
@@ -222,7 +228,7 @@ class Screen:
 
     def _rows(self) -> list[str]:
         """What is to stand below all that was written."""
-        if not self._at_start:
+        if not self._at_start or self._is_behind_pipe:
             return []
         width, height = self.width - 1, self.height - 1
         below = self._dialog or ([_cut(self._status, width)] if self._status else [])
@@ -277,6 +283,13 @@ def _is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
+        return False
+
+
+def _is_pipe(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
         return False
 
 
