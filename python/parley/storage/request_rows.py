@@ -27,6 +27,8 @@ class RequestRow:
 
 def packed(units: Sequence[str], before: Sequence[str]) -> str:
     """Units as JSON: new ones as they are, and runs of those before as `[start, end]`."""
+    if before and units[: len(before)] == before:
+        return _json([(0, len(before)), *units[len(before) :]])
     places = {unit: number for number, unit in reversed(list(enumerate(before)))}
     pieces, at = list[str | tuple[int, int]](), 0
     while at < len(units):
@@ -39,6 +41,10 @@ def packed(units: Sequence[str], before: Sequence[str]) -> str:
         while end < len(before) and at < len(units) and before[end] == units[at]:
             end, at = end + 1, at + 1
         pieces.append((start, end))
+    return _json(pieces)
+
+
+def _json(pieces: Sequence[str | tuple[int, int]]) -> str:
     return json.dumps(pieces, separators=(",", ":"))
 
 
