@@ -152,16 +152,20 @@ def test_files_are_context_wherever_they_are(shell: Shell) -> None:
     (inner / "a b.py").write_text("1\n2\n3\n")
     (inner / ".env").write_text("KEY=1")
     (inner / "x@@y@@.txt").write_text("")
-    names = ("inner/a b.py:2-3", str(inner / ".env"), "inner/x@@y@@.txt", "in*/a*.py")
+    (inner / "ab.bin").write_bytes(b"\0")
+    names = ("inner/a b.py:2-3", str(inner / ".env"), "inner/x@@y@@.txt", "in*/a*")
     done = shell.feed(b"in", "ask", "why", *(word for name in names for word in ("--with", name)))
     assert done.returncode == 0, done.stderr
+    left_out = "in*/a*: left out: 1 file (no text)"
+    assert left_out in done.stderr.decode()
     (question,) = questions(shell)
     assert question.split("\n\n", 1)[1] == (
         "`standard input` (1 line)\n\n```\nin\n```\n\n"
         "`inner/a b.py:2-3` (2 lines)\n\n```python\n2\n3\n```\n\n"
         f"`{inner}/.env` (1 line)\n\n```env\nKEY=1\n```\n\n"
         "`inner/x@ @y@ @.txt` (0 lines)\n\n```txt\n```\n\n"
-        "`inner/a b.py` (3 lines)\n\n```python\n1\n2\n3\n```"
+        "`inner/a b.py` (3 lines)\n\n```python\n1\n2\n3\n```\n\n"
+        f"`in*/a*`: {left_out.partition(': ')[2]}"
     )
 
 
@@ -198,7 +202,8 @@ def test_pictures_are_attached_also_where_nothing_is_said_to_them(shell: Shell) 
     contents = [(chat.parent / part.path).read_bytes() for part in pictures if isinstance(part, Attachment)]
     assert contents == [png(2), png(1)]
     assert shell.feed(png(3), "ask").returncode == 0
-    assert "💬:\n" in shell.chats[-1].read_text(encoding="utf-8")
+    (other,) = set(shell.chats) - {chat}
+    assert "💬:\n" in other.read_text(encoding="utf-8")
 
 
 def test_of_thinking_calls_and_summaries_nothing_comes_into_a_pipe(shell: Shell) -> None:
@@ -224,6 +229,10 @@ def test_calls_that_wait_end_it_with_3_and_how_to_go_on(shell: Shell) -> None:
     assert (again.returncode, "tool calls wait in" in again.stderr.decode()) == (1, True)
     assert chat.read_bytes() == before
     assert shell.run("respond", str(chat), "--choose", "ya").returncode == 0
+    copy = shell.folder / "a b.md"
+    copy.write_text("", encoding="utf-8")
+    asked = shell.run("ask", "-c", "a b.md", STOCKS)
+    assert asked.stderr.decode().endswith("for your choice: parley respond 'a b.md'\n")
 
 
 def test_a_program_is_told_which_chat_it_is(shell: Shell) -> None:

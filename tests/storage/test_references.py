@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import socket
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -617,7 +618,7 @@ def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) ->
         ("none.txt", "none.txt: No such file or directory"),
         ("inside.txt:7", "inside.txt:7: there are no such lines"),
         ("loop", "loop: no such file"),
-        ("pipe", "pipe: no file: not read"),
+        ("socket", "socket: no file: not read"),
         ("binary", "binary: no text: not read"),
         ("none*", "none*: no file matches"),
         ("a\0b", r"a\x00b: no such file"),
@@ -628,9 +629,20 @@ def test_a_file_that_cannot_be_brought_is_an_error_for_who_names_it(
     tmp_path: Path, name: str, problem: str
 ) -> None:
     directory = WorkingDirectory(tmp_path, False)
+    os.mknod(directory.work / "socket", stat.S_IFSOCK | 0o600)
     with pytest.raises(ParleyError) as error:
         named_contents(directory.work, ["inside.txt", name])
     assert str(error.value) == problem
+
+
+def test_a_pipe_that_the_user_names_is_read_to_its_end(tmp_path: Path) -> None:
+    directory = WorkingDirectory(tmp_path, False)
+    pipe = directory.work / "pipe"
+    writer = threading.Thread(target=pipe.write_text, args=("from\na command\n",))
+    writer.start()
+    contents = named_contents(directory.work, ["pipe"])
+    writer.join()
+    assert contents == [ReferenceText("pipe", "from\na command\n")]
 
 
 def test_what_comes_through_a_pipe_is_a_text_or_a_picture() -> None:

@@ -63,6 +63,9 @@ def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
     if contents and not words and isinstance(contents[0], ReferenceText):
         words, contents = without_blank_edges(contents[0].text), []  # what comes alone is the question
     contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != "-"])
+    for part in contents:
+        if isinstance(part, ReferenceText) and part.kind == "partial":
+            remark(f"{part.title}: {part.text}")
     texts = ["\n".join(expansion(_titled(c))) for c in contents if isinstance(c, ReferenceText)]
     text = "\n\n".join(filter(None, [words, *texts]))
     return text, [content for content in contents if isinstance(content, Picture)]

@@ -39,7 +39,6 @@ from parley.storage.patterns import SearchBudget, files, is_dotted, is_pattern
 from parley.text import one_line, size_text, visible
 
 OUTSIDE = "outside the working directory: not read"
-_PIPED = "standard input"
 INSIDE = "only patterns inside the working directory are read"
 _HIDDEN = "hidden: not read"
 _NO_TEXT = "no text: not read"
@@ -265,16 +264,16 @@ def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | P
     return contents
 
 
-def piped_content(content: bytes) -> ReferenceText | Picture:
-    """The text or the picture that came on standard input. Raises ParleyError for what is neither."""
+def piped_content(content: bytes, name: str = "standard input") -> ReferenceText | Picture:
+    """The text or the picture that came through a pipe. Raises ParleyError for what is neither."""
     room = _named_room()
     try:
         kind, size = kind_of(content), len(content)
         if size > (room.bounds.picture_bytes if kind else room.bounds.file_bytes):
             raise _too_large(size)
-        return Picture(_PIPED, content, kind) if kind else ReferenceText(_PIPED, _text_of(content))
+        return Picture(name, content, kind) if kind else ReferenceText(visible(name), _text_of(content))
     except _LeftOutError as error:
-        raise ParleyError(f"{_PIPED}: {error}") from error
+        raise ParleyError(f"{visible(name)}: {error}") from error
 
 
 def _named_room() -> _Room:
@@ -284,6 +283,9 @@ def _named_room() -> _Room:
 
 def _named(folder: Path, name: str, room: _Room) -> Sequence[ReferenceText | Picture]:
     try:
+        if (pipe := folder / name).is_fifo():  # as a shell has it for `<(command)`
+            with pipe.open("rb") as file:
+                return [piped_content(file.read(MOST_BYTES + 1), name)]
         lines = _lines(folder, name)
         path = _place(folder, lines.path if lines else name)
         if is_pattern(name) and not (path and path.exists()):
