@@ -172,7 +172,8 @@ class _Dialog:
                 self._current = int(key) - 1
             elif key == "K":
                 await self._show_all()
-            self.draw()
+            if not self._typed or screen().draws:  # where nothing is drawn over, not for half of a choice
+                self.draw()
 
     async def _line(self, prompt: str) -> str | None:
         """A line that is typed; None where it is not to be taken."""
