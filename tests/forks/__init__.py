@@ -2,9 +2,9 @@
 
 A program (`server.py`) imports what a command, a host of Neovim and a server of tools need, once, and forks
 for each process that is wanted. A fork is a process of its own with the arguments, environment, folder,
-descriptors and terminal that it is given, and from there on runs and ends as `python ARGUMENTS` does. What
-Python does before that, such as streams for closed descriptors or for another encoding, is left out, and what
-imports do: tests of that start a new process.
+descriptors and terminal that it is given, and from there on runs as `python ARGUMENTS` does. What Python does
+before that, such as streams for closed descriptors or for another encoding, is left out, and what imports do,
+and the taking down of modules at the end: tests of that start a new process.
 
 A test asks for a fork with `ForkServer.start`. What starts a program, as Neovim does, is given
 `ForkServer.python` in the place of Python (`client.py`): it stays as long as its fork, hands it each signal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import marshal
@@ -12,6 +13,7 @@ import signal
 import socket
 import sys
 import termios
+import threading
 import time
 import warnings
 from contextlib import suppress
@@ -160,6 +162,39 @@ def run(arguments: list[str]) -> None:
         runpy.run_path(first, run_name="__main__")
 
 
+def result(arguments: list[str]) -> int:
+    """Run it; its exit code."""
+    try:
+        run(arguments)
+    except SystemExit as leave:
+        if leave.code is None or isinstance(leave.code, int):
+            return leave.code or 0
+        print(leave.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return -signal.SIGINT
+    except BaseException:  # noqa: BLE001 - nothing is left above us to report it
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def end(code: int) -> None:
+    """End as Python does, but for taking down all that is imported, which takes as long as a command."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = code or 120
+    with suppress(OSError):
+        sys.stderr.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
 def main(listener: int, life: int) -> None:
     """Fork until nobody can ask any more."""
     for name in MODULES:
@@ -168,7 +203,7 @@ def main(listener: int, life: int) -> None:
     request = Forks(socket.socket(fileno=listener), life).next()
     if request is not None:
         begin(request)
-        run(request.arguments)
+        end(result(request.arguments))
 
 
 if __name__ == "__main__":
