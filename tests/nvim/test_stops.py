@@ -113,7 +113,6 @@ class Conclusion:
     status: str = "Formulating response..."
 
 
-THREE = [SEARCH, SEARCH, SEARCH]
 ANSWERED: dict[str, Conclusion] = {
     "a single call": Conclusion(SEARCH, ["ok"], ["GOOGL"]),
     "recovery after an error": Conclusion(
@@ -196,7 +195,6 @@ class Stopped:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-REFUSED_ONE = ["ok", "refused"]
 STOPS: dict[str, Stopped] = {
     "ten rounds": Stopped(
         f"again and again {SEARCH}",

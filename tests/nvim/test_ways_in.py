@@ -13,9 +13,6 @@ from tests.nvim.harness import Child, child
 
 QUESTION = "\U0001f4ac: "
 TOPICLESS = ["---", 'topic: ""', "---", "", QUESTION]
-SPLITS = (
-    "return vim.tbl_map(function(w) return vim.api.nvim_win_get_position(w) end, vim.api.nvim_list_wins())"
-)
 
 
 def layout(nvim: Child) -> str:

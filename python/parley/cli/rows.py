@@ -49,11 +49,6 @@ class Pen:
         return f"\x1b[{sgr}m{text}\x1b[m" if sgr and text else text
 
 
-def width_of(chunks: Chunks) -> int:
-    """The cells that chunks take."""
-    return sum(cell_len(chunk[0]) for chunk in chunks)
-
-
 def is_cut(chunks: Chunks) -> bool:
     """Whether something is missing: in what strangers say, the mark for that is an escape."""
     return any("…" in chunk[0] for chunk in chunks)

@@ -24,14 +24,12 @@ _ENDLESS = 2**62
 # "The per-line training example of a fine-tuning input file for chat models using the supervised method":
 # `messages`, and `tools` and `parallel_tool_calls`, which may be missing (OpenAI's API description 2.3.0,
 # FineTuneChatRequestInput, read 2026-11-23).
-_OPENAI = "openai"
+#
 # "Each line in the JSONL file should be a JSON object with the following structure: {"system":
 # "<optional_system_message>", "messages": [...]}. The first message must be from the "user". The last message
 # must be from the "assistant". User and assistant messages must alternate. No extraneous keys are allowed."
 # (platform.claude.com/cookbook/finetuning-finetuning-on-bedrock, read 2026-11-23)
 _ANTHROPIC = "anthropic"
-LINES = {f"jsonl-{option}": option for option in (_OPENAI, _ANTHROPIC)}
-"""The names of the two kinds of lines, with the wire formats that they are of."""
 
 
 def message_line(transcript: Transcript, option: str) -> str:

@@ -22,7 +22,6 @@ from parley.chat.reader import parse_lines
 from parley.chat.results import header_name
 from parley.chat.rounds import is_unfinished
 from parley.chat.transcript import (
-    BLANK,
     CALL_ID,
     SPACING,
     Answer,
@@ -40,6 +39,7 @@ from parley.chat.transcript import (
     Thinking,
     ToolCall,
     Transcript,
+    without_blank_edges,
 )
 from parley.chat.writer import render
 from parley.media import MOST_BYTES, kind_of
@@ -219,7 +219,7 @@ class Conversation:
 
     def note(self, text: str) -> None:
         """What is in the file for people, and for no model."""
-        if not (note := _stripped(text).lstrip(SPACING + "\n")):
+        if not (note := without_blank_edges(fit(text)).lstrip(SPACING + "\n")):
             return
         if self._is_replying:
             self._segments().append(Note(note))
@@ -283,15 +283,8 @@ def _merged(parts: Iterable[_Part]) -> tuple[_Part | Text, ...]:
 
 
 def _add(parts: list[Text | Note] | list[QuestionPart] | list[Segment], text: str) -> None:
-    if stripped := _stripped(text):
+    if stripped := without_blank_edges(fit(text)):
         parts.append(Text(stripped))
-
-
-def _stripped(text: str) -> str:
-    """A text without blank lines at its ends."""
-    lines = fit(text).split("\n")
-    filled = [number for number, line in enumerate(lines) if line.strip(BLANK)]
-    return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
 def _own_id(call_id: str) -> str:

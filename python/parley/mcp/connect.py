@@ -26,7 +26,7 @@ from parley.mcp.ways import Way, Ways
 from parley.paths import state_folder
 from parley.programs import program, search_path, surroundings, working_folder
 from parley.text import size_text
-from parley.tools.servers import ServerSettings
+from parley.tools.servers import NEWEST, ServerSettings
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 _LISTEN_AGAIN_S = 5.0
-_NEWEST = "2026-07-28"
 
 _log = logging.getLogger(__name__)
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
@@ -153,7 +152,7 @@ class Connector:
             if settings.url is None or way == "events":
                 signals.connection_lost()
 
-        offer = settings.protocol if settings.protocol not in ("auto", _NEWEST) else ""
+        offer = settings.protocol if settings.protocol not in ("auto", NEWEST) else ""
         wire = Wire(_accepts, note_end, offer)
         server = await stack.enter_async_context(self._server(settings, stderr, signals, wire, way))
         me = Implementation(name="parley", version=_version())
@@ -226,7 +225,7 @@ class Connector:
 
 def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
     """The ways to try with a server, one after the other."""
-    if settings.builtin or settings.protocol == _NEWEST:
+    if settings.builtin or settings.protocol == NEWEST:
         return ["newest"]
     ways: list[Way] = ["older"] if settings.protocol != "auto" else ["newest", "older"]
     if settings.url is not None:
@@ -240,19 +239,19 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
 
     if way != "newest":
         return {"mode": "legacy"}
-    if protocol != _NEWEST:
+    if protocol != NEWEST:
         return {"mode": "auto"}
     capabilities = ServerCapabilities(
         tools=ToolsCapability(list_changed=True), resources=ResourcesCapability()
     )
     result = DiscoverResult(
-        supported_versions=[_NEWEST],
+        supported_versions=[NEWEST],
         capabilities=capabilities,
         result_type="complete",
         ttl_ms=0,
         cache_scope="private",
     )
-    return {"mode": _NEWEST, "prior_discover": result}
+    return {"mode": NEWEST, "prior_discover": result}
 
 
 def _as_end(error: Exception) -> Exception:
@@ -284,7 +283,7 @@ def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
 
     try:
         parse_server_result(method, version, result)
-        tools = result["tools"] if (method, version) == ("tools/list", _NEWEST) else ()
+        tools = result["tools"] if (method, version) == ("tools/list", NEWEST) else ()
         return not any(find_invalid_x_mcp_header(tool["inputSchema"]) for tool in tools)
     except KeyError:
         return True  # it does not look

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
 from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal
+from parley.tools.servers import NEWEST
 from parley.tools.tasks import EXTENSION, TaskState, is_of, state
 
 if TYPE_CHECKING:
     from mcp import Client
 
-_NEWEST = "2026-07-28"
 _LIFE_MS = 24 * 3600 * 1000
 """A result is asked to be kept so long: overnight."""
 _CANCEL_S = 1.0
@@ -34,7 +34,7 @@ class TaskRequests:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._is_newest = client.protocol_version == _NEWEST
+        self._is_newest = client.protocol_version == NEWEST
 
     @property
     def takes_calls(self) -> bool:

@@ -289,10 +289,6 @@ def _omitted(turn: Turn) -> int:
     return len(turn.calls) if isinstance(turn, ModelTurn) else 0
 
 
-def _is_reply(turn: Turn) -> bool:
-    return isinstance(turn, ModelTurn)
-
-
 def _question(turn: Turn) -> Iterator[int]:
     if isinstance(turn, UserTurn):
         yield size(turn.text)

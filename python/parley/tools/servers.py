@@ -16,6 +16,7 @@ from parley.tools.catalogue import Tool, canonical
 State = Literal["stopped", "starting", "ready", "failed"]
 
 Protocol = Literal["auto", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+NEWEST: Protocol = "2026-07-28"
 
 Account = Literal["none", "signed out", "signing in", "signed in"]
 """Whether a server knows the user: "none" where it has not asked for that."""

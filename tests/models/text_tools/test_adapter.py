@@ -192,10 +192,6 @@ def test_a_plain_answer_is_no_failure() -> None:
     assert events_of(JSON, "42.") == [TextDelta("42."), Usage(3, 2), Finished("complete")]
 
 
-INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
-WRONG_TYPE = "Parameter 'path': expected string, got 1 (integer)"
-
-
 @pytest.mark.parametrize(
     ("text", "error"),
     [
