@@ -35,6 +35,15 @@ def test_a_format_is_shown_for_the_first_agent_of_its_kind_whatever_its_provider
     assert models == {"openai": "m-1", "openai-responses": "m-1", "anthropic": "claude-sonnet-5-5"}
 
 
+def test_no_request_is_shown_for_an_agent_that_is_not_there(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.ask("hi")
+    for command in ("messages", "replay"):
+        done = shell.run(command, "chat.md", "--agent", "Nobody")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.startswith(b"parley: there is no agent 'Nobody': choose one of ")
+
+
 def test_a_request_holds_the_pictures_beside_its_chat(tmp_path: Path, forks: ForkServer) -> None:
     shell = Shell(tmp_path, forks)
     shell.chat.write_text(question(beside(shell.chat, png())), encoding="utf-8")

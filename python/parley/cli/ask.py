@@ -29,11 +29,10 @@ from parley.chat.transcript import Attachment, Question, Text, without_blank_edg
 from parley.cli.exits import USAGE
 from parley.cli.report import Report, SilentReport, report_for
 from parley.cli.respond import Work, answering, application, begin, ended_as_by_ctrl_c, stopping, work_in_file
-from parley.cli.terminal import complain, emit, piped, remark, screen
+from parley.cli.terminal import PIPE, check_agent, complain, emit, piped, remark, screen
 from parley.errors import ParleyError
 from parley.models.events import Finished, TextDelta
 from parley.policy.choice import open_calls
-from parley.settings.start import no_such_agent
 from parley.storage.chat_file import FileDocument
 from parley.storage.chats import chat_folder, new_chat, newest_first
 from parley.storage.references import Picture, named_contents, piped_content
@@ -57,12 +56,12 @@ def ask(arguments: argparse.Namespace) -> int:
 
 def _question(arguments: argparse.Namespace) -> tuple[str, list[Picture]]:
     """The text of the question, with that of files in it, and its pictures. Raises ParleyError."""
-    words = without_blank_edges(" ".join(arguments.question)) if arguments.question != ["-"] else ""
-    content = piped(is_needed="-" in (*arguments.contents, *arguments.question))
+    words = without_blank_edges(" ".join(arguments.question)) if arguments.question != [PIPE] else ""
+    content = piped(is_needed=PIPE in (*arguments.contents, *arguments.question))
     contents = [piped_content(content)] if content else []
     if contents and not words and isinstance(contents[0], ReferenceText):
         words, contents = without_blank_edges(contents[0].text), []  # what comes alone is the question
-    contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != "-"])
+    contents += named_contents(Path.cwd(), [name for name in arguments.contents if name != PIPE])
     for part in contents:
         if isinstance(part, ReferenceText) and part.kind == "partial":
             remark(f"{part.title}: {part.text}")
@@ -102,7 +101,7 @@ def chat_of(app: App, arguments: argparse.Namespace) -> Path | None:
 
 def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
     """The file of a new chat in which this is asked, "" for nothing yet, and who is to answer."""
-    check_agent(app, arguments.agent)
+    check_agent(arguments.agent, app.settings)
     keys = {"agent": arguments.agent} if arguments.agent else {}
     text = new_text(Question((Text(question),)) if question else None, keys | _tool_keys(arguments))
     return new_chat(chat_folder(app.settings.chat_dir, os.environ), text)
@@ -111,12 +110,6 @@ def chat_with(app: App, arguments: argparse.Namespace, question: str) -> Path:
 def _tool_keys(arguments: argparse.Namespace) -> dict[str, str]:
     """What the front matter says of tools, if the user says something."""
     return {"tool_mode": "off"} if arguments.no_tools else {}
-
-
-def check_agent(app: App, name: str | None) -> None:
-    """Raises ParleyError for a name that no agent has."""
-    if name and app.settings.named_agent(name) is None:
-        raise ParleyError(no_such_agent(name, app.settings))
 
 
 async def put_question(

@@ -21,9 +21,9 @@ from parley import engine
 from parley.cli.choices import record_sightings
 from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
 from parley.cli.report import EXITS, JsonReport, Report
-from parley.cli.respond import PIPE, MissingError, application, begin, check_tools, ended_as_by_ctrl_c
+from parley.cli.respond import MissingError, application, begin, check_tools, ended_as_by_ctrl_c
 from parley.cli.respond import respond as respond_one
-from parley.cli.terminal import about, complain, emit, remark, say_line, screen
+from parley.cli.terminal import PIPE, about, complain, emit, remark, say_line, screen
 from parley.errors import ParleyError
 from parley.policy.topic import fill_topic
 

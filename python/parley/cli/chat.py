@@ -20,16 +20,16 @@ from parley.chat.grammar import MARKERS, fit
 from parley.chat.reader import parse
 from parley.chat.rounds import last_notice
 from parley.chat.transcript import Transcript, without_blank_edges
-from parley.cli.ask import chat_of, chat_with, check_agent, put_question, work_on
+from parley.cli.ask import chat_of, chat_with, put_question, work_on
 from parley.cli.editor import open_editor
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
-from parley.cli.terminal import complain, remark, say, screen
+from parley.cli.terminal import check_agent, complain, remark, say, screen
 from parley.errors import ParleyError
 from parley.policy.choice import open_calls
 from parley.storage.chats import remove_unchanged
-from parley.storage.content import content
+from parley.storage.content import text_of
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -90,8 +90,8 @@ class _Conversation:
         path = chat_of(self._app, self._arguments)
         if path is None:
             path = chat_with(self._app, self._arguments, "")
-            self._new = _text(path)
-        check_agent(self._app, self._arguments.agent)
+            self._new = text_of(path)
+        check_agent(self._arguments.agent, self._app.settings)
         self._arguments.file = str(path)
         agent = self._app.agent_name(self._transcript(), self._arguments.agent)
         remark(f"{agent} answers; the chat is {path}")
@@ -101,7 +101,7 @@ class _Conversation:
 
     def _transcript(self) -> Transcript:
         """The chat as it is now. Raises ParleyError."""
-        return parse(_text(Path(self._arguments.file)))
+        return parse(text_of(Path(self._arguments.file)))
 
     def run(self) -> int:
         """Read questions and answer them until somebody ends it; the exit code."""
@@ -153,7 +153,7 @@ class _Conversation:
 
     def _choose_agent(self, name: str) -> None:
         """Have another agent answer; without a name, say which there are. Raises ParleyError."""
-        check_agent(self._app, name)
+        check_agent(name, self._app.settings)
         self._arguments.agent = name or self._arguments.agent
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
         say(current if name else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents()))
@@ -172,10 +172,6 @@ class _Conversation:
         finally:
             for number, handler in ours.items():
                 signal.signal(number, handler)
-
-
-def _text(path: Path) -> str:
-    return content(path).decode("utf-8", "surrogateescape")
 
 
 async def _stopped(ports: engine.Ports) -> str:

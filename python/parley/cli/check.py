@@ -11,7 +11,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Transcript
 from parley.cli.exits import COMPLETE
-from parley.cli.terminal import complain, emit, plain, read, say_line, screen
+from parley.cli.terminal import chat_path, complain, emit, plain, read, say_line, screen
 from parley.errors import ParleyError
 from parley.policy.approval import Approvals
 from parley.policy.choice import open_keys
@@ -34,7 +34,7 @@ def check(arguments: argparse.Namespace) -> int:
             complain(str(error))
             continue
         front = read_front_matter(transcript.front_matter)
-        attached = ChatAttachments("" if path == "-" else path).problems(transcript)
+        attached = ChatAttachments(chat_path(path)).problems(transcript)
         problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
         for problem in problems:
             screen().has_failure |= problem.severity == "error"

@@ -28,6 +28,8 @@ from parley.chat.transcript import (
 from parley.cli.check import problem_facts
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import (
+    chat_path,
+    check_agent,
     emit,
     read,
     remark,
@@ -67,8 +69,9 @@ async def _messages(arguments: argparse.Namespace) -> dict[str, Any]:
 
     text = read(arguments.file)
     async with onlooker(with_tools=arguments.tools) as app:
+        check_agent(arguments.agent, app.settings)
         agent = _agent_for(app.settings, arguments)
-        ports, seen = await look(app, text, _path(arguments.file), agent, with_tools=arguments.tools)
+        ports, seen = await look(app, text, chat_path(arguments.file), agent, with_tools=arguments.tools)
         request = await engine.with_pictures(ports, seen.next_request())
         if arguments.provider:
             return format_for(arguments.provider).body(request)
@@ -112,11 +115,6 @@ def _tell(what: engine.TurnEvent) -> None:
             remark(text)
         case _:
             pass
-
-
-def _path(file: str) -> str:
-    """The path of a chat's file, "" for standard input."""
-    return "" if file == "-" else file
 
 
 class _NoTools:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from pathlib import Path
 
 from parley.chat.front_matter import trouble
 from parley.chat.reader import parse
 from parley.cli.exits import COMPLETE, FAILED
 from parley.cli.inspect import onlooker
-from parley.cli.terminal import emit, read, say, say_line
+from parley.cli.terminal import chat_path, check_agent, emit, read, say, say_line
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.providers.client import wire_format
 from parley.runtime.replay import Replay
 from parley.runtime.replay import replay as run
-from parley.settings.start import no_such_agent
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -36,14 +34,13 @@ async def _replay(arguments: argparse.Namespace) -> Replay:
     if problem := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {problem}")
     async with onlooker(with_tools=False) as app:
-        if arguments.agent and app.settings.named_agent(arguments.agent) is None:
-            raise ParleyError(no_such_agent(arguments.agent, app.settings))
+        check_agent(arguments.agent, app.settings)
 
         def on_request(exchange: int, request: Request) -> None:
             body = wire_format(app.provider(request.provider), request).body(request)
             if arguments.requests:
                 emit("request", exchange=exchange, provider=request.provider, body=body)
 
-        attachments = app.attachments("" if arguments.file == "-" else str(Path(arguments.file)))
+        attachments = app.attachments(chat_path(arguments.file))
         resolve = app.resolve(arguments.agent)
         return await run(transcript, resolve, app.ledger(""), attachments, on_request)

@@ -17,7 +17,7 @@ from parley.chat.transcript import YES, Transcript
 from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
 from parley.cli.report import EXITS, Report, report_for
-from parley.cli.terminal import complain, remark, screen, settings, warn_of_project
+from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.plan import AwaitQuestion, Complete, next_step
 from parley.policy.topic import fill_topic
@@ -34,8 +34,6 @@ Decide: TypeAlias = Callable[[engine.Ports, engine.Resolve], Awaitable[bool]]
 """Decides on calls that wait; whether anything was decided, else they are left."""
 
 _WITHOUT = "--without-missing"
-PIPE = "-"
-"""In place of a file: the chat comes from standard input, and goes to standard output."""
 
 
 def respond(arguments: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from parley.cli.exits import COMPLETE, MISSING
 from parley.cli.terminal import (
+    PIPE,
     complain,
     emit,
     plain,
@@ -43,7 +44,7 @@ def convert(arguments: argparse.Namespace) -> int:
 
     shape = format_for(arguments.to).tool
     try:
-        definitions = json.loads(read("-"), parse_constant=_no_number)
+        definitions = json.loads(read(PIPE), parse_constant=_no_number)
         converted = convert_all(definitions, lambda name, tool: shape(name, wire_tool(tool)))
     except json.JSONDecodeError as error:
         raise ParleyError(f"standard input is no JSON: {error}") from error

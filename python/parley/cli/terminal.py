@@ -39,6 +39,9 @@ _IN_THE_SHELL = {
     "then press --choose": "then say --choose",
 }
 """What messages that the editor shows too tell to do, in the shell's words."""
+_STANDARD_INPUT = "standard input"
+PIPE = "-"
+"""In place of a file: standard input."""
 _FOR_EDITORS = re.compile("|".join(map(re.escape, _IN_THE_SHELL)))
 
 
@@ -141,6 +144,14 @@ def settings() -> Settings:
     return loaded
 
 
+def check_agent(name: str | None, known: Settings) -> None:
+    """Raises ParleyError for a name that no agent has."""
+    from parley.settings.start import no_such_agent
+
+    if name and known.named_agent(name) is None:
+        raise ParleyError(no_such_agent(name, known))
+
+
 def warn_of_project(app: App) -> None:
     """Say what is wrong with the project's file of servers, or that nobody has trusted it."""
     for path in app.untrusted():
@@ -152,9 +163,19 @@ def warn_of_project(app: App) -> None:
 
 def read(path: str) -> str:
     """The text of a file, `-` for standard input. Raises ParleyError."""
-    from parley.storage.content import content
+    from parley.storage.content import decoded, text_of
 
-    return (_standard_input() if path == "-" else content(Path(path))).decode("utf-8", "surrogateescape")
+    return decoded(_standard_input()) if path == PIPE else text_of(Path(path))
+
+
+def chat_path(file: str) -> str:
+    """The path of a chat's file, "" for standard input."""
+    return "" if file == PIPE else file
+
+
+def file_name(file: str) -> str:
+    """What a file is called to people."""
+    return _STANDARD_INPUT if file == PIPE else file
 
 
 def piped(*, is_needed: bool) -> bytes:
@@ -166,13 +187,13 @@ def _standard_input() -> bytes:
     from parley.storage.content import MOST_BYTES, too_large
 
     if sys.stdin is None:
-        raise ParleyError("cannot read standard input: it is closed")
+        raise ParleyError(f"cannot read {_STANDARD_INPUT}: it is closed")
     try:
         content = sys.stdin.buffer.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ParleyError(f"cannot read standard input: {error.strerror}") from error
+        raise ParleyError(f"cannot read {_STANDARD_INPUT}: {error.strerror}") from error
     if len(content) > MOST_BYTES:
-        raise too_large("standard input")
+        raise too_large(_STANDARD_INPUT)
     return content
 
 

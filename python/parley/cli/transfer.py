@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli.exits import COMPLETE, USAGE
-from parley.cli.terminal import complain, read, remark, say
+from parley.cli.terminal import PIPE, chat_path, complain, file_name, read, remark, say
 from parley.errors import ParleyError
 from parley.storage.forks import write_new
 
@@ -57,7 +57,7 @@ def take_in(arguments: argparse.Namespace) -> int:
         target = _targets(arguments, count)[number - 1]
         return f"{target.stem}.assets" if target else ""
 
-    source = _name(arguments.file)
+    source = file_name(arguments.file)
     try:
         made = chats(read(arguments.file), arguments.source, folder)
     except ValueError as error:
@@ -88,11 +88,13 @@ def _targets(arguments: argparse.Namespace, count: int) -> list[Path | None]:
     """Where each chat is written to, None for standard output. Raises ParleyError for several in a file."""
     target = Path(arguments.to) if arguments.to else None
     if target and _is_folder(target):
-        stem = "chat" if arguments.file == "-" else Path(arguments.file).stem
+        stem = "chat" if arguments.file == PIPE else Path(arguments.file).stem
         width = len(str(count)) if count > 1 else 0
         return [target / f"{stem}{f'-{n:0{width}}' if width else ''}.md" for n in range(1, count + 1)]
     if count != 1:
-        raise ParleyError(f"{_name(arguments.file)} holds {count} chats: --to FOLDER writes a file for each")
+        raise ParleyError(
+            f"{file_name(arguments.file)} holds {count} chats: --to FOLDER writes a file for each"
+        )
     return [target]
 
 
@@ -103,16 +105,11 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _name(file: str) -> str:
-    """What a file is called to people."""
-    return "standard input" if file == "-" else file
-
-
 def _html(path: str, transcript: Transcript) -> Iterator[str]:
     from parley.export.html import html_page
     from parley.storage.attachments import ChatAttachments
 
-    pictures = ChatAttachments("" if path == "-" else path).pictures(transcript)
+    pictures = ChatAttachments(chat_path(path)).pictures(transcript)
     yield html_page(transcript, Path(path).stem, pictures)
 
 
@@ -126,11 +123,11 @@ def _line(option: str, path: str, transcript: Transcript) -> Iterator[str]:
     from parley.export.messages import lacks, message_line
 
     for notice in lacks(transcript):
-        remark(f"{_name(path)}: {notice}")
+        remark(f"{file_name(path)}: {notice}")
     if line := message_line(transcript, option):
         yield line + "\n"
     else:
-        remark(f"{_name(path)} is left out: nothing was asked in it")
+        remark(f"{file_name(path)} is left out: nothing was asked in it")
 
 
 EXPORTS = {

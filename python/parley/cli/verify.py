@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -18,14 +17,14 @@ from parley.chat.reader import parse
 from parley.chat.transcript import Transcript
 from parley.cli.exits import COMPLETE, FAILED, MISSING
 from parley.cli.inspect import look, onlooker
-from parley.cli.terminal import complain, emit, read, say_line
+from parley.cli.terminal import complain, emit, say_line
 from parley.engine import guidance
 from parley.errors import ParleyError
-from parley.models.fingerprint import header
+from parley.models.fingerprint import header, request_digest
 from parley.models.verification import Edit, RequestRecord, Verification, settings_changes
 from parley.models.verification import verify as verification
 from parley.storage.attachments import ChatAttachments
-from parley.storage.content import content
+from parley.storage.content import text_of
 from parley.storage.ledger import LedgerFile, default_path
 from parley.text import one_line
 
@@ -33,8 +32,7 @@ from parley.text import one_line
 def verify(arguments: argparse.Namespace) -> int:
     """Tell what was edited in a chat since its models had seen it, and which settings are others now."""
     path = arguments.file
-    content(Path(path))  # which is no standard input: a chat is on record by its path
-    text = read(path)
+    text = text_of(Path(path))  # of standard input nothing is on record
     transcript, records = parse(text), _records(path)
     if not records and any(exchange.answers for exchange in transcript.exchanges):
         complain(f"{path}: no request of this chat is on record on this machine")
@@ -64,7 +62,7 @@ def _records(path: str) -> list[RequestRecord]:
     with closing(LedgerFile(where, viewer="shell")) as ledger:
         rows = ledger.chat(path).requests()
     for row in rows:
-        if hashlib.sha256("\n".join([row.header, *row.units]).encode()).hexdigest() != row.digest:
+        if request_digest(row.header, row.units) != row.digest:
             raise ParleyError(f"the record of the requests of {path} in {where} is damaged")
     return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
 

@@ -47,7 +47,12 @@ class Fingerprint:
     @property
     def digest(self) -> str:
         """The digest of it all."""
-        return hashlib.sha256("\n".join([canonical(self.header), *self.units]).encode()).hexdigest()
+        return request_digest(canonical(self.header), self.units)
+
+
+def request_digest(header: str, units: Units) -> str:
+    """The digest of a request, of its header as canonical JSON and its units."""
+    return hashlib.sha256("\n".join([header, *units]).encode()).hexdigest()
 
 
 def fingerprint(request: Request, guidance: str) -> Fingerprint:

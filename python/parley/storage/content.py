@@ -1,4 +1,4 @@
-"""The bytes of a chat's file, however they are to be used: of a regular file, and bounded."""
+"""The bytes of a chat's file, or its text: of a regular file, and bounded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ def content(path: Path) -> bytes:
     try:
         return bytes_of(path)
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise _unreadable(path, error) from error
+
+
+def text_of(path: Path) -> str:
+    """The text of such a file, in which bytes that are no UTF-8 stay what they are. Raises ParleyError."""
+    return decoded(content(path))
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as the text of a chat."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def opening(path: Path, size: int) -> bytes:
@@ -27,7 +37,7 @@ def opening(path: Path, size: int) -> bytes:
     try:
         return beginning(path, size)
     except (OSError, ValueError) as error:
-        raise ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise _unreadable(path, error) from error
 
 
 def bytes_of(path: Path) -> bytes:
@@ -41,3 +51,7 @@ def bytes_of(path: Path) -> bytes:
 def too_large(what: object) -> ParleyError:
     """The error for more than any chat has."""
     return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
+
+
+def _unreadable(path: Path, error: Exception) -> ParleyError:
+    return ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
