@@ -125,8 +125,8 @@ class _Dialog:
         self._view = ChatView(seen.snapshot.transcript, seen.catalogue, seen.view)
         self._keys = replace(self._keys, scope=seen.settings.scope)
         self._current = min(self._current, max(len(self._calls) - 1, 0))
-        readable = [call for call in self._calls if isinstance(call, Proposal)]
-        if readable:
+        if self._calls:
+            readable = [call for call in self._calls if isinstance(call, Proposal)]
             self._report.asking(readable, seen.catalogue)
         return self._calls
 

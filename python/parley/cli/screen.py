@@ -138,7 +138,9 @@ class Screen:
         """Rows of the same below all that was written, until others come in their place; none for nothing."""
         if self._out_is_terminal:
             self._write_out(self._end_of_text())
-        self._is_behind_pipe = False
+        if self._is_behind_pipe and rows:
+            self._is_behind_pipe = False
+            self._live("\n")  # what comes late from the pipe is not drawn over
         self._dialog = list(rows)
         self._draw()
 
