@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from parley.cli.keyboard import Keyboard
 from parley.cli.terminal import screen
@@ -16,7 +17,7 @@ class Pager:
     def __init__(self, keyboard: Keyboard, rows: Callable[[int], Sequence[str]]) -> None:
         """`rows` gives them for a width."""
         self._keyboard = keyboard
-        self._rows = rows
+        self._rows = lru_cache(maxsize=1)(rows)
         self._top = 0
 
     async def read(self) -> None:
