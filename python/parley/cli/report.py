@@ -32,6 +32,7 @@ EXITS: dict[engine.EndKind, int] = {
     "nothing": FAILED,
 }
 WAITS = "tool calls wait for your choice: --choose ya approves them, --choose yN refuses them"
+_LEFT = "these calls wait: parley respond asks again, here or in the editor"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
 """Lines of a result on a terminal, by its status; all of it is in the file."""
@@ -121,6 +122,10 @@ class Report:
             for line in lines:
                 say_line(line)
 
+    def left(self, seen: engine.Observation) -> None:
+        """Write the calls that a person left as they are."""
+        self.waiting(seen)
+
     def end(self, end: engine.End) -> None:
         """Say how it ended."""
         self._end_line()
@@ -195,6 +200,7 @@ class TerminalReport(Report):
         """The calls whose rows stand there."""
         self._last = ""
         """What was written last: a piece of text, or a row."""
+        self._is_left = False
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
@@ -226,12 +232,15 @@ class TerminalReport(Report):
         self._last = "row"
         super().decided(calls, key)
 
+    def left(self, seen: engine.Observation) -> None:
+        """Leave the rows of the calls, which the person has seen."""
+        self._is_left = True
+        self._record([self._row(call) for call in seen.undecided() if isinstance(call, Proposal)])
+
     def end(self, end: engine.End) -> None:
         """Say how it ended."""
         screen().end_text()
-        if end.kind == "waiting" and not end.message and screen().can_ask:
-            end = replace(end, message=f"{WAITS}; parley respond asks again")
-        super().end(end)
+        super().end(replace(end, message=end.message or (_LEFT if self._is_left else "")))
 
     def _record(self, rows: Sequence[str]) -> None:
         self._apart("row")

@@ -59,8 +59,11 @@ def answering(arguments: argparse.Namespace) -> Work:
             await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
         if end.kind == "waiting":
             seen = await engine.observe(ports, resolve)
-            report.waiting(seen)
-            record_sightings(ports, seen)
+            if decide:
+                report.left(seen)
+            else:
+                report.waiting(seen)
+                record_sightings(ports, seen)
         if script.unused:
             complain(script.unused)
         return engine.End(end.kind, script.refusal) if script.refusal else end
