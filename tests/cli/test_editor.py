@@ -72,10 +72,10 @@ def test_a_file_is_opened_whatever_it_is_called(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EDITOR", editor(WRITE, "--wait"))
-    for name in ("a b.md", "-c.md", "$HOME;x.md"):
+    for name in ("a b.md", "-c.md", "+q.md", "$HOME;x.md"):  # vi runs what is behind a plus
         assert main(["edit", "--", name]) == 0
         assert (folder / name).read_text() == "mine"
-    assert capfd.readouterr().out == "--wait a b.md\n--wait ./-c.md\n--wait $HOME;x.md\n"
+    assert capfd.readouterr().out == "--wait a b.md\n--wait ./-c.md\n--wait ./+q.md\n--wait $HOME;x.md\n"
 
 
 def test_without_a_file_there_is_a_new_chat_that_stays_if_something_is_written(

@@ -21,6 +21,8 @@ from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 
 _BY_ITSELF = ("nvim", "+")
 """Neovim, with the cursor on the last line."""
+_COMMANDS = ("-", "+")
+"""How that begins which an editor does not take for a file: an option, and what vi runs once it is open."""
 _STANDARD_INPUT = 0
 _NONE = "there is no editor: set VISUAL or EDITOR, or install Neovim"
 
@@ -43,7 +45,7 @@ def edit(arguments: argparse.Namespace) -> int:
 def open_editor(path: Path, environ: Mapping[str, str]) -> None:
     """Have a file edited, and return when that is done. Raises ParleyError."""
     line = command(environ)
-    name = f"./{path}" if str(path).startswith("-") else str(path)
+    name = f"./{path}" if str(path).startswith(_COMMANDS) else str(path)
     try:
         with _lent_terminal():
             code = subprocess.run([*line, name], check=False).returncode
