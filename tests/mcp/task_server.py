@@ -170,6 +170,7 @@ class TaskServer:
         content: list[Any] = [{"type": "text", "text": text}]
         if task["end"] == "picture":
             content += [{"type": "image", "data": PIXEL, "mimeType": "image/png"}, {"type": "odd"}]
+            content += ["no part", 7, ["nor this"], None]
         other = "another" if task["end"] == "other" else task["id"]
         return {
             "content": content,

@@ -52,7 +52,11 @@ def test_what_is_no_task_says_why(task: dict[str, Any], flaw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "seconds"), [(None, 1), ("9", 1), (True, 1), (0, 0.05), (-1, 0.05), (10**9, 60), (250, 0.25)]
+    ("interval", "seconds"),
+    [
+        *((None, 1), ("9", 1), (True, 1), (0, 0.05), (-1, 0.05), (10**9, 60), (250, 0.25)),
+        *((10**400, 60), (-(10**400), 0.05), (float("inf"), 60), (float("nan"), 60)),
+    ],
 )
 def test_it_is_asked_after_as_often_as_its_server_wants_within_bounds(interval: Any, seconds: float) -> None:
     assert state(OLDER | {"pollInterval": interval}).pause_s == seconds

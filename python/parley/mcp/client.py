@@ -240,10 +240,15 @@ class SdkSession:
         return self._outcome(result, hosts)
 
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
-        """The outcome that a result of a call means, its parts as they are in JSON or in the SDK."""
+        """The outcome that a result of a call means, its parts as they are in JSON or in the SDK.
+
+        Of a task nobody has looked at them yet: what is no part is nothing.
+        """
+        from pydantic import BaseModel
+
         content = result.get("content")
         content = content if isinstance(content, list) else [content]
-        parts = [part if isinstance(part, Mapping) else _plain(part) for part in content[:MOST_PARTS] if part]
+        parts = [_plain(part) if isinstance(part, BaseModel) else part for part in content[:MOST_PARTS]]
         if (more := len(content) - MOST_PARTS) > 0:
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
         status: Literal["ok", "error"] = "error" if result.get("isError") else "ok"

@@ -119,7 +119,9 @@ def is_of(result: Mapping[str, Any], task_id: str) -> bool:
 def _pause(milliseconds: object) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return _PAUSE_S
-    return min(max(milliseconds / 1000, _LEAST_PAUSE_S), _MOST_PAUSE_S)
+    if not milliseconds < _MOST_PAUSE_S * 1000:  # or it is no number at all, or one that is no float
+        return _MOST_PAUSE_S
+    return max(milliseconds, _LEAST_PAUSE_S * 1000) / 1000
 
 
 def _error(error: object) -> str:
