@@ -244,8 +244,8 @@ class Terminal:
         return rows
 
 
-_LOOKS = re.compile(r"\x1b\[(?!5)[\d;]*m")
-"""What Parley does to text: colours and the like, but nothing that blinks."""
+_LOOKS = re.compile(r"\x1b\[(?!5)[\d;]*m|\x1b\[\?2004[hl]")
+"""What Parley does to text: colours and the like, but nothing that blinks; and marks of what is pasted."""
 _MOVES = re.compile(r"\r\x1b\[[KJ]|\x1b\[\d*[AKJ]")
 
 

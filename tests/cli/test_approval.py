@@ -212,6 +212,37 @@ def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell
     assert "❓:[" not in shell.text
 
 
+def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shell, respond: Respond) -> None:
+    shell.ask(QUESTION)
+    with respond() as glass:
+        glass.until_row(PROMPT)
+        glass.press("\x1b[200~yaml\nyA\nyn\n\x1b[201~")
+        glass.until_row("what is pasted decides nothing: type it")
+        glass.press("\x1b[20")  # a terminal is read in pieces
+        glass.press("0~yo" + "ya\n" * 3000)
+        glass.press("yA\x1b[201~")
+        glass.press("y\x1b[200~a\x1b[201~")
+        assert "❓:[" not in shell.text
+        glass.press("yN")
+        glass.until_row("why not? Enter for no reason:")
+        glass.press("not \x1b[200~this\x08\none, ya\n\x1b[201~but that\r")
+        assert glass.end() == 0
+        assert glass.terminal.output.count(b"\x1b[?2004h") == glass.terminal.output.count(b"\x1b[?2004l") == 1
+    assert shell.text.count("The user declined this call. not this one, ya but that") == 2
+    shell.ask(QUESTION)
+    with respond() as glass:
+        glass.until_row(PROMPT)
+        glass.press("\x1b[200~ya")  # whose end never comes
+
+        def is_over(_: str) -> bool:
+            glass.press("\x03")
+            return glass.terminal.is_by_lines()
+
+        glass.until(is_over, "Ctrl-C")
+        assert glass.end() in (3, 130)  # there may have been one more
+    assert "❓:[" not in shell.text
+
+
 def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond(columns=100) as glass:

@@ -14,7 +14,7 @@ from typing import Any
 
 from parley import engine
 from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
-from parley.cli.keyboard import Keyboard
+from parley.cli.keyboard import PASTED, Keyboard
 from parley.cli.pager import Pager
 from parley.cli.report import Report
 from parley.cli.rows import Pen, fit, is_cut, markdown_rows, note_rows, rows
@@ -28,6 +28,7 @@ from parley.text import visible
 _LEAVE = ("q", "interrupt", "end of input")
 _MOVES = {"j": 1, "down": 1, "\t": 1, "k": -1, "up": -1}
 _REASON = "why not? Enter for no reason: "
+_PASTED = "what is pasted decides nothing: type it"
 _LONGEST_REASON = 2000
 _LEAST_WIDTH = 12
 
@@ -44,7 +45,7 @@ class Approval:
         """`definition` finds what a tool's digest is of; "" where nobody knows."""
         self._report = report
         self._definition = definition
-        self._keyboard = Keyboard(sys.stdin.fileno())
+        self._keyboard = Keyboard(sys.stdin.fileno(), screen().terminal)
 
     async def decide(self, ports: engine.Ports, resolve: engine.Resolve) -> bool:
         """Ask until all calls are decided; False where they are left as they are."""
@@ -172,6 +173,8 @@ class _Dialog:
                 self._current = int(key) - 1
             elif key == "K":
                 await self._show_all()
+            elif key.startswith(PASTED):
+                self._message = _PASTED
             if not self._typed or screen().draws:  # where nothing is drawn over, not for half of a choice
                 self.draw()
 
@@ -190,8 +193,10 @@ class _Dialog:
                         self._typed = self._typed[:-1]
                     case "erase line":
                         self._typed = ""
-                    case str(key) if len(key) == 1 and key.isprintable():
-                        self._typed = (self._typed + key)[:_LONGEST_REASON]
+                    case str(key) if len(key) == 1 or key.startswith(PASTED):
+                        words = key.removeprefix(PASTED).replace("\n", " ").replace("\r", " ")
+                        text = "".join(filter(str.isprintable, words))
+                        self._typed = (self._typed + text)[:_LONGEST_REASON]
         finally:
             self._prompt, self._typed = CHOOSE, ""
 

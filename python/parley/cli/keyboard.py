@@ -1,7 +1,8 @@
 """The keys of a terminal, each as it is pressed; knows nothing of what they mean.
 
 The terminal is as it was before whenever nobody waits for a key: after an exception, a signal that ends the
-program, and while it is stopped (Ctrl-Z). What was typed before somebody waits is thrown away.
+program, and while it is stopped (Ctrl-Z). What was typed before somebody waits is thrown away. What is pasted
+is one key, where the terminal says so: nobody typed it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import termios
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from select import select
 from typing import Any, TypeAlias
 
+_GONE = "end of input"
 _KEYS = {
     "\x1b[A": "up",
     "\x1b[B": "down",
@@ -28,14 +31,19 @@ _KEYS = {
     "\x1b[F": "end",
     "\x1b": "escape",
     "\x03": "interrupt",
-    "\x04": "end of input",
+    "\x04": _GONE,
     "\r": "enter",
     "\n": "enter",
     "\x08": "backspace",
     "\x7f": "backspace",
     "\x15": "erase line",
 }
-_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]")
+PASTED = "pasted "
+"""How the key begins that stands for a text which was pasted; behind it is that text."""
+_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
+_MARK_PASTES, _NO_MARKS = b"\x1b[?2004h", b"\x1b[?2004l"
+_KEY = re.compile(r"\x1b\[200~(?P<paste>[\s\S]*?)\x1b\[201~|\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]")
+_BEGUN = re.compile(r"\x1b\[[0-?]*\Z")
 Attributes: TypeAlias = list[Any]
 """What `termios.tcgetattr` gives."""
 
@@ -43,9 +51,13 @@ Attributes: TypeAlias = list[Any]
 class Keyboard:
     """A terminal that is typed at."""
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: int, terminal: int | None = None) -> None:
+        """`terminal` is where it is told to mark what is pasted; None where it cannot."""
         self._handle = handle
+        self._terminal = terminal
         self._keys = deque[str]()
+        self._rest = ""
+        """The beginning of a key, or of what is pasted."""
         self._news = asyncio.Event()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -56,11 +68,11 @@ class Keyboard:
         loop, before = asyncio.get_running_loop(), termios.tcgetattr(self._handle)
 
         def stop(*_: object) -> None:
-            self._set(before)
+            self._set(before, _NO_MARKS)
             os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
         def go_on(*_: object) -> None:
-            self._set(_by_key(before))
+            self._set(_by_key(before), _MARK_PASTES)
             loop.call_soon_threadsafe(on_return)
 
         def resize(*_: object) -> None:
@@ -69,7 +81,7 @@ class Keyboard:
         handlers = {signal.SIGTSTP: stop, signal.SIGCONT: go_on, signal.SIGWINCH: resize}
         others = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
-            self._set(_by_key(before))
+            self._set(_by_key(before), _MARK_PASTES)
             loop.add_reader(self._handle, self._read)
             yield
         finally:
@@ -77,13 +89,17 @@ class Keyboard:
             for number, handler in others.items():
                 signal.signal(number, handler)
             with suppress(termios.error):  # the terminal is gone
-                self._set(before)
+                self._set(before, _NO_MARKS)
 
     def clear(self) -> None:
-        """Throw away what was typed so far: nobody has seen what it would answer."""
-        self._keys.clear()
-        with suppress(termios.error):
-            termios.tcflush(self._handle, termios.TCIFLUSH)
+        """Throw away what was typed so far: nobody has seen what it would answer.
+
+        It is read, since the end of what is being pasted may still come.
+        """
+        is_open = True
+        while is_open and select([self._handle], [], [], 0)[0]:
+            is_open = self._take()
+        self._keys = deque(() if is_open else (_GONE,))
 
     async def key(self) -> str:
         """The next key: a character, or a name such as `up`, `enter` or `interrupt`."""
@@ -92,22 +108,49 @@ class Keyboard:
             await self._news.wait()
         return self._keys.popleft()
 
-    def _set(self, attributes: Attributes) -> None:
+    def _set(self, attributes: Attributes, marks: bytes) -> None:
         termios.tcsetattr(self._handle, termios.TCSANOW, attributes)
+        if self._terminal is not None:
+            with suppress(OSError):  # it is gone
+                os.write(self._terminal, marks)
 
     def _read(self) -> None:
+        if not self._take():
+            asyncio.get_running_loop().remove_reader(self._handle)
+        self._news.set()
+
+    def _take(self) -> bool:
+        """Take what has come; False where nothing more will."""
         try:
             content = os.read(self._handle, 4096)
         except BlockingIOError:
-            return
+            return True
         except OSError:  # the terminal is gone
             content = b""
-        for match in _KEY.finditer(self._decoder.decode(content)):
-            self._keys.append(_KEYS.get(match[0], "other" if match[0].startswith("\x1b") else match[0]))
+        if not content.strip(b"\x03"):  # Ctrl-C alone, or the end: more of what has begun may never come
+            self._rest = ""
+        text = self._rest + self._decoder.decode(content)
+        self._rest = _begun(text)
+        for match in _KEY.finditer(text.removesuffix(self._rest)):
+            self._keys.append(_name(match))
         if not content:
-            self._keys.append("end of input")
-            asyncio.get_running_loop().remove_reader(self._handle)
-        self._news.set()
+            self._keys.append(_GONE)
+        return bool(content)
+
+
+def _begun(text: str) -> str:
+    """The end of a text that is not all of a key yet, or of what is pasted; "" for none."""
+    start = text.rfind(_PASTE)
+    if start >= 0 and text.find(_PASTE_END, start) < 0:
+        return text[start:]
+    match = _BEGUN.search(text)
+    return match[0] if match else ""
+
+
+def _name(match: re.Match[str]) -> str:
+    if match["paste"] is not None:
+        return PASTED + match["paste"]
+    return _KEYS.get(match[0], "other" if match[0].startswith("\x1b") else match[0])
 
 
 def _by_key(before: Attributes) -> Attributes:

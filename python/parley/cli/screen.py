@@ -82,6 +82,12 @@ class Screen:
         return self.as_json or (self.draws and self._err_is_terminal and not self.is_quiet)
 
     @property
+    def terminal(self) -> int | None:
+        """The handle of the terminal, None where nothing is drawn on one."""
+        stream = self._out if self._out_is_terminal else self._err
+        return stream.fileno() if self.draws and stream is not None else None
+
+    @property
     def width(self) -> int:
         """The cells of a row."""
         return self._size().columns or 80
