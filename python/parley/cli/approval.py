@@ -16,8 +16,8 @@ from parley import engine
 from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.cli.keyboard import PASTED, Keyboard
 from parley.cli.pager import Pager
-from parley.cli.report import Report
-from parley.cli.rows import Pen, fit, is_cut, markdown_rows, note_rows, rows
+from parley.cli.report import Report, pen
+from parley.cli.rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.cli.terminal import screen
 from parley.display.summary import UNREADABLE, Chunk
 from parley.display.view import CHOOSE, ChatView, call_drawing, details, meanings
@@ -210,8 +210,8 @@ class _Dialog:
         tool = self._view.catalogue.get(call.call.name) if self._view.catalogue else None
         lines = details(call, tool, before)
         self._sightings.add(self._view.sighting(call))
-        pen = _pen()
-        pager = Pager(self._keyboard, lambda width: [pen.write(row) for row in markdown_rows(lines, width)])
+        write = pen().write
+        pager = Pager(self._keyboard, lambda width: [write(row) for row in markdown_rows(lines, width)])
         self._pager = pager
         try:
             await pager.read()
@@ -232,8 +232,8 @@ class _Dialog:
 
     def draw(self) -> None:
         """Draw the calls and the prompt, and take note of those that are whole."""
-        area, pen = self._area(), _pen()
-        screen().ask([pen.write(row) for row in area.rows])
+        area = self._area()
+        screen().ask(list(map(pen().write, area.rows)))
         calls = [call for number in area.whole if isinstance(call := self._calls[number], Proposal)]
         self._sightings |= set(map(self._view.sighting, calls))
 
@@ -331,7 +331,3 @@ def _phrases(text: str, width: int) -> Iterator[Row]:
             longer = part
         row = longer
     yield fit([(row, "ParleyHint", "")], width)
-
-
-def _pen() -> Pen:
-    return Pen(screen().draws, screen().has_colours)

@@ -18,14 +18,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley import engine
-from parley.cli.choices import record_sightings
 from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
 from parley.cli.report import EXITS, JsonReport, Report
-from parley.cli.respond import MissingError, application, begin, check_tools, ended_as_by_ctrl_c
+from parley.cli.respond import (
+    MissingError,
+    application,
+    check_tools,
+    ended_as_by_ctrl_c,
+    name_topic,
+    open_chat,
+    write_waiting,
+)
 from parley.cli.respond import respond as respond_one
 from parley.cli.terminal import PIPE, about, complain, emit, remark, say_line, screen
 from parley.errors import ParleyError
-from parley.policy.topic import fill_topic
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -143,27 +149,20 @@ class _Batch:
             return _Outcome(file, FAILED, f"this is an error in Parley: {error!r}")
 
     async def _answer(self, app: App, file: str) -> _Outcome:
-        from parley.runtime.tasks import Callbacks
         from parley.storage.chat_file import FileDocument
 
         report = _BatchReport(self, file) if not self._arguments.json else _JsonReport(file)
         document = FileDocument(Path(file), on_append=report.text, on_note=remark)
-        transcript = (await document.read()).transcript
-        begin(app, transcript, argparse.Namespace(**{**vars(self._arguments), "file": file}))
-        if self._arguments.agent == app.agent_name(transcript, None):
-            app.confirm(transcript, file)
-        ports = app.ports(document, file, Callbacks(report.status, report.on_event))
+        arguments = argparse.Namespace(**{**vars(self._arguments), "file": file})
+        ports = await open_chat(app, arguments, document, file, report)
         resolve = app.resolve(self._arguments.agent)
         try:
             if not await check_tools(ports, resolve, self._arguments):
                 return _Outcome(file, COMPLETE, "nothing is asked there")
             end = await engine.run_turn(ports, resolve)
-            if end.kind == "complete" and app.settings.fill_topic:
-                await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
+            await name_topic(app, ports, end)
             if end.kind == "waiting" and self._arguments.json:
-                seen = await engine.observe(ports, resolve)
-                report.waiting(seen)
-                record_sightings(ports, seen)
+                write_waiting(ports, await engine.observe(ports, resolve), report)
             return _Outcome(file, EXITS[end.kind], end.message)
         except asyncio.CancelledError:
             await engine.stopped(ports)

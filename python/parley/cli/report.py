@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from parley import engine
 from parley.chat.grammar import MARKERS
-from parley.chat.transcript import Choice, Proposal, Result
+from parley.chat.transcript import Broken, Choice, Proposal, Result
 from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
 from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
 from parley.policy.doubts import caution
@@ -45,13 +45,20 @@ def report_for(*, as_json: bool) -> Report:
     return TerminalReport() if screen().is_terminal else Report()
 
 
-def call_lines(seen: engine.Observation) -> Iterator[list[str]]:
-    """Each call that waits, all of it, and what is to be known of it first."""
+def _waiting_calls(seen: engine.Observation) -> Iterator[tuple[Proposal | Broken, str, str]]:
+    """Each call that waits, all of it as a person reads it, and what is to be known of it first."""
     approvals = seen.situation.approvals
     for call in seen.undecided():
-        text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
-        note = caution(call, approvals) if isinstance(call, Proposal) else ""
-        yield [f"{_CALL} {legible(text)}", *([f"   {note}"] if note else [])]
+        if isinstance(call, Proposal):
+            yield call, legible(f"{call.call.name} {call.call.arguments}"), caution(call, approvals)
+        else:
+            yield call, legible(call.text), ""
+
+
+def _call_lines(seen: engine.Observation) -> Iterator[list[str]]:
+    """The lines for each call that waits."""
+    for _, text, note in _waiting_calls(seen):
+        yield [f"{_CALL} {text}", *([f"   {note}"] if note else [])]
 
 
 class Report:
@@ -113,11 +120,11 @@ class Report:
         from parley.display.summary import call_row
 
         row = call_row(proposal, self._names.get(_key(proposal), ()))
-        return _pen().write(fit(row, screen().width - 1))
+        return pen().write(fit(row, screen().width - 1))
 
     def waiting(self, seen: engine.Observation) -> None:
         """Write the calls that wait, all of each."""
-        for lines in call_lines(seen):
+        for lines in _call_lines(seen):
             self._begin_paragraph()
             for line in lines:
                 say_line(line)
@@ -129,9 +136,8 @@ class Report:
     def end(self, end: engine.End) -> None:
         """Say how it ended."""
         self._end_line()
-        if end.message:
-            (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
-        elif end.kind == "waiting":
+        _say_why(end)
+        if end.kind == "waiting" and not end.message:
             screen().complain(f"parley: {WAITS}")
 
     def _begin_paragraph(self) -> None:
@@ -155,7 +161,7 @@ class SilentReport(Report):
 
     def waiting(self, seen: engine.Observation) -> None:
         """Say which calls wait, all of each."""
-        for line in (line for lines in call_lines(seen) for line in lines):
+        for line in (line for lines in _call_lines(seen) for line in lines):
             screen().complain(line)
 
 
@@ -178,17 +184,13 @@ class JsonReport(Report):
 
     def waiting(self, seen: engine.Observation) -> None:
         """Tell of the calls that wait, all of each."""
-        approvals = seen.situation.approvals
-        for call in seen.undecided():
-            text = f"{call.call.name} {call.call.arguments}" if isinstance(call, Proposal) else call.text
-            note = caution(call, approvals) if isinstance(call, Proposal) else ""
+        for call, text, note in _waiting_calls(seen):
             facts = plain(call.call) if isinstance(call, Proposal) else None
-            emit("call_waiting", text=legible(text), caution=note, call=facts)
+            emit("call_waiting", text=text, caution=note, call=facts)
 
     def end(self, end: engine.End) -> None:
         """Say how it ended, if its code does not."""
-        if end.message:
-            (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+        _say_why(end)
 
 
 class TerminalReport(Report):
@@ -265,14 +267,21 @@ class TerminalReport(Report):
         if len(lines) > most:
             body.append([(f"   ⋮ +{len(lines) - most} lines, in the file", "ParleyHint")])
         width = screen().width - 1
-        return [_pen().write(fit(chunks, width)) for chunks in (head, *body)]
+        return [pen().write(fit(chunks, width)) for chunks in (head, *body)]
 
 
 def _key(proposal: Proposal) -> tuple[str, str]:
     return proposal.call.id, proposal.call.arguments
 
 
-def _pen() -> Pen:
+def _say_why(end: engine.End) -> None:
+    """Say why a turn ended, where there is something to say."""
+    if end.message:
+        (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+
+
+def pen() -> Pen:
+    """What this terminal can show."""
     from parley.cli.rows import Pen
 
     return Pen(screen().draws, screen().has_colours)

@@ -55,20 +55,30 @@ def answering(arguments: argparse.Namespace) -> Work:
         await script.check(ports)
         decide = None if arguments.choose else person(app, report, arguments.file)
         end = await turns(ports, resolve, decide or script.decide)
-        if end.kind == "complete" and app.settings.fill_topic:
-            await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
+        await name_topic(app, ports, end)
         if end.kind == "waiting":
             seen = await engine.observe(ports, resolve)
             if decide:
                 report.left(seen)
             else:
-                report.waiting(seen)
-                record_sightings(ports, seen)
+                write_waiting(ports, seen, report)
         if script.unused:
             complain(script.unused)
         return engine.End(end.kind, script.refusal) if script.refusal else end
 
     return work
+
+
+async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:
+    """Fill in the topic of a chat that is complete, if the settings want that."""
+    if end.kind == "complete" and app.settings.fill_topic:
+        await ports.document.change(lambda shot: fill_topic(shot.lines, shot.transcript))
+
+
+def write_waiting(ports: engine.Ports, seen: engine.Observation, report: Report) -> None:
+    """Write the calls that wait, and keep that they were written."""
+    report.waiting(seen)
+    record_sightings(ports, seen)
 
 
 def stopping(arguments: argparse.Namespace) -> OnStop:
@@ -163,16 +173,11 @@ async def work_in_file(
 
     `on_stop` leaves it valid if that is stopped, and says so.
     """
-    from parley.runtime.tasks import Callbacks
     from parley.storage.chat_file import FileDocument
 
     path = "" if document else arguments.file
     document = document or FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
-    transcript = (await document.read()).transcript
-    begin(app, transcript, arguments)
-    if arguments.agent == app.agent_name(transcript, None):
-        app.confirm(transcript, path)
-    ports = app.ports(document, path, Callbacks(report.status, report.on_event))
+    ports = await open_chat(app, arguments, document, path, report)
     try:
         with _drawn_after_a_stop():
             end = await work(app, ports, report)
@@ -192,6 +197,19 @@ async def work_in_file(
             await document.settle()
     report.end(end)
     return EXITS[end.kind]
+
+
+async def open_chat(
+    app: App, arguments: argparse.Namespace, document: TextDocument, path: str, report: Report
+) -> engine.Ports:
+    """The ports for turns in a chat. Raises ParleyError where none may begin."""
+    from parley.runtime.tasks import Callbacks
+
+    transcript = (await document.read()).transcript
+    begin(app, transcript, arguments)
+    if arguments.agent == app.agent_name(transcript, None):
+        app.confirm(transcript, path)
+    return app.ports(document, path, Callbacks(report.status, report.on_event))
 
 
 def _frugal(settings: Settings) -> Settings:
