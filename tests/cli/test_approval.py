@@ -17,8 +17,7 @@ import pytest
 from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell
 from tests.cli.test_terminal import SERVER
-from tests.forks import ForkServer
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import Child
 
 QUESTION = "can you find the latest stock price of google and microsoft?"
 GOOGLE = 'web_search(query: "google stock price") · mock'
@@ -28,17 +27,6 @@ MEANING = "ya all 2 · yo this · yA/yO and remember · yn no · K details · j/
 PROMPT = ">> Please choose (yA/ya/yo/yO):"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."
 Respond = Callable[..., AbstractContextManager[Glass]]
-
-
-@pytest.fixture(scope="module")
-def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
-        yield neovim
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from parley.chat.transcript import Attachment, Text
 from parley.storage.ledger import LedgerFile, default_path
 from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell
-from tests.forks import ForkServer
 from tests.json_schema import types_of
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import Child
 from tests.pictures import png
 
 STOCKS = "can you find the latest stock price of google?"
@@ -26,17 +24,6 @@ CALL = 'web_search(query: "google stock price") · mock'
 RAW = '❓ web_search {"query":"google stock price"}'
 MEANING = "ya yes · yA and remember · yn no · K details · q later"
 ASKED = f"💬: {STOCKS}\n\n🤖:[Demo-OpenAI]\n\nLet me search the web for google.\n\n❓:"
-
-
-@pytest.fixture(scope="module")
-def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
-        yield neovim
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def questions(shell: Shell) -> list[str]:

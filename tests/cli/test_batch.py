@@ -5,19 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
-
-import pytest
 
 from parley.chat.reader import parse
 from tests.cli.shell import Shell
-from tests.forks import ForkServer
 from tests.json_schema import types_of
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def ask(shell: Shell, **questions: str) -> None:

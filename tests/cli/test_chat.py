@@ -15,23 +15,11 @@ import pytest
 from parley.chat.reader import parse
 from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell
-from tests.forks import ForkServer
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import Child
 
 STOCKS = "can you find the latest stock price of google?"
 CALL = 'web_search(query: "google stock price") · mock'
 Chat = Callable[..., AbstractContextManager[Glass]]
-
-
-@pytest.fixture(scope="module")
-def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    with child(tmp_path_factory.mktemp("glass"), clean=True) as neovim:
-        yield neovim
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 @pytest.fixture

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from parley.chat.reader import parse
 from tests.cli.shell import Shell
-from tests.forks import ForkServer
 
 STOCKS = "💬: can you find the latest stock price of google?\n"
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

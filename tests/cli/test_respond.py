@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import Shell, toml
-from tests.forks import ForkServer
 from tests.mcp_servers import FAKE
 
 CHAT = "".join(f"💬: question {n}\n\n🤖:[Demo]\n\nanswer {n}\n\n" for n in range(5))
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def test_older_exchanges_are_summed_up(shell: Shell) -> None:

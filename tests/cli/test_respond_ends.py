@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +13,11 @@ from parley.chat.reader import parse
 from parley.chat.rounds import last_notice
 from parley.chat.transcript import Text
 from tests.cli.shell import PATIENCE_S, Shell
-from tests.forks import ForkServer
 
 PACE_S = 0.02
 MOST_LOST = 75
 """Words: at this pace no more than 50 come in a second."""
 GENTLE = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def speaking(shell: Shell) -> subprocess.Popen[bytes]:

@@ -17,22 +17,10 @@ import pytest
 from parley.cli.screen import Screen
 from tests.cli.glass import Glass
 from tests.cli.shell import PATIENCE_S, Shell
-from tests.forks import ForkServer
-from tests.nvim.harness import Child, child
+from tests.nvim.harness import Child
 
 TERMINAL = {"TERM": "xterm"}
 STATUS = "Analyzing request..."
-
-
-@pytest.fixture(scope="module")
-def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    with child(tmp_path_factory.mktemp("screen"), clean=True) as neovim:
-        yield neovim
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(

@@ -16,17 +16,11 @@ from parley.chat.calls import proposal_line
 from parley.chat.reader import parse
 from parley.chat.transcript import ToolCall
 from tests.cli.shell import Shell, raw, toml
-from tests.forks import ForkServer
 
 SERVER = Path(__file__).with_name("hostile_server.py")
 HOSTILE = "\x1b]0;owned\x07\x1b[5;31m\x9b2J\rsafe\u202egnp.exe\u200b\x08\x7f\u2066\U000e0041\ufeff"
 _QUOTED = json.dumps(HOSTILE)
 CONTENT = f"---\nagent: {_QUOTED}\n{_QUOTED}: 1\ntemperature: {_QUOTED}\n---\n\n"
-
-
-@pytest.fixture
-def shell(tmp_path: Path, forks: ForkServer) -> Shell:
-    return Shell(tmp_path, forks)
 
 
 def shows(shell: Shell, *arguments: str, keys: bytes = b"") -> tuple[int, str]:
