@@ -239,12 +239,17 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
         narrow = "yn no · K details\nj/k another call · q later\n" + PROMPT
         rows = glass.until(lambda text: text.endswith(narrow), "what fits into 60 cells")
         assert f"▸1 ❓ {GOOGLE}" in rows
+        glass.press("K")
+        glass.until_row("│ {")
         os.kill(glass.terminal.process.pid, signal.SIGTSTP)
         glass.until(lambda _: is_stopped(glass.terminal.process.pid), "the stop")
         assert glass.terminal.is_by_lines()
+        assert f"▸1 ❓ {GOOGLE}" in glass.until_row(PROMPT)  # the page is not left to the shell
         os.kill(glass.terminal.process.pid, signal.SIGCONT)
         glass.until(lambda _: not glass.terminal.is_by_lines(), "keys")
-        glass.until(lambda text: text.rstrip().endswith(PROMPT), "the prompt")
+        glass.until_row("│ {")
+        glass.press("q")
+        glass.until(lambda text: text.endswith(PROMPT), "the prompt")
         glass.press("ya")
         assert glass.end() == 0
     assert ANSWER in shell.text

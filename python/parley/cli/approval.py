@@ -52,7 +52,7 @@ class Approval:
         if not screen().is_terminal:
             await asyncio.sleep(_READER_S)
         dialog = _Dialog(self._keyboard, self._report, self._definition)
-        with self._keyboard.open(dialog.redraw, dialog.go_on):
+        with self._keyboard.open(dialog.redraw, dialog.stop, dialog.go_on):
             try:
                 return await dialog.run(ports, resolve)
             finally:
@@ -224,10 +224,16 @@ class _Dialog:
         """Draw what stands there for a terminal of another size."""
         self._pager.draw() if self._pager else self.draw()
 
+    def stop(self) -> None:
+        """Leave the terminal to others for a while."""
+        if self._pager:
+            screen().turn_page(is_open=False)
+
     def go_on(self) -> None:
         """Draw after others have written to the terminal."""
-        if self._pager is None:
-            screen().go_on()
+        screen().go_on()
+        if self._pager:
+            screen().turn_page(is_open=True)
         self.redraw()
 
     def draw(self) -> None:

@@ -62,23 +62,29 @@ class Keyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @contextmanager
-    def open(self, on_resize: Callable[[], None], on_return: Callable[[], None]) -> Iterator[None]:
-        """Take keys from here on, until this is left; the two are told that the terminal has another size,
-        and that the program goes on after it was stopped."""
+    def open(
+        self, on_resize: Callable[[], None], on_stop: Callable[[], None], on_return: Callable[[], None]
+    ) -> Iterator[None]:
+        """Take keys from here on, until this is left.
+
+        The others are told that the terminal has another size, that the program is about to be stopped, and
+        that it goes on after that.
+        """
         loop, before = asyncio.get_running_loop(), termios.tcgetattr(self._handle)
 
-        def stop(*_: object) -> None:
+        def stop() -> None:
+            on_stop()
             self._set(before, _NO_MARKS)
             os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
-        def go_on(*_: object) -> None:
+        def go_on() -> None:
             self._set(_by_key(before), _MARK_PASTES)
-            loop.call_soon_threadsafe(on_return)
+            on_return()
 
-        def resize(*_: object) -> None:
-            loop.call_soon_threadsafe(on_resize)
+        def soon(handler: Callable[[], None]) -> Callable[..., object]:
+            return lambda *_: loop.call_soon_threadsafe(handler)
 
-        handlers = {signal.SIGTSTP: stop, signal.SIGCONT: go_on, signal.SIGWINCH: resize}
+        handlers = {signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGWINCH: soon(on_resize)}
         others = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             self._set(_by_key(before), _MARK_PASTES)

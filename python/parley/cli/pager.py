@@ -25,11 +25,14 @@ class Pager:
         if not screen().draws:
             screen().record(self._rows(screen().width - 1))
             return
-        with screen().full():
+        screen().turn_page(is_open=True)
+        try:
             self.draw()
             while (key := await self._keyboard.key()) not in _LEAVE:
                 self._top += self._step(key)
                 self.draw()
+        finally:
+            screen().turn_page(is_open=False)
 
     def draw(self) -> None:
         """Draw the page for the terminal as it is."""

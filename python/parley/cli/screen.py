@@ -15,8 +15,7 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from parley.cli.exits import COMPLETE, FAILED, kind_of
@@ -163,14 +162,9 @@ class Screen:
         self._status = one_line(text) if self.shows_status else ""
         self._draw()
 
-    @contextmanager
-    def full(self) -> Iterator[None]:
-        """The whole terminal for pages; afterwards it is as before."""
-        self._live(_FULL_SCREEN)
-        try:
-            yield
-        finally:
-            self._live(_BACK)
+    def turn_page(self, *, is_open: bool) -> None:
+        """Take the whole terminal for pages, or give it back as it was before."""
+        self._live(_FULL_SCREEN if is_open else _BACK)
 
     def page(self, rows: Sequence[str]) -> None:
         """One page of the whole terminal."""
