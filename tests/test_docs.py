@@ -253,6 +253,11 @@ def shell(tmp_path: Path) -> dict[str, str]:
 
 def test_the_session_on_the_page_is_what_its_commands_make(tmp_path: Path, shell: dict[str, str]) -> None:
     commands = [line.removeprefix("$ ") for line in examples(SHELL, "console")[0].splitlines()]
+    parley = tmp_path / "bin" / "parley"
+    parley.parent.mkdir()
+    parley.write_text(f'#!/bin/sh\nexec {shlex.quote(forks().python)} -m parley "$@"\n', encoding="utf-8")
+    parley.chmod(0o755)
+    shell["PATH"] = f"{parley.parent}{os.pathsep}{shell['PATH']}"
     ran = [subprocess.run(["sh", "-c", c], cwd=tmp_path, env=shell, capture_output=True) for c in commands]
     assert [each.returncode for each in ran] == [0, 3, 0, 0]
     assert (tmp_path / "stocks.md").read_text(encoding="utf-8") == examples(SHELL, "parley")[0]

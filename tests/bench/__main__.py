@@ -323,7 +323,10 @@ def bench_ends() -> None:
     """From SIGKILL of Neovim to the end of all that it started."""
 
     def end() -> float:
-        with tempfile.TemporaryDirectory() as home, child(Path(home), init=setup(SERVERS)) as nvim:
+        with (
+            tempfile.TemporaryDirectory() as home,
+            child(Path(home), init=setup(SERVERS), forked=False) as nvim,
+        ):
             tools(nvim, "plain: ready")
             for name in SERVERS:
                 nvim.until_text(f"{name}: ready")

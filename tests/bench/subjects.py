@@ -114,7 +114,8 @@ def started(subject: Subject, port: int, home: Path, env: dict[str, str] | None 
     """A Neovim with the subject in it."""
     home.mkdir(parents=True, exist_ok=True)
     init = subject.init.replace("PORT", str(port)) + "\nvim.o.swapfile = false"
-    with child(home, init=init, clean=subject.clean, env={"BENCH_KEY": "x", **(env or {})}) as nvim:
+    used = {"BENCH_KEY": "x", **(env or {})}
+    with child(home, init=init, clean=subject.clean, forked=False, env=used) as nvim:
         yield Desk(subject, nvim)
 
 

@@ -144,13 +144,16 @@ def stream(number: int, mode: Literal["r", "w"]) -> TextIO:
 
 
 def run(arguments: list[str]) -> None:
-    """What `python ARGUMENTS` does, of options only -W; the path is as with -P."""
-    first, *rest = arguments
+    """What `python ARGUMENTS` does, of options only -I, -P and -W."""
+    (first, *rest), is_safe = arguments, False
     while first.startswith("-") and first not in ("-m", "-c"):
         if first == "-W":
             warnings.simplefilter(rest.pop(0))  # type: ignore[arg-type]
+        is_safe = is_safe or first in ("-I", "-P")
         first = rest.pop(0)
     if first == "-m":
+        if not is_safe:
+            sys.path.insert(0, os.getcwd())  # noqa: PTH109 - a text, as Python has it
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif first == "-c":

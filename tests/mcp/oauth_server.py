@@ -36,6 +36,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.responses import JSONResponse, Response
 
+from tests.forks import forks
 from tests.mcp_servers import listening, running, url_of
 
 Will = Literal["yes", "no", "other state", "code of another"]
@@ -260,7 +261,7 @@ def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[str]:
     """The URL of such a server in a process of its own, which writes its secrets into a file."""
-    command = [sys.executable, "-m", "tests.mcp.oauth_server", str(folder / "secrets"), *arguments]
+    command = [forks().python, "-m", "tests.mcp.oauth_server", str(folder / "secrets"), *arguments]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout
