@@ -64,6 +64,14 @@ def test_what_a_key_decides(scope: Scope, key: Choice) -> None:
 
 @pytest.mark.parametrize("key", CHOICES)
 @pytest.mark.parametrize("scope", ["letter", "case"])
+def test_a_key_for_a_call_by_its_name_decides_that_alone(scope: Scope, key: Choice) -> None:
+    line = FOUR.exchanges[0].answers[0].proposals[1].span.start
+    decided = chosen(FOUR.exchanges[0], line, key, scope, Approvals(FOUR, TOOLS, DECIDED), "one")
+    assert ids(decided) == "2"
+
+
+@pytest.mark.parametrize("key", CHOICES)
+@pytest.mark.parametrize("scope", ["letter", "case"])
 def test_away_from_the_calls_only_the_keys_for_all_decide(scope: Scope, key: Choice) -> None:
     made = press(FOUR, 2, key, scope)
     if len(set(TABLE[scope][key])) == 1:
