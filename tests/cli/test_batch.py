@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 
 from parley.chat.reader import parse
-from tests.cli.shell import Shell
+from tests.cli.shell import PATIENCE_S, Shell
 from tests.json_schema import types_of
 
 
@@ -34,7 +35,7 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
     assert sorted(done.stdout.decode().splitlines()) == [
         "a.md: complete",
         "b.md: complete",
-        "empty.md: complete",
+        "empty.md: nothing is asked there",
         "wait.md: waiting",
     ]
     told = done.stderr.decode().splitlines()
@@ -42,12 +43,11 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
     assert sorted(line.partition(": ")[2].partition(":")[0] for line in told[:-1]) == [
         "broken.md",
         "cannot read none.md",
-        "empty.md",
         "foreign.md",
     ]
     assert all("\n\none\n" in (shell.folder / f"{name}.md").read_text() for name in ("a", "link"))
     again = shell.run("respond", "a.md", "b.md", "empty.md")
-    assert (again.returncode, again.stdout.count(b": complete\n")) == (0, 3)
+    assert (again.returncode, again.stdout.count(b": nothing is asked there\n")) == (0, 3)
     assert shell.run("respond", "wait.md", "a.md", "--quiet").stdout == b""
     assert shell.run("respond", "wait.md", "a.md").returncode == 3
 
@@ -96,3 +96,34 @@ def test_what_is_for_the_calls_of_one_chat_is_refused(shell: Shell) -> None:
         assert b"name one file" in done.stderr
     assert b"expected a number from 1" in shell.run("respond", "a.md", "--jobs", "0").stderr
     assert all((shell.folder / f"{name}.md").read_text().count("\n") == 1 for name in "ab")
+
+
+def test_in_the_background_of_a_script_all_are_left_whole_when_they_are_ended(shell: Shell) -> None:
+    names = ["a", "b", "c"]
+    ask(shell, **dict.fromkeys(names, "write 400 words"))
+    files = [f"{name}.md" for name in names]
+    line = [
+        "/bin/sh",
+        "-c",
+        'trap "" INT; exec "$@"',
+        "sh",
+        *shell.parley,
+        "respond",
+        *files,
+        "--jobs",
+        "2",
+        "--json",
+    ]
+    environ = {**shell.environ, "PARLEY_DEMO_PACE": "0.02"}
+    with subprocess.Popen(line, cwd=shell.folder, env=environ, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        speaking = set[str]()
+        while len(speaking) < 2:
+            told = json.loads(process.stdout.readline())
+            speaking |= {told["file"]} if told["type"] == "text_delta" else set()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    texts = {name: (shell.folder / name).read_text(encoding="utf-8") for name in files}
+    assert {name for name, text in texts.items() if "🔒: [Stopped: by the user]" in text} == speaking
+    assert {text for name, text in texts.items() if name not in speaking} == {"💬: write 400 words\n"}

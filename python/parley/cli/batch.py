@@ -185,12 +185,12 @@ class _Batch:
         """Tell how a chat ended."""
         if outcome.code in (FAILED, STOPPED, MISSING):
             complain(outcome.message)
-        elif outcome.message:
+        elif self._arguments.json and outcome.message:
             remark(outcome.message)
         if self._arguments.json:
             emit("chat_end", code=outcome.code, kind=kind_of(outcome.code))
         elif outcome.code in (COMPLETE, WAITING) and not self._arguments.quiet:
-            say_line(f"{outcome.file}: {kind_of(outcome.code)}")
+            say_line(f"{outcome.file}: {outcome.message or kind_of(outcome.code)}")
 
     def _tell_of_those_left(self) -> None:
         unfinished = f"; what was said so far is in {', '.join(self._doing)}" if self._doing else ""

@@ -113,7 +113,12 @@ def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C."""
+    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C.
+
+    A script's shell has what it starts in the background ignore Ctrl-C, and then so would all of this.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     ends = [
         number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL
     ]
