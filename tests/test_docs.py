@@ -24,6 +24,8 @@ from parley.chat.writer import render
 from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
 from parley.cli.terminal import in_the_shell
+from parley.cli.transfer import EXPORTS
+from parley.imports.formats import FORMATS
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
 from parley.tools.servers import ServerSettings
@@ -233,8 +235,17 @@ def test_the_exit_codes_are_one_table() -> None:
     assert {
         int(code): (kind.strip("`"), meaning) for code, kind, meaning in table(SHELL, "exit code", "in JSON")
     } == EXITS
-    printed = parser().format_help().partition("exit codes:\n")[2].splitlines()
-    assert printed == [f"  {code:<4} {meaning.replace('`', '')}" for code, (_, meaning) in EXITS.items()]
+    printed = parser().format_help().partition("exit codes:\n")[2]
+    assert max(map(len, printed.splitlines())) < 80
+    rows = [f"  {code:<4} {meaning.replace('`', '')}\n" for code, (_, meaning) in EXITS.items()]
+    assert re.sub(r"\n {7}", " ", printed) == "".join(rows)
+
+
+def test_the_forms_of_chats_are_those_that_the_shell_takes() -> None:
+    forms = [name.strip("`") for name, _ in table(SHELL, "`--to`", "what `parley export` prints")]
+    assert forms == list(EXPORTS)
+    formats = [name.strip("`") for name, _ in table(SHELL, "`--from`", "what it is")]
+    assert formats == list(FORMATS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -158,10 +158,12 @@ def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) 
     (path,) = shell.chats
     text = "\n".join(rows)
     assert "/edit           open the chat in your editor, and ask what you wrote there" in rows
+    assert 'A question of several lines stands between """ and """, or is pasted.' in rows
+    assert "With a blank before it, a line that begins with / is a question." in rows
     assert rows[rows.index("  Demo") :][:3] == ["  Demo", "* Demo-OpenAI", "  Demo-Text"]
     assert "there is no agent 'Nobody'" in text
     assert f"💬: /file{path}💬:" in text.replace("\n", "")
-    assert "parley: there is no /fiel x: /help lists what there is; a blank before" in text
+    assert "parley: there is no /fiel x: /help lists what there is; " in text
     assert questions(path) == ["/say"]
     assert "🤖:[Demo-Text]" in path.read_text(encoding="utf-8")
 

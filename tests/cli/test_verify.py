@@ -72,7 +72,7 @@ def test_programs_read_edits_unknown_replies_and_settings(
         assert (code, types_of(lines)) == (0, {"settings_change", "verification", "end"})
         code, lines = verify()
         assert code == 0
-        assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt is another one", lines[0])
+        assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt has changed", lines[0])
         assert lines[1:] == ["2 of 2 requests are as the chat leads to them now"]
     finally:
         chat.configure("")

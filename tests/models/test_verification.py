@@ -253,8 +253,8 @@ async def test_settings_are_told_apart_from_edits() -> None:
     assert settings_changes(then, then, has_tools=True) == []
     assert settings_changes(then, now, has_tools=True) == [
         "the model of Demo was claude-sonnet-5-5, and is m",
-        "the system prompt is another one",
-        "temperature, max_tokens, thinking or tool_mode is another one",
+        "the system prompt has changed",
+        "temperature, max_tokens, thinking or tool_mode has changed",
         "max_full_exchanges was None, and is 2",
         "the tool clock is gone",
         "the tool new is new",

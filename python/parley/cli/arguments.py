@@ -27,7 +27,7 @@ SHELLS = ("bash", "zsh", "fish")
 """The shells that complete what is typed."""
 _JSON = "print one JSON object a line, for programs"
 _QUIET = "say nothing but the answer and what went wrong"
-_WITHOUT = "ask also where a server is not ready in time, or fails: the model is told whose tools are missing"
+_WITHOUT = "ask even if a server is not ready in time, or fails: the model is told whose tools are missing"
 _AGENT = "the agent to talk to, instead of the chat's"
 
 
@@ -126,7 +126,7 @@ def _ask(command: Parser) -> None:
         default=[],
         metavar="PATH",
         help="a file that the question brings along, PATH:10-40 for lines of it; - for standard input, which "
-        "is taken anyway where it is no terminal",
+        "is taken anyway unless it is a terminal",
     )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     _json(command)
@@ -150,15 +150,17 @@ def _conversation(command: Parser) -> None:
 def _respond(command: Parser) -> None:
     from parley.chat.transcript import CHOICES
 
-    whence = (
-        f"{_CHAT}; of several, one after another; - for one on standard input, written to standard output"
+    command.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help=f"{_CHAT}; several are taken in turn; - for one from standard input to standard output",
     )
-    command.add_argument("files", nargs="+", metavar="file", help=whence)
     command.add_argument(
         "--jobs",
         type=_jobs,
         metavar="N",
-        help="move so many chats on at once; their answers are in the files only",
+        help="move N chats on at once; their answers are in the files only",
     )
     command.add_argument("--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
@@ -168,10 +170,12 @@ def _respond(command: Parser) -> None:
         type=_choice,
         metavar="CHOICE",
         help="for scripts: decide on calls that wait and were printed by the run before: "
-        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; given n times, each for what the others "
-        "have left",
+        f"{', '.join(CHOICES)}; ID=CHOICE for the call with this id; may be given several times, each for "
+        "what those before it left",
     )
-    command.add_argument("--reason", default="", metavar="TEXT", help="with a no: why, for the model")
+    command.add_argument(
+        "--reason", default="", metavar="TEXT", help="why not, for the model: goes with a no"
+    )
     command.add_argument("--quiet", action="store_true", help=_QUIET)
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
     command.add_argument("--json", action="store_true", help=_JSON)
@@ -180,7 +184,7 @@ def _respond(command: Parser) -> None:
 def _compact(command: Parser) -> None:
     from parley.policy.summaries import KEEP
 
-    command.add_argument("file", help=_CHAT)
+    command.add_argument("file", metavar="FILE", help=_CHAT)
     command.add_argument("--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "-n",
@@ -197,7 +201,7 @@ def _compact(command: Parser) -> None:
 def _messages(command: Parser) -> None:
     from parley.models.formats import options
 
-    command.add_argument("file", help=_READ)
+    command.add_argument("file", metavar="FILE", help=_READ)
     command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
     formats = options()
     command.add_argument(
@@ -207,13 +211,13 @@ def _messages(command: Parser) -> None:
 
 
 def _chat(command: Parser) -> None:
-    command.add_argument("file", help=_READ)
+    command.add_argument("file", metavar="FILE", help=_READ)
 
 
 def _export(command: Parser) -> None:
     from parley.cli.transfer import EXPORTS, HTML
 
-    command.add_argument("files", nargs="+", metavar="file", help=f"{_READ}; of JSON lines one for each chat")
+    command.add_argument("files", nargs="+", metavar="FILE", help=f"{_READ}; of JSON lines one for each chat")
     forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
     command.add_argument(
         "--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=f"{forms}; without it {HTML}"
@@ -223,7 +227,7 @@ def _export(command: Parser) -> None:
 def _import(command: Parser) -> None:
     from parley.imports.formats import FORMATS
 
-    command.add_argument("file", help="its file; - for standard input")
+    command.add_argument("file", metavar="FILE", help="its file; - for standard input")
     known = "; ".join(f"{name}, {entry.title}" for name, entry in FORMATS.items())
     command.add_argument(
         "--from",
@@ -238,21 +242,21 @@ def _import(command: Parser) -> None:
 
 
 def _check(command: Parser) -> None:
-    command.add_argument("files", nargs="+", metavar="file", help=_READ)
+    command.add_argument("files", nargs="+", metavar="FILE", help=_READ)
     _json(command)
 
 
 def _edit(command: Parser) -> None:
-    command.add_argument("file", nargs="?", default="", help="a chat; without it a new one")
+    command.add_argument("file", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
 
 
 def _log(command: Parser) -> None:
-    command.add_argument("file", help=_CHAT)
+    command.add_argument("file", metavar="FILE", help=_CHAT)
     _json(command)
 
 
 def _verify(command: Parser) -> None:
-    command.add_argument("file", help=_CHAT)
+    command.add_argument("file", metavar="FILE", help=_CHAT)
     command.add_argument(
         "--tools", action="store_true", help="start the MCP servers, compare their tools too"
     )
@@ -260,10 +264,13 @@ def _verify(command: Parser) -> None:
 
 
 def _replay(command: Parser) -> None:
-    command.add_argument("file", help=_READ)
-    command.add_argument("--agent", metavar="NAME", help="the agent that is asked, instead of the chat's")
-    requests = "print the body of each request as a line of JSON, instead of what comes out otherwise"
-    command.add_argument("--requests", action="store_true", help=requests)
+    command.add_argument("file", metavar="FILE", help=_READ)
+    command.add_argument("--agent", metavar="NAME", help="the agent to ask, instead of the chat's")
+    command.add_argument(
+        "--requests",
+        action="store_true",
+        help="print the body of each request as a line of JSON, and not what comes out",
+    )
     _json(command)
 
 
@@ -290,7 +297,7 @@ def _server(command: Parser) -> None:
 
 
 def _trust(command: Parser) -> None:
-    command.add_argument("file", help="usually .mcp.json")
+    command.add_argument("file", metavar="FILE", help="usually .mcp.json")
     command.add_argument("--pin", action="store_true", help="with the programs of the project that it names")
 
 
@@ -360,7 +367,9 @@ COMMANDS: dict[str, Command] = {
         "transfer:export", "Print a chat in another form: for readers, or for programs.", _export
     ),
     "import": Command(
-        "transfer:take_in", "Make a chat of one that another program, or a provider's API, has.", _import
+        "transfer:take_in",
+        "Make a chat of another program's, or of the messages of a provider's API.",
+        _import,
     ),
     "check": Command(
         "check:check",
@@ -379,12 +388,12 @@ COMMANDS: dict[str, Command] = {
     ),
     "verify": Command(
         "verify:verify",
-        "Tell what was edited in a chat since its models had seen it, and which settings are others now.",
+        "Tell what was edited in a chat since its models saw it, and which settings have changed.",
         _verify,
     ),
     "replay": Command(
         "replay:replay",
-        "Ask a chat anew, offline, of its own replies and results, and tell what comes out otherwise.",
+        "Ask a chat anew, offline, of its own replies and results, and tell what comes out differently.",
         _replay,
     ),
     "convert": Command(

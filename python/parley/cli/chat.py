@@ -45,7 +45,8 @@ _HELP = f"""\
 /file           the file of this chat
 /quit           end, as Ctrl-D does
 
-A question of several lines stands between {_QUOTES} and {_QUOTES}. A blank before / asks what begins with it.
+A question of several lines stands between {_QUOTES} and {_QUOTES}, or is pasted.
+With a blank before it, a line that begins with / is a question.
 Ctrl-C stops an answer; what was said so far is in the file."""
 
 
@@ -144,7 +145,9 @@ class _Conversation:
                 self._choose_agent(name)
             case _:
                 what = f"{word} {rest}".strip()
-                raise ParleyError(f"there is no {what}: /help lists what there is; a blank before it asks it")
+                raise ParleyError(
+                    f"there is no {what}: /help lists what there is; with a blank before it, it is a question"
+                )
 
     def _answer(self) -> None:
         arguments, report = self._arguments, report_for(as_json=False)

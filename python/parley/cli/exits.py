@@ -24,8 +24,13 @@ EXITS = {
 
 def exit_codes() -> str:
     """The table for a terminal."""
-    rows = (f"  {code:<4} {meaning.replace('`', '')}\n" for code, (_, meaning) in EXITS.items())
-    return "exit codes:\n" + "".join(rows)
+    from textwrap import fill
+
+    rows = (
+        fill(meaning.replace("`", ""), 79, initial_indent=f"  {code:<4} ", subsequent_indent=" " * 7)
+        for code, (_, meaning) in EXITS.items()
+    )
+    return "\n".join(["exit codes:", *rows, ""])
 
 
 def kind_of(code: int) -> str:

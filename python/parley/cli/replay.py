@@ -18,13 +18,13 @@ from parley.runtime.replay import replay as run
 
 
 def replay(arguments: argparse.Namespace) -> int:
-    """Ask a chat anew, offline, of its own replies and results, and tell what comes out otherwise."""
+    """Ask a chat anew, offline, of its own replies and results, and tell what comes out differently."""
     outcome = asyncio.run(_replay(arguments))
     if arguments.json:
         emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
     elif not arguments.requests:
         say(outcome.diff, end="")
-        what = "another chat comes of it" if outcome.diff else "the same chat comes of it"
+        what = "another chat comes out" if outcome.diff else "the same chat comes out"
         say_line(f"{what}, in {outcome.requests} requests")
     return FAILED if outcome.diff else COMPLETE
 

@@ -50,7 +50,7 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def take_in(arguments: argparse.Namespace) -> int:
-    """Make a chat of one that another program, or a provider's API, has."""
+    """Make a chat of another program's, or of the messages of a provider's API."""
     from parley.imports.formats import chats
 
     def folder(number: int, count: int) -> str:

@@ -30,7 +30,7 @@ from parley.text import one_line
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Tell what was edited in a chat since its models had seen it, and which settings are others now."""
+    """Tell what was edited in a chat since its models saw it, and which settings have changed."""
     path = arguments.file
     text = text_of(Path(path))  # of standard input nothing is on record
     transcript, records = parse(text), _records(path)

@@ -70,7 +70,7 @@ _WORDS: Mapping[tuple[EditKind, _What], str] = {
     ("exchange", "removed"): "an exchange was removed here",
     ("exchange", "added"): "the exchange was added",
     ("exchange", "moved"): "the exchange was moved",
-    ("request", "edited"): "the request for this reply was another one",
+    ("request", "edited"): "the request for this reply was a different one",
 }
 """What is said of each change; what is not here is told by another one, or is none."""
 
@@ -167,9 +167,9 @@ def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_too
                     f"the {key} of {then['agent'] or 'the agent'} was {then[key]}, and is {now[key]}"
                 )
     if not front & {"system_prompt", "system_prompt+"} and then["system"] != now["system"]:
-        changes.append("the system prompt is another one")
+        changes.append("the system prompt has changed")
     if not front and then["parameters"] != now["parameters"]:
-        changes.append("temperature, max_tokens, thinking or tool_mode is another one")
+        changes.append("temperature, max_tokens, thinking or tool_mode has changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
         changes.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
     if has_tools:

@@ -20,7 +20,7 @@ _MOST_OF_A_TEXT = 200
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource that a server lists, or a template of resources: then its `uri` has variables in braces."""
+    """A resource that a server lists, or a resource template: then its `uri` has variables in braces."""
 
     uri: str
     name: str = ""
