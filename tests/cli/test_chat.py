@@ -14,7 +14,7 @@ import pytest
 
 from parley.chat.reader import parse
 from tests.cli.glass import Glass
-from tests.cli.shell import PARLEY, Shell
+from tests.cli.shell import PARLEY, Shell, raw
 from tests.nvim.harness import Child
 
 STOCKS = "can you find the latest stock price of google?"
@@ -84,6 +84,20 @@ def test_what_is_pasted_is_one_question(shell: Shell, chat: Chat) -> None:
         assert until_prompt(glass, 2)[-6:] == ["a", "b", "", "c", "", "💬:"]
         end(glass)
     assert questions(shell.chats[0]) == ["say: a\nb\n\nc"]
+
+
+def test_no_question_of_a_strangers_commands_the_terminal_as_history_of_the_line(
+    shell: Shell, chat: Chat
+) -> None:
+    hostile = "say: \x9d52;c;aGk=\x9c \x1b[2J \u202eevil"
+    shell.chat.write_text(f"💬: say: one\n\n🤖:\n\none\n\n💬: {hostile}\n\n🤖:\n\nx\n", encoding="utf-8")
+    with chat("chat.md") as glass:
+        until_prompt(glass, 1)
+        glass.press("\x1b[A")
+        glass.until(lambda text: text.endswith("💬: say: one"), "the last question that shows for what it is")
+        assert not raw(glass.terminal.text)
+        glass.press("\x15")
+        end(glass)
 
 
 def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:

@@ -30,6 +30,7 @@ from parley.errors import ParleyError
 from parley.policy.choice import open_calls
 from parley.storage.chats import remove_unchanged
 from parley.storage.content import text_of
+from parley.text import visible
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -203,7 +204,7 @@ def _prepare_line(questions: Sequence[str]) -> None:
 
         readline.parse_and_bind("set enable-bracketed-paste on")  # Python switches it off
         for question in questions:
-            if "\n" not in question:
+            if "\n" not in question and visible(question) == question:  # it is drawn as it is
                 readline.add_history(question)
 
 
