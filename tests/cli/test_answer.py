@@ -91,6 +91,12 @@ def test_code_waits_for_its_end_and_of_what_waits_the_last_rows_are_there() -> N
     assert [row.strip() for row in shown.splitlines()] == code.splitlines()
 
 
+@pytest.mark.parametrize("text", ["```perl\n" + "s{" * 20_000 + "\n```\n", "**a** " * 7_000 + "\n"])
+def test_what_would_hold_up_the_terminal_stands_there_as_it_was_written(text: str) -> None:
+    shown = lines(text, len(text))
+    assert shown == text
+
+
 def test_no_colours_are_used_where_none_are_wanted() -> None:
     answer = Answer(has_colours=False)
     shown = answer.feed(TEXT, 40) + answer.end(40)

@@ -8,13 +8,15 @@ touched again: a paragraph, an item of a list, a block of code. Nothing is left 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pygments.filter import simplefilter
 from rich import box, markdown
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.syntax import Syntax
@@ -30,6 +32,10 @@ _DEEPEST = 24
 """Levels of blocks within blocks; of more, no terminal shows anything."""
 _LONGEST_CODE = 100_000
 """Characters of code whose colours are looked for."""
+_COLOURS_S = 0.5
+"""So long they are looked for: in what was written to that end, for minutes."""
+_LONGEST_TEXT = 40_000
+"""Characters of a paragraph: rows of a longer one are found in a time that grows with its square."""
 _CHUNK = 4096
 
 _PARSER = (
@@ -109,7 +115,7 @@ class Answer:
         return gap + self._rendered(block.text, _PARSER.parse(block.text), width)
 
     def _rendered(self, text: str, tokens: Sequence[Token], width: int) -> str:
-        if any(token.level > _DEEPEST for token in tokens):
+        if any(t.level > _DEEPEST or (t.type == "inline" and len(t.content) > _LONGEST_TEXT) for t in tokens):
             return text.rstrip("\n") + "\n"
         with self._console.capture() as capture:
             try:
@@ -184,13 +190,27 @@ class _Heading(markdown.Heading):
         yield self.text
 
 
+def _in_time(_: object, lexer: object, tokens: Iterable[Any], options: object) -> Iterator[Any]:
+    """The tokens, as long as there is time. Raises TimeoutError."""
+    end = time.monotonic() + _COLOURS_S
+    for token in tokens:
+        if time.monotonic() > end:
+            raise TimeoutError
+        yield token
+
+
+_InTime = simplefilter(_in_time)
+
+
 class _Code(markdown.CodeBlock):
     """Code in the terminal's own colours, which are made for its background."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
-        lexer = self.lexer_name if len(code) < _LONGEST_CODE else "text"
-        yield Syntax(code, lexer, theme="ansi_dark", word_wrap=True, padding=(0, 2))
+        lexer = Syntax("", self.lexer_name).lexer if len(code) < _LONGEST_CODE else None
+        if lexer:
+            lexer.add_filter(_InTime())
+        yield Syntax(code, lexer or "text", theme="ansi_dark", word_wrap=True, padding=(0, 2))
 
 
 class _Table(markdown.TableElement):
