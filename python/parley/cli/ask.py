@@ -28,7 +28,8 @@ from parley.chat.references import ReferenceText, expansion
 from parley.chat.transcript import Attachment, Question, Text, without_blank_edges
 from parley.cli.exits import USAGE
 from parley.cli.report import Report, SilentReport, report_for
-from parley.cli.respond import Work, answering, application, begin, ended_as_by_ctrl_c, stopping, work_in_file
+from parley.cli.respond import Work, answering, application, begin, stopping, work_in_file
+from parley.cli.signals import ended_as_by_ctrl_c
 from parley.cli.terminal import PIPE, check_agent, complain, emit, piped, remark, screen
 from parley.errors import ParleyError
 from parley.models.events import Finished, TextDelta

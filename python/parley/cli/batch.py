@@ -24,12 +24,12 @@ from parley.cli.respond import (
     MissingError,
     application,
     check_tools,
-    ended_as_by_ctrl_c,
     name_topic,
     open_chat,
     write_waiting,
 )
 from parley.cli.respond import respond as respond_one
+from parley.cli.signals import ended_as_by_ctrl_c
 from parley.cli.terminal import PIPE, about, complain, emit, remark, say_line, screen
 from parley.errors import ParleyError
 

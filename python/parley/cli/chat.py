@@ -10,8 +10,8 @@ import argparse
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from parley.cli.editor import open_editor
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
+from parley.cli.signals import handlers
 from parley.cli.terminal import check_agent, complain, remark, say, screen
 from parley.errors import ParleyError
 from parley.policy.choice import open_calls
@@ -108,7 +109,7 @@ class _Conversation:
     def run(self) -> int:
         """Read questions and answer them until somebody ends it; the exit code."""
         _prepare_line([e.question.text for e in self._transcript().exchanges if e.question])
-        with self._ended_by(signal.SIGTERM, signal.SIGHUP):
+        with handlers(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), self._end)):
             while not self._is_over:
                 try:
                     text, is_command = _typed()
@@ -162,20 +163,10 @@ class _Conversation:
         current = self._app.agent_name(self._transcript(), self._arguments.agent)
         say(current if name else "\n".join(f"{'*' if a == current else ' '} {a}" for a in self._app.agents()))
 
-    @contextmanager
-    def _ended_by(self, *signals: signal.Signals) -> Iterator[None]:
+    def _end(self, *_: object) -> None:
         """A signal that ends programs ends the conversation; the answer in hand is stopped as by Ctrl-C."""
-
-        def end(*_: object) -> None:
-            self._is_over, self._code = True, CTRL_C
-            signal.raise_signal(signal.SIGINT)
-
-        ours = {number: signal.signal(number, end) for number in signals}
-        try:
-            yield
-        finally:
-            for number, handler in ours.items():
-                signal.signal(number, handler)
+        self._is_over, self._code = True, CTRL_C
+        signal.raise_signal(signal.SIGINT)
 
 
 async def _stopped(ports: engine.Ports) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from parley import engine
 from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.errors import ParleyError
+from parley.policy.choice import open_calls
 from parley.policy.doubts import Sighting, sighting
-from parley.policy.plan import waiting as open_calls
 
 _SEEN = "seen "
 
@@ -52,8 +52,7 @@ class Script:
         named = [choice for choice in self._choices if choice.call]
         if not named:
             return
-        exchange = (await ports.document.read()).exchange
-        calls = open_calls(exchange.answers[-1]) if exchange.answers else []
+        calls = open_calls((await ports.document.read()).exchange)
         ids = [call.call.id for call in calls if isinstance(call, Proposal)]
         for choice in named:
             if ids.count(choice.call) != 1:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from parley.chat.new import new_text
 from parley.cli.exits import COMPLETE
+from parley.cli.signals import handlers
 from parley.cli.terminal import settings
 from parley.errors import ParleyError
 from parley.programs import program
@@ -77,11 +78,9 @@ def _lent_terminal() -> Iterator[None]:
     modes = None
     with suppress(termios.error):  # there is no terminal
         modes = termios.tcgetattr(_STANDARD_INPUT)
-    ours = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
     try:
-        yield
+        with handlers(dict.fromkeys((signal.SIGINT, signal.SIGQUIT), lambda *_: None)):
+            yield
     finally:
-        for number, handler in ours.items():
-            signal.signal(number, handler)
         if modes is not None:
             termios.tcsetattr(_STANDARD_INPUT, termios.TCSADRAIN, modes)

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from select import select
 from typing import Any, TypeAlias
 
+from parley.cli.signals import handlers
+
 _GONE = "end of input"
 _KEYS = {
     "\x1b[A": "up",
@@ -84,18 +86,16 @@ class Keyboard:
         def soon(handler: Callable[[], None]) -> Callable[..., object]:
             return lambda *_: loop.call_soon_threadsafe(handler)
 
-        handlers = {signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGWINCH: soon(on_resize)}
-        others = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
-            self._set(_by_key(before), _MARK_PASTES)
-            loop.add_reader(self._handle, self._read)
-            yield
-        finally:
-            loop.remove_reader(self._handle)
-            for number, handler in others.items():
-                signal.signal(number, handler)
-            with suppress(termios.error):  # the terminal is gone
-                self._set(before, _NO_MARKS)
+        table = {signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGWINCH: soon(on_resize)}
+        with handlers(table):
+            try:
+                self._set(_by_key(before), _MARK_PASTES)
+                loop.add_reader(self._handle, self._read)
+                yield
+            finally:
+                loop.remove_reader(self._handle)
+                with suppress(termios.error):  # the terminal is gone
+                    self._set(before, _NO_MARKS)
 
     def clear(self) -> None:
         """Throw away what was typed so far: nobody has seen what it would answer.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from parley import engine
 from parley.cli.exits import USAGE
 from parley.cli.report import Report, SilentReport
-from parley.cli.respond import answering, application, ended_as_by_ctrl_c, work_in_file
+from parley.cli.respond import answering, application, work_in_file
+from parley.cli.signals import ended_as_by_ctrl_c
 from parley.cli.terminal import PIPE, complain, read, say, screen
 from parley.storage.chat_file import Spelling, TextDocument, in_hand
 

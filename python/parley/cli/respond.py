@@ -6,8 +6,8 @@ import argparse
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +17,7 @@ from parley.chat.transcript import YES, Transcript
 from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
 from parley.cli.report import EXITS, Report, report_for
+from parley.cli.signals import ended_as_by_ctrl_c, handlers
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.plan import AwaitQuestion, Complete, next_step
@@ -111,35 +112,10 @@ def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
         return asyncio.run(_work(arguments, work, on_stop))
 
 
-@contextmanager
-def ended_as_by_ctrl_c() -> Iterator[None]:
-    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C.
-
-    A script's shell has what it starts in the background ignore Ctrl-C, and then so would all of this.
-    """
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    ends = [
-        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL
-    ]
-    for number in ends:
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        for number in ends:
-            signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
-def _drawn_after_a_stop() -> Iterator[None]:
+def _drawn_after_a_stop() -> AbstractContextManager[None]:
     """Have what stands below drawn anew when the command goes on after Ctrl-Z: a shell wrote there."""
     loop, go_on = asyncio.get_running_loop(), screen().go_on
-    before = signal.signal(signal.SIGCONT, lambda *_: loop.call_soon_threadsafe(go_on))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGCONT, before)
+    return handlers({signal.SIGCONT: lambda *_: loop.call_soon_threadsafe(go_on)})
 
 
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:

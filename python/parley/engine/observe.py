@@ -13,7 +13,7 @@ from parley.models.request import Request
 from parley.models.tool_room import ToolRoom
 from parley.policy import plan
 from parley.policy.approval import LedgerView, unclaimed
-from parley.policy.choice import open_keys
+from parley.policy.choice import open_calls, open_keys
 from parley.policy.limits import tools_allowed
 from parley.policy.plan import Situation, next_step
 from parley.text import fence
@@ -67,8 +67,7 @@ class Observation:
 
     def undecided(self) -> list[Proposal | Broken]:
         """The calls in hand that wait for a choice, in file order."""
-        exchange, approvals = self.snapshot.exchange, self.situation.approvals
-        calls = plan.waiting(exchange.answers[-1]) if exchange.answers else []
+        calls, approvals = open_calls(self.snapshot.exchange), self.situation.approvals
         decided = ("approved", "pending", "declined")
         return [c for c in calls if isinstance(c, Broken) or approvals.standing(c) not in decided]
 
@@ -79,7 +78,8 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
     settings = resolve(snapshot.transcript)
     catalogue = Catalogue()
     if settings.tools:
-        offered = await ports.tools.catalogue(settings.tools, _open_calls(snapshot))
+        names = [c.call.name for c in open_calls(snapshot.exchange) if isinstance(c, Proposal)]
+        offered = await ports.tools.catalogue(settings.tools, names)
         catalogue = with_own_tools(settings.tools(offered), snapshot.transcript, settings.request.tool_room)
     calls = open_keys(snapshot.transcript)
     view = ports.ledger.view(calls)
@@ -87,11 +87,6 @@ async def observe(ports: Ports, resolve: Resolve) -> Observation:
         ports.ledger.revoke(undone)
         view = ports.ledger.view(calls)
     return Observation(snapshot, settings, catalogue, view)
-
-
-def _open_calls(snapshot: Snapshot) -> list[str]:
-    answers = snapshot.exchange.answers
-    return [c.call.name for c in plan.waiting(answers[-1]) if isinstance(c, Proposal)] if answers else []
 
 
 def with_own_tools(catalogue: Catalogue, transcript: Transcript, room: ToolRoom | None) -> Catalogue:

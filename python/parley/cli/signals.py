@@ -1,0 +1,31 @@
+"""What signals do while something runs; afterwards they do what they did before."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+
+@contextmanager
+def handlers(table: Mapping[signal.Signals, Callable[..., object]]) -> Iterator[None]:
+    """Have these called when their signals come, until this is left."""
+    before = {number: signal.signal(number, handler) for number, handler in table.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """When the terminal goes or somebody ends us, what was said so far stays, as it does after Ctrl-C.
+
+    A script's shell has what it starts in the background ignore Ctrl-C, and then so would all of this.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    ends = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) == signal.SIG_DFL]
+    with handlers(dict.fromkeys(ends, lambda *_: signal.raise_signal(signal.SIGINT))):
+        yield
