@@ -11,42 +11,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from parley.chat.history import CallOutcome, whole
 from parley.chat.rounds import Round, last_notice, rounds
 from parley.chat.transcript import Attachment, Exchange, Proposal, Question, Text, Thinking, Transcript
 from parley.models import fingerprint as units
 from parley.models.fingerprint import Units, front_matter, rebuilt, reply_sources, reply_units, sources
+from parley.models.unit_changes import Change, EditKind, What, changes
 
-EditKind: TypeAlias = Literal[
-    "question",
-    "attachment",
-    "answer",
-    "summary",
-    "thinking",
-    "call",
-    "arguments",
-    "result",
-    "exchange",
-    "agent",
-    "front_matter",
-    "reply",
-    "request",
-]
-_What: TypeAlias = Literal["edited", "removed", "added", "moved"]
-
-_KINDS: Mapping[str, EditKind] = {
-    units.QUESTION: "question",
-    units.PICTURE: "attachment",
-    units.TEXT: "answer",
-    units.SUMMED_UP: "summary",
-    units.THINKING: "thinking",
-    units.CALL: "call",
-    units.ARGUMENTS: "arguments",
-    units.RESULT: "result",
-}
-_WORDS: Mapping[tuple[EditKind, _What], str] = {
+_WORDS: Mapping[tuple[EditKind, What], str] = {
     ("question", "edited"): "the question was reworded",
     ("question", "removed"): "the question was removed",
     ("attachment", "edited"): "an attachment was replaced by another one",
@@ -154,36 +128,34 @@ def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_too
     What the front matter asks for is no setting: while that was changed, what it decides tells nothing.
     Without `has_tools` nobody has looked which there are.
     """
-    front = {
-        key
-        for key in then["front"].keys() | now["front"].keys()
-        if then["front"].get(key) != now["front"].get(key)
-    }
-    changes = list[str]()
+    front, sentences = _different(then["front"], now["front"]), list[str]()
     if not front & {"agent", "provider", "model"} and then["agent"] == now["agent"]:
-        for key in ("provider", "model"):
-            if then[key] != now[key]:
-                changes.append(
-                    f"the {key} of {then['agent'] or 'the agent'} was {then[key]}, and is {now[key]}"
-                )
+        agent, keys = then["agent"] or "the agent", ("provider", "model")
+        sentences += [
+            f"the {key} of {agent} was {then[key]}, and is {now[key]}"
+            for key in keys
+            if then[key] != now[key]
+        ]
     if not front & {"system_prompt", "system_prompt+"} and then["system"] != now["system"]:
-        changes.append("the system prompt has changed")
+        sentences.append("the system prompt has changed")
     if not front and then["parameters"] != now["parameters"]:
-        changes.append("temperature, max_tokens, thinking or tool_mode has changed")
+        sentences.append("temperature, max_tokens, thinking or tool_mode has changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
-        changes.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
+        sentences.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
     if has_tools:
-        old, new, missing = (
-            then["tools"],
-            now["tools"],
-            [m for m in now["missing"] if m not in then["missing"]],
-        )
-        changes += [f"the tools of {name} are missing now" for name in missing]
-        changes += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys()) if not missing]
-        changes += [f"the tool {name} is new" for name in sorted(new.keys() - old.keys())]
+        old, new = then["tools"], now["tools"]
+        missing = [name for name in now["missing"] if name not in then["missing"]]
+        sentences += [f"the tools of {name} are missing now" for name in missing]
+        sentences += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys()) if not missing]
+        sentences += [f"the tool {name} is new" for name in sorted(new.keys() - old.keys())]
         both = sorted(old.keys() & new.keys())
-        changes += [f"the tool {name} is defined anew" for name in both if old[name] != new[name]]
-    return changes
+        sentences += [f"the tool {name} is defined anew" for name in both if old[name] != new[name]]
+    return sentences
+
+
+def _different(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    """The keys whose values differ, or that only one has."""
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
 class _Location(NamedTuple):
@@ -308,10 +280,9 @@ def _last_question(request: Units) -> str | None:
 def _edits_beside(header: Mapping[str, Any], front: Mapping[str, str], place: _Place) -> Iterator[Edit]:
     """Changes of who was asked, and of what the front matter asks for."""
     old: Mapping[str, str] = header["front"]
-    for key in sorted(old.keys() | front.keys()):
-        if old.get(key) != front.get(key):
-            how = "changed" if key in old and key in front else "removed" if key in old else "added"
-            yield Edit(1, 0, "front_matter", f"the key {key} of the front matter was {how}")
+    for key in sorted(_different(old, front)):
+        how = "changed" if key in old and key in front else "removed" if key in old else "added"
+        yield Edit(1, 0, "front_matter", f"the key {key} of the front matter was {how}")
     if header["agent"] != (place.answer.agent or ""):
         name = header["agent"] or "an agent without a name"
         yield Edit(
@@ -332,8 +303,8 @@ class _Questions:
 def _edits_of_reply(record: RequestRecord, place: _Place) -> Iterator[Edit]:
     """Changes of what the model said."""
     locations = [_location(place.exchange, unit, source) for unit, source in reply_sources(place.reply)]
-    for change in _changes(record.reply, place.reply_units):
-        yield from _worded(change, locations, place)
+    for change in changes(record.reply, place.reply_units):
+        yield from _edits_of_change(change, locations, place)
 
 
 def _edits_of_request(record: RequestRecord, place: _Place, questions: _Questions) -> Iterator[Edit]:
@@ -349,16 +320,16 @@ def _edits_of_request(record: RequestRecord, place: _Place, questions: _Question
     for unit in now:
         last = queues[unit].popleft() if queues[unit] else last
         where.append(last)
-    for change in _changes(record.units, now):
+    for change in changes(record.units, now):
         if change.kind == "exchange" and change.what == "removed" and change.unit in questions.places:
             yield _edit(("exchange", "moved"), questions.places[change.unit])
         elif change.kind == "exchange" and change.what == "added" and change.unit in questions.on_record:
             yield _edit(("exchange", "moved"), where[change.at])
         else:
-            yield from _worded(change, where, place)
+            yield from _edits_of_change(change, where, place)
 
 
-def _worded(change: _Change, where: Sequence[_Location], place: _Place) -> Iterator[Edit]:
+def _edits_of_change(change: Change, where: Sequence[_Location], place: _Place) -> Iterator[Edit]:
     kind, what, at = change.kind, change.what, change.at
     location = where[at] if at < len(where) else place.here
     if what == "removed" and kind != "exchange":
@@ -370,84 +341,8 @@ def _worded(change: _Change, where: Sequence[_Location], place: _Place) -> Itera
         yield _edit((kind, what), location)
 
 
-def _edit(change: tuple[EditKind, _What], where: _Location) -> Edit:
+def _edit(change: tuple[EditKind, What], where: _Location) -> Edit:
     return Edit(where.line, where.exchange + 1, change[0], _WORDS[change].format(where.name))
-
-
-class _Change(NamedTuple):
-    """What became of a unit, `at` a place among those of now: of one that was removed, where it stood."""
-
-    kind: EditKind
-    what: _What
-    at: int
-    unit: str
-
-
-def _changes(before: Units, now: Units) -> Iterator[_Change]:
-    start = _common(before, now)
-    end = _common(before[start:][::-1], now[start:][::-1])
-    old, new = before[start : len(before) - end], now[start : len(now) - end]
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    blocks = [
-        (old[i:j], [(start + n, new[n]) for n in range(m, k)]) for tag, i, j, m, k in codes if tag != "equal"
-    ]
-    at = [start + m for tag, _, _, m, _ in codes if tag != "equal"]
-    moved = Counter(unit for units, _ in blocks for unit in units)
-    moved &= Counter(unit for _, units in blocks for _, unit in units)
-    for place, (removed, added) in zip(at, blocks, strict=True):
-        yield from (
-            _Change("exchange", "moved", n, unit)
-            for n, unit in added
-            if unit in moved and unit[0] == units.QUESTION
-        )
-        yield from _of_block(
-            [unit for unit in removed if unit not in moved],
-            [(n, unit) for n, unit in added if unit not in moved],
-            place,
-        )
-
-
-def _of_block(removed: Sequence[str], added: Sequence[tuple[int, str]], at: int) -> Iterator[_Change]:
-    """What became of units that stand in the place of others: those of one kind are one that was edited."""
-    rest, new = defaultdict[str, deque[str]](deque), set[str]()
-    for unit in removed:
-        rest[unit[0]].append(unit)
-    for number, unit in added:
-        letter = unit[0]
-        if rest[letter]:
-            rest[letter].popleft()
-            yield from _change(letter, "edited", number, unit)
-        elif not new & _HEADS[letter]:
-            new.add(letter)
-            yield from _change(letter, "added", number, unit)
-    gone = {letter for letter, queue in rest.items() if queue}
-    for letter in sorted(gone):
-        if letter == units.QUESTION and units.STAND_IN in new:
-            yield _Change("question", "removed", at + 1, rest[letter][0])
-        elif not gone & _HEADS[letter]:
-            yield from _change(letter, "removed", at, rest[letter][0])
-
-
-def _change(letter: str, what: _What, at: int, unit: str) -> Iterator[_Change]:
-    if letter == units.QUESTION and what != "edited":
-        yield _Change("exchange", what, at, unit)
-    elif letter != units.STAND_IN:
-        yield _Change(_KINDS[letter], what, at, unit)
-
-
-_OF_CALL = frozenset({units.ARGUMENTS, units.RESULT})
-_HEADS: Mapping[str, frozenset[str]] = {
-    letter: frozenset({units.QUESTION} - {letter})
-    | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
-    for letter in (*_KINDS, units.STAND_IN)
-}
-"""The kinds of units that another one belongs to: it comes and goes with them."""
-
-
-def _common(one: Units, other: Units) -> int:
-    """How many units at the start of both are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _edits_at_end(

@@ -1,0 +1,119 @@
+"""What became of the units of a request: which of them are new, gone, moved, or others in the place of one.
+
+Knows fingerprints; knows no file, and no words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple, TypeAlias
+
+from parley.models import fingerprint as units
+from parley.models.fingerprint import Units
+
+EditKind: TypeAlias = Literal[
+    "question",
+    "attachment",
+    "answer",
+    "summary",
+    "thinking",
+    "call",
+    "arguments",
+    "result",
+    "exchange",
+    "agent",
+    "front_matter",
+    "reply",
+    "request",
+]
+What: TypeAlias = Literal["edited", "removed", "added", "moved"]
+
+_KINDS: Mapping[str, EditKind] = {
+    units.QUESTION: "question",
+    units.PICTURE: "attachment",
+    units.TEXT: "answer",
+    units.SUMMED_UP: "summary",
+    units.THINKING: "thinking",
+    units.CALL: "call",
+    units.ARGUMENTS: "arguments",
+    units.RESULT: "result",
+}
+
+
+class Change(NamedTuple):
+    """What became of a unit, `at` a place among those of now: of one that was removed, where it stood."""
+
+    kind: EditKind
+    what: What
+    at: int
+    unit: str
+
+
+def changes(before: Units, now: Units) -> Iterator[Change]:
+    """The changes from one request to another, in the order in which they stand there."""
+    start = _common(before, now)
+    end = _common(before[start:][::-1], now[start:][::-1])
+    old, new = before[start : len(before) - end], now[start : len(now) - end]
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    blocks = [
+        (old[i:j], [(start + n, new[n]) for n in range(m, k)]) for tag, i, j, m, k in codes if tag != "equal"
+    ]
+    at = [start + m for tag, _, _, m, _ in codes if tag != "equal"]
+    moved = Counter(unit for units, _ in blocks for unit in units)
+    moved &= Counter(unit for _, units in blocks for _, unit in units)
+    for place, (removed, added) in zip(at, blocks, strict=True):
+        yield from (
+            Change("exchange", "moved", n, unit)
+            for n, unit in added
+            if unit in moved and unit[0] == units.QUESTION
+        )
+        yield from _of_block(
+            [unit for unit in removed if unit not in moved],
+            [(n, unit) for n, unit in added if unit not in moved],
+            place,
+        )
+
+
+def _of_block(removed: Sequence[str], added: Sequence[tuple[int, str]], at: int) -> Iterator[Change]:
+    """What became of units that stand in the place of others: those of one kind are one that was edited."""
+    rest, new = defaultdict[str, deque[str]](deque), set[str]()
+    for unit in removed:
+        rest[unit[0]].append(unit)
+    for number, unit in added:
+        letter = unit[0]
+        if rest[letter]:
+            rest[letter].popleft()
+            yield from _change(letter, "edited", number, unit)
+        elif not new & _HEADS[letter]:
+            new.add(letter)
+            yield from _change(letter, "added", number, unit)
+    gone = {letter for letter, queue in rest.items() if queue}
+    for letter in sorted(gone):
+        if letter == units.QUESTION and units.STAND_IN in new:
+            yield Change("question", "removed", at + 1, rest[letter][0])
+        elif not gone & _HEADS[letter]:
+            yield from _change(letter, "removed", at, rest[letter][0])
+
+
+def _change(letter: str, what: What, at: int, unit: str) -> Iterator[Change]:
+    if letter == units.QUESTION and what != "edited":
+        yield Change("exchange", what, at, unit)
+    elif letter != units.STAND_IN:
+        yield Change(_KINDS[letter], what, at, unit)
+
+
+_OF_CALL = frozenset({units.ARGUMENTS, units.RESULT})
+_HEADS: Mapping[str, frozenset[str]] = {
+    letter: frozenset({units.QUESTION} - {letter})
+    | (frozenset({units.CALL}) if letter in _OF_CALL else frozenset())
+    for letter in (*_KINDS, units.STAND_IN)
+}
+"""The kinds of units that another one belongs to: it comes and goes with them."""
+
+
+def _common(one: Units, other: Units) -> int:
+    """How many units at the start of both are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
