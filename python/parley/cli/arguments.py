@@ -367,7 +367,7 @@ COMMANDS: dict[str, Command] = {
         "transfer:export", "Print a chat in another form: for readers, or for programs.", _export
     ),
     "import": Command(
-        "transfer:take_in",
+        "transfer:import_chats",
         "Make a chat of another program's, or of the messages of a provider's API.",
         _import,
     ),

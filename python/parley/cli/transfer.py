@@ -49,7 +49,7 @@ def export(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
-def take_in(arguments: argparse.Namespace) -> int:
+def import_chats(arguments: argparse.Namespace) -> int:
     """Make a chat of another program's, or of the messages of a provider's API."""
     from parley.imports.formats import chats
 

@@ -31,6 +31,7 @@ from parley.tools.servers import NEWEST, ServerSettings
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
+    from mcp.client.session import MessageHandlerFnT
     from mcp.server import MCPServer
 
 _LISTEN_AGAIN_S = 5.0
@@ -124,25 +125,7 @@ class Connector:
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
         from mcp import Client
-        from mcp_types import (
-            ElicitCompleteNotification,
-            Implementation,
-            LoggingMessageNotification,
-            ToolListChangedNotification,
-        )
-
-        async def hear(message: object) -> None:
-            if isinstance(message, ToolListChangedNotification):
-                signals.tools_changed()
-            elif isinstance(message, LoggingMessageNotification):
-                signals.logged(message.params.level, message.params.logger, message.params.data)
-            elif isinstance(message, ElicitCompleteNotification):
-                signals.visit_finished(message.params.elicitation_id)
-            elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
-                stderr.lines.append(
-                    f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)"
-                )
-                signals.connection_lost()
+        from mcp_types import Implementation
 
         def note_end() -> None:
             if wire.is_flooded:
@@ -161,7 +144,7 @@ class Connector:
             client = await stack.enter_async_context(
                 Client(
                     server,
-                    message_handler=hear,
+                    message_handler=_listener(signals, stderr),
                     client_info=me,
                     extensions=extensions() if way == "newest" else None,
                     **_mode(way, settings.protocol),
@@ -221,6 +204,24 @@ class Connector:
         if not place.is_dir():
             raise ServerError(f"mcp.servers.{settings.name}.cwd: no such directory: {settings.cwd}")
         return place
+
+
+def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
+    """Hears what a server says by itself."""
+    from mcp_types import ElicitCompleteNotification, LoggingMessageNotification, ToolListChangedNotification
+
+    async def hear(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            signals.tools_changed()
+        elif isinstance(message, LoggingMessageNotification):
+            signals.logged(message.params.level, message.params.logger, message.params.data)
+        elif isinstance(message, ElicitCompleteNotification):
+            signals.visit_finished(message.params.elicitation_id)
+        elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
+            stderr.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)")
+            signals.connection_lost()
+
+    return hear
 
 
 def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
