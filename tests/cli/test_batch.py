@@ -39,7 +39,9 @@ def test_each_chat_is_moved_on_whatever_becomes_of_the_others(shell: Shell) -> N
         "wait.md: waiting",
     ]
     told = done.stderr.decode().splitlines()
-    assert told[-1] == "parley: calls wait in wait.md: parley respond FILE asks about those of one"
+    assert (
+        told[-1] == "parley: calls wait in wait.md: parley respond FILE asks about them, one chat at a time"
+    )
     assert sorted(line.partition(": ")[2].partition(":")[0] for line in told[:-1]) == [
         "broken.md",
         "cannot read none.md",

@@ -44,7 +44,7 @@ def verify(chat: Shell) -> Callable[..., tuple[int, list[str]]]:
 def test_a_chat_that_nobody_edited_is_as_its_models_saw_it(
     verify: Callable[..., tuple[int, list[str]]],
 ) -> None:
-    assert verify() == (0, ["2 of 2 requests are as the chat leads to them now"])
+    assert verify() == (0, ["2 of 2 requests still fit the chat"])
     assert verify(lambda text: text, "--tools")[0] == 0
 
 
@@ -52,8 +52,8 @@ def test_an_edit_is_told_with_its_line(verify: Callable[..., tuple[int, list[str
     assert verify(lambda text: text.replace("of google", "of apple", 1)) == (
         1,
         [
-            "chat.md:1: exchange 1: the question was reworded (2 requests had it otherwise)",
-            "0 of 2 requests are as the chat leads to them now",
+            "chat.md:1: exchange 1: the question was reworded (2 requests had it differently)",
+            "0 of 2 requests still fit the chat",
         ],
     )
 
@@ -73,7 +73,7 @@ def test_programs_read_edits_unknown_replies_and_settings(
         code, lines = verify()
         assert code == 0
         assert re.fullmatch(r"settings, since [-+0-9: ]+: the system prompt has changed", lines[0])
-        assert lines[1:] == ["2 of 2 requests are as the chat leads to them now"]
+        assert lines[1:] == ["2 of 2 requests still fit the chat"]
     finally:
         chat.configure("")
 

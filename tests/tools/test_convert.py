@@ -1,5 +1,6 @@
 """Tool definitions of MCP as values, and what the shapes of the providers are made of."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.tools.catalogue import Tool
-from parley.tools.convert import convert_all, definition, from_mcp, object_schema, shape, to_mcp
+from parley.tools.convert import convert_all, definition, from_mcp, object_schema, shape
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 SEARCH = {"name": "search", "title": "Search", "description": "Searches.", "inputSchema": SCHEMA}
@@ -37,10 +38,9 @@ def flat(name: str, tool: Any) -> dict[str, Any]:
     return shape(name, tool, "schema")
 
 
-def test_a_value_becomes_its_definition_again() -> None:
+def test_a_definition_becomes_a_value() -> None:
     tool = from_mcp(SEARCH, server="web", identity="{}", trusted=True)
     assert tool == Tool("web", "search", "Search", "Searches.", SCHEMA, identity="{}", trusted=True)
-    assert to_mcp(tool) == SEARCH
 
 
 def test_a_title_stands_in_for_a_missing_description() -> None:
@@ -49,9 +49,11 @@ def test_a_title_stands_in_for_a_missing_description() -> None:
 
 
 @given(definitions)
-def test_no_definition_of_a_server_can_break_its_own_value(definition: dict[str, Any]) -> None:
+def test_no_definition_of_a_server_can_break_its_value(definition: dict[str, Any]) -> None:
     tool = from_mcp(definition)
-    assert from_mcp(to_mcp(tool)) == tool
+    assert isinstance(tool.title + tool.description, str)
+    assert all(isinstance(part, Mapping) for part in (tool.input_schema, tool.annotations))
+    assert tool.output_schema is None or isinstance(tool.output_schema, Mapping)
 
 
 @given(schemas | json_values)

@@ -111,7 +111,9 @@ class _Batch:
         screen().status("")
         waits = [outcome.file for outcome in self._outcomes if outcome.code == WAITING]
         if waits:
-            remark(f"calls wait in {', '.join(waits)}: parley respond FILE asks about those of one")
+            remark(
+                f"calls wait in {', '.join(waits)}: parley respond FILE asks about them, one chat at a time"
+            )
         return max((outcome.code for outcome in self._outcomes), key=_WORST.index)
 
     async def _work(self, app: App, files: Iterator[str]) -> None:

@@ -102,7 +102,7 @@ def _tell(path: str, edits: Sequence[Edit], outcome: Verification, *, as_json: b
             emit("edit", file=path, **asdict(edit))
             continue
         where = f"exchange {edit.exchange}: " if edit.exchange else ""
-        count = f" ({edit.requests} requests had it otherwise)" if edit.requests > 1 else ""
+        count = f" ({edit.requests} requests had it differently)" if edit.requests > 1 else ""
         say_line(f"{path}:{edit.line}: {where}{one_line(edit.text)}{count}")
     for exchange, line in outcome.unknown:
         if as_json:
@@ -115,4 +115,4 @@ def _conclude(outcome: Verification, *, as_json: bool) -> None:
     if as_json:
         emit("verification", requests=outcome.requests, same=outcome.same, unknown=len(outcome.unknown))
     else:
-        say_line(f"{outcome.same} of {outcome.requests} requests are as the chat leads to them now")
+        say_line(f"{outcome.same} of {outcome.requests} requests still fit the chat")

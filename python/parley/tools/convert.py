@@ -1,4 +1,4 @@
-"""Tool definitions of MCP as values, both ways, and what the shapes of the providers are made of.
+"""Tool definitions of MCP as values, and what the shapes of the providers are made of, both ways.
 
 MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list` result.
 Each wire format has a shape of its own (`models/formats.py`); what that has no place for (title, annotations,
@@ -42,16 +42,6 @@ def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
     text = _text(shape.get("description"))
     described = {"name": name, "description": text} if text else {"name": name}
     return described | {"inputSchema": object_schema(shape.get(schema_key))}
-
-
-def to_mcp(tool: Tool) -> dict[str, Any]:
-    """The tool as `tools/list` gives it; empty parts are left out."""
-    definition: dict[str, Any] = {"name": tool.name}
-    definition |= {key: text for key in ("title", "description") if (text := getattr(tool, key))}
-    definition["inputSchema"] = dict(tool.input_schema)
-    if tool.output_schema is not None:
-        definition["outputSchema"] = dict(tool.output_schema)
-    return definition | ({"annotations": dict(tool.annotations)} if tool.annotations else {})
 
 
 def from_mcp(
