@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from parley.mcp.callbacks import Elicitor, Left
+from parley.mcp.callbacks import Left
 from parley.mcp.servers import Servers
 from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
@@ -48,8 +48,8 @@ class NoVisitor:
 
 
 @asynccontextmanager
-async def servers_of(*settings: ServerSettings, elicitor: Elicitor | None = None) -> AsyncIterator[Servers]:
-    servers = new_servers({one.name: one for one in settings}, elicitor=elicitor)
+async def servers_of(*settings: ServerSettings, **more: Any) -> AsyncIterator[Servers]:
+    servers = new_servers({one.name: one for one in settings}, **more)
     try:
         yield servers
     finally:

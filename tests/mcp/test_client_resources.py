@@ -16,7 +16,6 @@ from parley.tools.resources import Resource, ResourceList, reader
 from parley.tools.results import Outcome
 from parley.tools.servers import ServerSettings
 from parley.tools.templates import blank_of
-from tests.defaults import new_servers
 from tests.mcp.resource_server import LINK, LONG, TEA, Library, create
 from tests.mcp_servers import fake, only, servers_of, table, tool_of
 
@@ -30,10 +29,9 @@ OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list":
 async def library() -> AsyncIterator[tuple[Servers, Library]]:
     """A server of the SDK in this process, and who asks it."""
     server = create()
-    servers = new_servers({"docs": ServerSettings("docs", builtin=True)}, in_process={"docs": server})
-    await servers.catalogue()
-    yield servers, server
-    await servers.close()
+    async with servers_of(ServerSettings("docs", builtin=True), in_process={"docs": server}) as servers:
+        await servers.catalogue()
+        yield servers, server
 
 
 async def listed(**answers: Any) -> ResourceList:

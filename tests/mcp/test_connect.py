@@ -6,8 +6,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
 from parley.tools.servers import Protocol, ServerSettings
-from tests.defaults import new_servers
 from tests.mcp_servers import TABLE, only, servers_of, table, tool_of
 
 ECHO = {"name": "echo", "inputSchema": {"type": "object"}}
@@ -143,14 +141,9 @@ async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
 # --- What is remembered -----------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def remembering(server: ServerSettings, state: Path) -> AsyncIterator[Servers]:
+def remembering(server: ServerSettings, state: Path) -> AbstractAsyncContextManager[Servers]:
     """A process of its own, as far as what lies on the disk is concerned."""
-    servers = new_servers({server.name: server}, environ={**os.environ, "XDG_STATE_HOME": str(state)})
-    try:
-        yield servers
-    finally:
-        await servers.close()
+    return servers_of(server, environ={**os.environ, "XDG_STATE_HOME": str(state)})
 
 
 async def first_method(server: ServerSettings, state: Path) -> str:

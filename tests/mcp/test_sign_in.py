@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import stat
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from parley.mcp.servers import Servers
 from parley.secrets import HANDED_OUT
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit
-from tests.defaults import new_servers
 from tests.mcp.oauth_server import Provider, Will, browsed, guarded, parameters, with_parameters
-from tests.mcp_servers import fake, listening, only, tool_of, until
+from tests.mcp_servers import fake, listening, only, servers_of, tool_of, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -55,15 +54,10 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-@asynccontextmanager
-async def at(url: str, state: Path, **settings: Any) -> AsyncIterator[Servers]:
+def at(url: str, state: Path, **settings: Any) -> AbstractAsyncContextManager[Servers]:
     """A process with this server in its settings."""
     server = ServerSettings("tracker", url=url, **settings)
-    servers = new_servers({"tracker": server}, environ={"XDG_STATE_HOME": str(state), "TOKEN": "t" * 20})
-    try:
-        yield servers
-    finally:
-        await servers.close()
+    return servers_of(server, environ={"XDG_STATE_HOME": str(state), "TOKEN": "t" * 20})
 
 
 async def signed_in(provider: Provider, state: Path) -> None:
@@ -191,10 +185,9 @@ async def test_a_server_that_asks_nobody_to_sign_in_says_so(state: Path) -> None
 
 
 async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
-    servers = new_servers({"fake": fake()})
-    with pytest.raises(ServerError, match="is no server with a url"):
-        await servers.sign_in("fake", Person().browse)
-    await servers.close()
+    async with servers_of(fake()) as servers:
+        with pytest.raises(ServerError, match="is no server with a url"):
+            await servers.sign_in("fake", Person().browse)
 
 
 # --- What goes wrong ----------------------------------------------------------------------------------------
