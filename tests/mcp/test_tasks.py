@@ -104,10 +104,19 @@ async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run()
     [
         ({"end": "failed"}, "the shovel broke"),
         ({"end": "cancelled"}, "its server cancelled it: step 2"),
-        ({"end": "gone", "polls": 9}, "its server knows no more of it: Task has expired. It may have run"),
-        ({"end": "stranger"}, "its server described no such task: it is another one"),
-        ({"id": "x" * 1_000_000}, "its server began one that is none: its id has 1.0 MB. It may have run"),
-        ({"id": ""}, "its server began one that is none: it has no id, or no status. It may have run"),
+        (
+            {"end": "gone", "polls": 9},
+            "its server does not know it any more: Task has expired. It may have run",
+        ),
+        ({"end": "stranger"}, "its server did not describe this task: it is another one"),
+        (
+            {"id": "x" * 1_000_000},
+            "its server began something that is no task: its id has 1.0 MB. It may have run",
+        ),
+        (
+            {"id": ""},
+            "its server began something that is no task: it has no id, or no status. It may have run",
+        ),
     ],
 )
 async def test_a_task_that_comes_to_nothing_is_an_error_that_says_so(

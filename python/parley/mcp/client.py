@@ -375,7 +375,7 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
     try:
         return task_in(result)
     except ValueError as error:
-        raise TaskError(f"its server began one that is none: {error}. It may have run") from error
+        raise TaskError(f"its server began something that is no task: {error}. It may have run") from error
 
 
 def _opened(hosts: Sequence[str]) -> str:

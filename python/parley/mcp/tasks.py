@@ -135,7 +135,7 @@ class TaskRequests:
         except MCPError as error:
             if isinstance(error.error.data, Refusal) or error.code == CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
-            raise TaskError(f"its server knows no more of it: {error}. It may have run") from error
+            raise TaskError(f"its server does not know it any more: {error}. It may have run") from error
 
     async def _send(self, method: str, parameters: dict[str, Any], progress: Any = None) -> dict[str, Any]:
         from mcp_types import Request
@@ -154,7 +154,7 @@ def _state(result: Mapping[str, Any], task_id: str) -> TaskState:
     try:
         return state(result, task_id)
     except ValueError as error:
-        raise TaskError(f"its server described no such task: {error}") from error
+        raise TaskError(f"its server did not describe this task: {error}") from error
 
 
 def extensions() -> list[Any]:
