@@ -178,7 +178,7 @@ def test_after_a_stop_nothing_is_said_to_run(nvim: Child, tmp_path: Path) -> Non
     nvim.until(lambda: "running" in row(nvim, "❓"), "the state")
     nvim.command("ParleyStop")
     nvim.until_idle()
-    nvim.until(lambda: "failed" in row(nvim, "❓"), "how it ended")
+    nvim.until(lambda: "failed" in row(nvim, "❓") or ", error" in row(nvim, "🛠"), "how it ended")
     assert "cancelled" in nvim.text()
     assert "running" not in nvim.screen()
 
