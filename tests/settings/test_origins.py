@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,30 @@ def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str
     assert known["mcp.servers.far.url"][0] == "https://far.example/mcp?…"
     assert known["mcp.servers.far.headers"][0] == {"Authorization": "…"}
     assert known["mcp.servers.far.token_command"][0] == ["pass", "…"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hidden"),
+    [
+        (["--dsn=postgres://me:{}@h/db"], ["--dsn=…"]),
+        (["--db", "postgres://me:a/{}@h/db"], ["--db", "postgres://…@h/db"]),
+        (["--db=mysql://me:{}@h/db?a={}"], ["--db=mysql://…@h/db?…"]),
+        (['{{"url": "https://me:{}@h/x", "a": 1}}'], ['{"url": "https://…@h/x", "a": 1}']),
+        (["-H", "Cookie: a={}", "-h", "here"], ["-H", "…", "-h", "here"]),
+        (["--header", "X-Site: {}"], ["--header", "…"]),
+        (["X-Site: Bearer {}"], ["X-Site: Bearer …"]),
+        (["--pat", "{}", "--path", "x"], ["--pat", "…", "--path", "x"]),
+        (["--pwd={}", "--credentials", "{}"], ["--pwd=…", "--credentials", "…"]),
+        (["ghp_{}aaaaaaaaaaaaaaaaaa", "x-sk-{}-aaaaaaaaaaaaaaaaaa"], ["…", "x-…"]),
+        (["-y", "@scope/server@1.2", "--port", "80", "/a/b:c", "https://h/p"], None),
+    ],
+)
+def test_however_a_program_is_given_a_secret_it_is_not_among_the_values(
+    environ: dict[str, str], arguments: list[str], hidden: list[str] | None
+) -> None:
+    texts = [text.format(*[SECRET] * 2) if hidden else text for text in arguments]
+    known = rows(environ, f"[mcp.servers.a]\ncommand = 'x'\nargs = {json.dumps(texts)}\n")
+    assert known["mcp.servers.a.args"][0] == (hidden or arguments)
 
 
 def test_a_variable_sets_an_address_a_folder_and_who_answers(environ: dict[str, str]) -> None:

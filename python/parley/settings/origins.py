@@ -24,9 +24,20 @@ _NO_RULE = Rule()
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{[^}]*\}")
 _COMMANDS = ("api_key_command", "token_command")
 _ADDRESSES = ("base_url", "url")
-_SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|auth|bearer)[\w.-]*"
-_SECRET_OPTION = re.compile(rf"-+{_SECRETIVE}", re.IGNORECASE)
-_SECRET_VALUE = re.compile(rf"(-*{_SECRETIVE}\s*[=:]).+", re.IGNORECASE | re.DOTALL)
+_SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|pwd|auth|bearer|credential|cookie|dsn)[\w.-]*"
+_SECRET_OPTION = re.compile(rf"-+(?:{_SECRETIVE}|[\w-]*headers?|pat|(?-i:H))", re.IGNORECASE)
+_SECRETS = (
+    re.compile(rf"((?:{_SECRETIVE}|-headers?|-pat)\s*[=:]).+", re.IGNORECASE | re.DOTALL),
+    re.compile(r"(\b(?:bearer|basic)\s+)[^\s\"']+", re.IGNORECASE),
+    re.compile(r"(://)(?:[^\s/?#]*|[^\s/?#]*:[^\s@]*)(?=@)"),
+    re.compile(r"(://[^\s?#]*[?#])[^\s\"']+"),
+    re.compile(
+        r"(\b)(?:(?:[sprg]k|gsk|xai|glpat|xox[a-z])-|(?:gh[a-z]|github_pat|npm|hf|[spr]k)_|AKIA|AIza|eyJ)"
+        r"(?=[\w.-]*\d)[\w.-]{16,}"
+    ),
+)
+"""In an argument: what a name says is secret, what stands before the host and behind the path of an address,
+and what looks like the keys of providers and hosts. The group stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +162,10 @@ def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
     """Arguments of a program, without those that an option calls a key, a token or the like."""
     is_secret = False
     for text in arguments:
-        is_hidden = is_secret and not is_variable(text)
-        yield (
-            HIDDEN
-            if is_hidden
-            else _SECRET_VALUE.sub(rf"\1{HIDDEN}", _address(text) if "://" in text else text)
-        )
+        shown = text
+        for pattern in _SECRETS:
+            shown = pattern.sub(rf"\1{HIDDEN}", shown)
+        yield HIDDEN if is_secret and not is_variable(text) else shown
         is_secret = _SECRET_OPTION.fullmatch(text) is not None
 
 
