@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from jsonschema import Draft202012Validator
 
 from parley import engine
+from parley.chat.grammar import VERSION
 from parley.chat.transcript import (
     CHOICES,
     Attachment,
@@ -200,7 +201,7 @@ def chat(schemas: Schemas) -> Schema:
     """The tree that `parley parse` prints."""
     properties = schemas.fields_of(Transcript, schemas.part)["properties"]
     problems = {"type": "array", "items": problem(schemas)}
-    return schemas.object({"version": {"const": 1}, **properties, "problems": problems})
+    return schemas.object({"version": {"const": VERSION}, **properties, "problems": problems})
 
 
 def lines(schemas: Schemas) -> dict[str, Schema]:

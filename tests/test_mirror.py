@@ -10,7 +10,18 @@ HERE = Path(__file__).parent
 PARLEY = HERE.parent / "python" / "parley"
 OF_NO_MODULE = {"laws", "fuzz", "e2e", "bench", "nvim", "strict"}
 """Folders whose tests go through many modules: properties, whole processes, a real Neovim."""
-OF_THE_PROJECT = {"docs", "gate", "layers", "lock", "mirror", "names", "package", "sources", "transcripts"}
+OF_THE_PROJECT = {
+    "docs",
+    "examples",
+    "gate",
+    "layers",
+    "lock",
+    "mirror",
+    "names",
+    "package",
+    "sources",
+    "transcripts",
+}
 """Beside the rooms: tests of the texts, the gate and the package."""
 
 FILES = sorted(

@@ -25,6 +25,9 @@ MARKERS: dict[Kind, str] = {
 }
 """The markers as they are written. When read, each may have U+FE0F after the emoji or not."""
 
+VERSION = 1
+"""The version of the format, which doc/transcript.md describes: higher when a reader would have to change."""
+
 PROMPT = ">> Please choose ("
 """Lines that start so were written by older versions; today the prompt is drawn. Ignored and kept."""
 

@@ -43,7 +43,7 @@ class Parts:
         self._text_span = Span(start, end)
         self._in_note = False
         if end > start:
-            self._text = page.text_lines(start, end)
+            Parts.add_text(self, page.text_lines(start, end), start, end)
 
     def open(self, block: Block, content: str) -> None:
         """Start with a question's or an answer's own marker line, and the text that stands on it."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
+from parley.chat import grammar
 from parley.chat.reader import parse
 from parley.chat.transcript import (
     NOWHERE,
@@ -52,8 +53,6 @@ from parley.tools.tasks import TaskHandle
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_VERSION = 1
-"""The version of what `parley parse` prints: higher when a program that reads it would have to change."""
 _PARTS = (Text, Note, Attachment, Thinking, Proposal, Orphan, Broken)
 
 
@@ -146,7 +145,7 @@ def show(arguments: argparse.Namespace) -> int:
     """Print a chat as JSON."""
     transcript = parse(read(arguments.file))
     problems = [problem_facts(problem) for problem in transcript.problems]
-    say_json({"version": _VERSION, **_tree(transcript), "problems": problems})
+    say_json({"version": grammar.VERSION, **_tree(transcript), "problems": problems})
     return COMPLETE
 
 
