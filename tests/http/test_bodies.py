@@ -145,7 +145,6 @@ async def test_a_head_without_end_is_read_to_a_bound(faulty: FaultyProviders, ki
         assert server.size < 40 * MB  # in four tries; what the kernel holds included
 
 
-@pytest.mark.exhaustive
 async def test_a_response_that_is_announced_for_ever_is_waited_for_no_longer(faulty: FaultyProviders) -> None:
     async with RawServer() as server:
         server.plan(without_end(piece=b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10))
@@ -258,7 +257,6 @@ PACKED = {
 }
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("what", PACKED)
 async def test_what_a_server_unpacks_to_is_bounded(faulty: FaultyProviders, what: str) -> None:
     status, headers, start = PACKED[what]

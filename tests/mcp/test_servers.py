@@ -290,7 +290,6 @@ async def test_junk_on_stdout_and_a_flood_on_stderr_disturb_nothing() -> None:
         assert len(only(servers).stderr) == 200
 
 
-@pytest.mark.exhaustive
 async def test_a_flood_of_junk_on_stdout_is_passed_over() -> None:
     async with servers_of(fake("--more")) as servers:
         assert await servers.call(await tool_of(servers, "spill"), {}) == Outcome("ok", "{}")

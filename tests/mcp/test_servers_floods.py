@@ -45,7 +45,6 @@ async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> No
 LARGE = "left out: tools with too large a definition: {} (more than 100 kB each or 1.0 MB in all)"
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "count", "told"),
     [
@@ -79,7 +78,6 @@ def test_what_is_too_long_for_the_id_of_a_page_is_not_kept() -> None:
     assert not signals._finished
 
 
-@pytest.mark.exhaustive
 async def test_a_server_that_asks_on_and_takes_no_answer_is_broken_off() -> None:
     async with servers_of(flooding("questions")) as servers:
         outcome = await servers.call(await tool_of(servers, "echo"), {})

@@ -280,7 +280,6 @@ async def test_trust_that_is_pinned_ends_with_a_change_of_a_program_of_the_proje
         assert app.untrusted() == ([path] if pinned else [])
 
 
-@pytest.mark.exhaustive
 async def test_a_program_without_an_end_is_not_pinned(tmp_path: Path) -> None:
     path = scripted(tmp_path)
     async with app_in(tmp_path) as app:
