@@ -200,6 +200,18 @@ def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell
     assert "❓:[" not in shell.text
 
 
+def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: Shell, respond: Respond) -> None:
+    calls(shell, {"text": "hello"})
+    with respond(columns=40, rows=3) as glass:
+        glass.until_row(PROMPT)
+        glass.press("ya")
+        glass.until(lambda text: "press ya again" in " ".join(text.split()), "the doubt")
+        assert "❓:[" not in shell.text
+        glass.press("ya")
+        assert glass.end() == 0
+    assert shell.text.count("❓:[ya]") == 1
+
+
 def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:

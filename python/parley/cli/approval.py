@@ -263,7 +263,8 @@ class _Dialog:
         left = len(drawings) - last
         below: list[Row] = [[(f"   ↓ {left} more", "ParleyHint")]] if left else []
         calls = [row for number in range(first, last) for row in body[number]]
-        return _Area([*above, *calls, *below, *foot], first, last, whole)
+        area = [*above, *calls, *below, *foot]
+        return _Area(area, first, last, whole if len(area) <= screen().height else [])
 
     def _drawing(self, number: int, width: int) -> _Drawing:
         drawn = call_drawing(self._view, self._calls[number], 1, 1)
