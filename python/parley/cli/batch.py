@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from parley import engine
 from parley.cli.exits import COMPLETE, FAILED, MISSING, STOPPED, USAGE, WAITING, kind_of
-from parley.cli.report import EXITS, JsonReport, Report
+from parley.cli.report import CODES, JsonReport, Report
 from parley.cli.respond import (
     MissingError,
     application,
@@ -165,7 +165,7 @@ class _Batch:
             await name_topic(app, ports, end)
             if end.kind == "waiting" and self._arguments.json:
                 write_waiting(ports, await engine.observe(ports, resolve), report)
-            return _Outcome(file, EXITS[end.kind], end.message)
+            return _Outcome(file, CODES[end.kind], end.message)
         except asyncio.CancelledError:
             await engine.stopped(ports)
             raise

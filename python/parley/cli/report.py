@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from parley.display.summary import Chunks
     from parley.tools.catalogue import Catalogue
 
-EXITS: dict[engine.EndKind, int] = {
+CODES: dict[engine.EndKind, int] = {
     "complete": COMPLETE,
     "answered": COMPLETE,
     "waiting": WAITING,
@@ -31,6 +31,7 @@ EXITS: dict[engine.EndKind, int] = {
     "interrupted": FAILED,
     "nothing": FAILED,
 }
+"""The exit code for each end of a turn."""
 WAITS = "tool calls wait for your choice: --choose ya approves them, --choose yN refuses them"
 _LEFT = "these calls wait: parley respond asks again, here or in the editor"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
@@ -277,7 +278,7 @@ def _key(proposal: Proposal) -> tuple[str, str]:
 def _say_why(end: engine.End) -> None:
     """Say why a turn ended, where there is something to say."""
     if end.message:
-        (complain if EXITS[end.kind] in (FAILED, STOPPED) else remark)(end.message)
+        (complain if CODES[end.kind] in (FAILED, STOPPED) else remark)(end.message)
 
 
 def pen() -> Pen:

@@ -16,7 +16,7 @@ from parley import engine
 from parley.chat.transcript import YES, Transcript
 from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
-from parley.cli.report import EXITS, Report, report_for
+from parley.cli.report import CODES, Report, report_for
 from parley.cli.signals import ended_as_by_ctrl_c, handlers
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
@@ -177,7 +177,7 @@ async def work_in_file(
         with suppress(ParleyError):  # whatever went wrong was told
             await document.settle()
     report.end(end)
-    return EXITS[end.kind]
+    return CODES[end.kind]
 
 
 async def open_chat(

@@ -9,9 +9,10 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parley.cli.exits import COMPLETE, MISSING
 from parley.cli.terminal import (
@@ -31,6 +32,9 @@ from parley.programs import program, working_folder
 from parley.text import one_line, visible
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.visits import Visit
+
+if TYPE_CHECKING:
+    from parley.runtime.app import App
 
 _MOST_SHOWN = 20
 """Resources of a server, and templates, in lines for a person."""
@@ -65,16 +69,23 @@ def tools(arguments: argparse.Namespace) -> int:
     return asyncio.run(_tools(arguments))
 
 
-async def _tools(arguments: argparse.Namespace) -> int:
+@asynccontextmanager
+async def _application() -> AsyncIterator[App]:
+    """The application with its servers, and what is to be known of the project's."""
     from parley.runtime.app import App
 
     app = App(settings(), os.environ)
     warn_of_project(app)
     try:
-        await app.servers.catalogue()
-        status, resources = app.servers.status(), await app.servers.resources()
+        yield app
     finally:
         await app.close()
+
+
+async def _tools(arguments: argparse.Namespace) -> int:
+    async with _application() as app:
+        await app.servers.catalogue()
+        status, resources = app.servers.status(), await app.servers.resources()
     code = MISSING if any(server.state == "failed" for server in status) else COMPLETE
     for server in status:
         listed = resources.get(server.name, ResourceList())
@@ -105,19 +116,13 @@ def login(arguments: argparse.Namespace) -> int:
 
 
 async def _login(server: str) -> int:
-    from parley.runtime.app import App
-
     def browse(page: Visit) -> None:
         say_line(f"Sign in to {server} at {page.host}, in your browser:")
         say(page.url)
         _open(page.url)
 
-    app = App(settings(), os.environ)
-    warn_of_project(app)
-    try:
+    async with _application() as app:
         await app.servers.sign_in(server, browse)
-    finally:
-        await app.close()
     say_line(f"signed in to {server}")
     return COMPLETE
 
