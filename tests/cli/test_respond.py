@@ -138,3 +138,15 @@ def test_a_request_that_lacks_the_tools_of_a_server_says_so(shell: Shell) -> Non
     assert done.returncode == 0
     assert "not available now: far" in json.loads(done.stdout)["messages"][0]["content"]
     assert "parley: no tools of MCP server 'far': " in done.stderr.decode()
+
+
+@pytest.mark.parametrize("content", ['agent = "Mine"\n[loop\n', 'agent = "Mine"\n'])
+def test_nobody_is_asked_with_settings_that_are_not_the_users(shell: Shell, content: str) -> None:
+    shell.ask("hello")
+    shell.configure(content, "")
+    done = shell.run("respond", "chat.md")
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert ("nothing is asked until it can be read" in said) == ("[loop" in content)
+    assert ("there is no agent 'Mine'" in said) == ("[loop" not in content)
+    assert "🤖:" not in shell.text

@@ -77,7 +77,7 @@ def test_a_status_takes_no_word_away(script: list[tuple[str, str]], ends: bool) 
             piece = "".join(c for c in text if not is_hidden(c) and c not in "\r\n\t") + "\n" * ends
             getattr(screen, deed)(piece)
             output += read()
-            said += [piece.strip("\n")] if deed in ("say", "stream", "complain") else []
+            said += [piece.strip("\n")] if deed in ("say", "complain") else []
         screen.end(0)
         output += read()
     rows = "".join(standing(output).split("\n"))

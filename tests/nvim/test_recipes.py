@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from parley.chat.reader import parse
+from parley.cli import main
 from tests.nvim.harness import ROOT, Child, child
 
 HELP = (ROOT / "doc" / "parley.txt").read_text(encoding="utf-8")
@@ -196,16 +197,15 @@ def test_a_menu_of_completion_has_the_references(tmp_path: Path, plugin: str) ->
         assert nvim.lua(f"return require({plugin!r}).triggers()") == ["@", "/"]
 
 
-def test_chats_of_gp_are_read_once_their_questions_are_marked_as_the_help_says(
-    plain: Child, tmp_path: Path
-) -> None:
-    found = re.search(r"\*parley-from-gp\*.*?>vim\n\s+:(.*?)\n<", HELP, re.S)
+def test_chats_of_gp_are_taken_over_as_the_help_says(tmp_path: Path) -> None:
+    found = re.search(r"\*parley-from-gp\*.*?>sh\n\s+parley (.*?)\n", HELP, re.S)
     assert found
     text = "# topic: ?\n\n- file: x.md\n\n---\n\n🗨:\nhello 🗨: there\n\n🤖:[ChatGPT4]\nHi!\n\n🗨:\nbye\n"
     (tmp_path / "gp.md").write_text(text, encoding="utf-8")
-    plain.command(f"edit {tmp_path / 'gp.md'}")
-    plain.command(found[1])
-    transcript = parse(plain.text())
+    places = {"FILE": str(tmp_path / "gp.md"), "NEW.md": str(tmp_path / "chat.md")}
+    assert main([places.get(word, word) for word in found[1].split()]) == 0
+    chat = (tmp_path / "chat.md").read_text(encoding="utf-8")
+    transcript = parse(chat)
     assert [len(exchange.answers) for exchange in transcript.exchanges] == [1, 0]
-    assert "hello 🗨: there" in plain.text()
+    assert "hello 🗨: there" in chat
     assert transcript.problems == ()

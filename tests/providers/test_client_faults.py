@@ -292,6 +292,11 @@ async def test_a_command_may_print_the_key(faulty: FaultyProviders) -> None:
     assert await faulty.say(faulty.provider("chat", api_key_command=command))
 
 
+async def test_a_missing_key_is_told_in_whole_words(faulty: FaultyProviders) -> None:
+    error = await faulty.fail(faulty.provider("chat", api_key_env="LAB_API_KEY"))
+    assert "set LAB_API_KEY before you start Neovim, or choose another agent" in str(error)
+
+
 async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: FaultyProviders) -> None:
     error = await faulty.fail(faulty.provider("chat", api_key_env="sk-proj-0123456789abcdef"))
     assert "0123456789abcdef" not in str(error)

@@ -72,6 +72,19 @@ def test_a_turn_begins_where_nothing_is_in_its_way(case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "chosen", "begins"),
+    [(chat(), None, False), (chat(), "Demo", True), (chat("agent: Gemini"), None, True)],
+)
+def test_where_the_settings_name_nobody_no_other_provider_is_asked(
+    text: str, chosen: str | None, begins: bool
+) -> None:
+    outcome = start(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
+    assert (outcome == Ready("")) is begins
+    if isinstance(outcome, Refusal):
+        assert outcome.problem.startswith("the settings name no agent of yours: there is no agent 'Mine'")
+
+
+@pytest.mark.parametrize(
     ("text", "settings", "chosen", "hint"),
     [
         (chat(), Settings(), None, HINT),

@@ -266,8 +266,11 @@ class Screen:
         elif not self._awaits_frame:
             import asyncio
 
-            self._awaits_frame = True
-            asyncio.get_running_loop().call_later(wait, self._draw_frame)
+            try:
+                asyncio.get_running_loop().call_later(wait, self._draw_frame)
+                self._awaits_frame = True
+            except RuntimeError:  # nobody would draw it later
+                self._draw()
 
     def _draw_frame(self) -> None:
         self._awaits_frame = False

@@ -158,6 +158,8 @@ class Chat:
                 return ""
             case Refusal("unknown agent" | "no such agent", problem):
                 return f"{problem} (:ParleyAgent)"
+            case Refusal("unreadable settings", problem):
+                return f"{problem}. Mend it, then start Neovim again"
             case Refusal(_, problem):
                 return problem
             case Ready(hint):

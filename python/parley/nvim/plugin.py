@@ -35,7 +35,7 @@ from parley.nvim.resource_names import ResourceNames
 from parley.nvim.servers import ServersPage
 from parley.nvim.trust import TrustDialog
 from parley.policy.summaries import KEEP
-from parley.settings.load import load_settings
+from parley.settings.load import load_settings, unreadable
 from parley.settings.start import no_such_agent
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Plugin:
             may_read=self._may_read,
             patience=PATIENCE,
             before=before,
+            fault=unreadable(os.environ),
         )
         for chat in self.chats.values():
             chat.app = self._app

@@ -37,7 +37,10 @@ _WHAT_TO_DO: dict[int, str] = {
 _PASSING = frozenset({408, 409, 429})
 """Refusals that say nothing against the request; so do all from 500."""
 
-_SECRETS = re.compile(r"(?i)(sk-|key-|bearer\s+|api[_-]?key[\"'=:\s]+)[\w*.\-]{6,}")
+_SECRETS = re.compile(
+    r"(?i)(sk-|key-|bearer\s+|api[_-]?key(?:\s*[\"'=:][\"'=:\s]*|\s+(?=\S*\d)))[\w*.\-]{6,}"
+)
+"""Keys in texts of others; a word that only stands behind "API key" is none."""
 
 
 def no_key(provider: ProviderSettings, why: str = "") -> ModelError:

@@ -65,13 +65,15 @@ class App:
         patience: int | None = None,
         before: App | None = None,
         in_process: Mapping[str, InProcess] | None = None,
+        fault: str = "",
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
         `may_read` asks about a file outside of the working directory that a question refers to.
         `in_process` are servers that are objects of this process, by their names in the settings.
         `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
-        `before`, which is to be closed, go on here if they are set as they were.
+        `before`, which is to be closed, go on here if they are set as they were. With a `fault` of the
+        settings no turn begins.
         """
         self.settings = self._own = settings
         self.environ = environ
@@ -91,6 +93,7 @@ class App:
         self.servers.sample = sample
         self._ledger = ledger
         self._trust = trust
+        self._fault = fault
         self._has_given_hint = False
         self._warm = set[tuple[str, bool, bool]]()
         self._notices: dict[str, set[str]] = {}
@@ -177,6 +180,8 @@ class App:
 
         What `is_typed` in a chat made here, and was not in its file when that was read, is agreed to.
         """
+        if self._fault:
+            return Refusal("unreadable settings", self._fault)
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
         outcome = start(transcript, self.settings, self.environ, chosen, may_want=may_want, question=question)
         if isinstance(outcome, Ready) and outcome.hint:

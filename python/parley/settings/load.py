@@ -59,6 +59,17 @@ def settings_file(environ: Mapping[str, str]) -> SettingsFile:
         return SettingsFile(path, problems=(f"parley: {path}: {_why(error)}",))
 
 
+def unreadable(environ: Mapping[str, str]) -> str:
+    """Why nothing is asked: the file of settings cannot be read, and others than the user's would hold.
+
+    "" where it can be read, or there is none.
+    """
+    problems = settings_file(environ).problems
+    return (
+        f"{problems[0].removeprefix('parley: ')}: nothing is asked until it can be read" if problems else ""
+    )
+
+
 def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
     """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
     file = settings_file(environ)

@@ -18,7 +18,12 @@ from parley.settings.values import DEMO, Settings
 from parley.tables import any_of
 
 Reason: TypeAlias = Literal[
-    "no such agent", "broken front matter", "unknown agent", "unconfirmed agent", "no question"
+    "unreadable settings",
+    "no such agent",
+    "broken front matter",
+    "unknown agent",
+    "unconfirmed agent",
+    "no question",
 ]
 
 
@@ -57,6 +62,8 @@ def start(
         return Refusal("broken front matter", broken)
     if not chosen and (unknown := _unknown_agent(transcript, settings)):
         return Refusal("unknown agent", unknown)
+    if not chosen and (misnamed := _misnamed_default(transcript, settings)):
+        return Refusal("no such agent", misnamed)
     wish = "" if chosen else wanted_agent(transcript)
     if wish and not may_want(wish):
         return Refusal("unconfirmed agent", wish)
@@ -92,6 +99,17 @@ def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
     if (name := keys.get("provider")) and settings.provider(name) is None:
         return f"this chat asks for the provider {name}, which is not set up here"
     return ""
+
+
+def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
+    """That the settings name nobody whom a chat without an agent of its own talks to; "" where they do.
+
+    Another provider than the user's is not to read the question.
+    """
+    is_named = "agent" in read_front_matter(transcript.front_matter).keys
+    if is_named or not settings.agent or settings.named_agent(settings.agent):
+        return ""
+    return f"the settings name no agent of yours: {no_such_agent(settings.agent, settings)}"
 
 
 def _agents(settings: Settings) -> str:
