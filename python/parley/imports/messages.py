@@ -20,7 +20,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from parley.chat.calls import extra_json, strict_json
 from parley.chat.transcript import Attachment, Status
@@ -29,23 +29,23 @@ from parley.models.encode import RAW, arguments_object
 
 Message: TypeAlias = Mapping[str, Any]
 
-_SYSTEM, _USER, _MODEL, _RESULT = "system", "user", "model", "result"
-ROLES: dict[str, dict[str, str]] = {
+_Speaker: TypeAlias = Literal["system", "user", "model", "result"]
+ROLES: dict[str, dict[str, _Speaker]] = {
     "openai": {
-        "system": _SYSTEM,
-        "developer": _SYSTEM,
-        "user": _USER,
-        "assistant": _MODEL,
-        "tool": _RESULT,
-        "function": _RESULT,
+        "system": "system",
+        "developer": "system",
+        "user": "user",
+        "assistant": "model",
+        "tool": "result",
+        "function": "result",
     },
-    "anthropic": {"system": _SYSTEM, "user": _USER, "assistant": _MODEL},
+    "anthropic": {"system": "system", "user": "user", "assistant": "model"},
     "codecompanion": {
-        "system": _SYSTEM,
-        "user": _USER,
-        "llm": _MODEL,
-        "assistant": _MODEL,
-        "tool": _RESULT,
+        "system": "system",
+        "user": "user",
+        "llm": "model",
+        "assistant": "model",
+        "tool": "result",
     },
 }
 """Who speaks in a message of each role, by formats."""
@@ -146,8 +146,7 @@ class _Reader:
 
     def feed(self, message: Message) -> None:
         """The next message."""
-        speaker = self._roles.get(message["role"])
-        match speaker:
+        match self._roles.get(message["role"]):
             case "system":
                 self.conversation.system("\n\n".join(self._texts(message.get("content"))))
             case "user":
@@ -156,7 +155,7 @@ class _Reader:
                 self._reply(message)
             case "result":
                 self._result(message)
-            case _:
+            case None:
                 raise ValueError(f'expected one of {", ".join(self._roles)} as "role"')
 
     def _user(self, message: Message) -> None:
