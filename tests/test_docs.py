@@ -21,13 +21,20 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.chat.writer import render
+from parley.cli import servers
 from parley.cli.arguments import parser
 from parley.cli.exits import EXITS
 from parley.cli.terminal import in_the_shell
 from parley.cli.transfer import EXPORTS
 from parley.imports.formats import FORMATS
+from parley.mcp.client import MOST_LISTED
+from parley.media import MOST_BYTES as MOST_PICTURE_BYTES
+from parley.nvim import tools_page
+from parley.policy.summaries import KEEP
+from parley.providers.client import IDLE_S
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, PROVIDERS, SYSTEM_PROMPT, ProviderSettings, Settings
+from parley.storage.references import Bounds
 from parley.tools.servers import ServerSettings
 from tests.e2e.test_demo import ANSWER, PROXIES
 from tests.forks import forks
@@ -246,6 +253,24 @@ def test_the_forms_of_chats_are_those_that_the_shell_takes() -> None:
     assert forms == list(EXPORTS)
     formats = [name.strip("`") for name, _ in table(SHELL, "`--from`", "what it is")]
     assert formats == list(FORMATS)
+
+
+# --- Numbers ----------------------------------------------------------------------------------------------
+
+NUMBERS = [
+    (SHELL, f"the first {servers.MOST_SHOWN} of their resources"),
+    (SHELL, f"has up to {MOST_LISTED:,} of them"),
+    (SHELL, f"all exchanges but the last {KEEP}"),
+    (SHELL, f"Standard input may have up to {Bounds().all_bytes // 1_000_000} MB"),
+    (SHELL, f"a picture may have {MOST_PICTURE_BYTES // 1_000_000} MB"),
+    (LIBRARY, f"{IDLE_S:g} seconds of silence"),
+    (HELP, f"the first {tools_page.MOST_SHOWN} of their resources"),
+]
+
+
+@pytest.mark.parametrize(("page", "words"), NUMBERS)
+def test_a_page_has_the_number_that_the_code_has(page: Path, words: str) -> None:
+    assert words in " ".join(page.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

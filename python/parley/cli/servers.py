@@ -36,7 +36,7 @@ from parley.tools.visits import Visit
 if TYPE_CHECKING:
     from parley.runtime.app import App
 
-_MOST_SHOWN = 20
+MOST_SHOWN = 20
 """Resources of a server, and templates, in lines for a person."""
 
 
@@ -104,9 +104,9 @@ async def _tools(arguments: argparse.Namespace) -> int:
 
 def _say_resources(kind: str, resources: Sequence[Resource]) -> None:
     """The first of them, and how many more there are: there may be a thousand."""
-    for resource in resources[:_MOST_SHOWN]:
+    for resource in resources[:MOST_SHOWN]:
         say_line(f"  {kind} {one_line(resource.uri)}: {resource.about[:90]}")
-    if (more := len(resources) - _MOST_SHOWN) > 0:
+    if (more := len(resources) - MOST_SHOWN) > 0:
         say_line(f"  and {more} more {kind}s: --json has them")
 
 
