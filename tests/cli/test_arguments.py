@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from parley.cli import main
 from parley.cli.arguments import COMMANDS, Command, parser
 
 _HEAVY = (
@@ -51,3 +52,27 @@ print([name for name in {_HEAVY} if name in sys.modules], file=sys.stderr)
     }
     assert heavy == "[]"
     assert all(f"  {name} " in done.stdout or f"  {name}\n" in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ask --last -c chat.md hi", "argument -c/--continue: not allowed with argument --last"),
+        ("chat chat.md --last", "argument --last: not allowed with argument FILE"),
+        ("respond chat.md --nix", "unrecognized arguments: --nix"),
+    ],
+)
+def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = line.split()[0]
+    assert main(line.split()) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: parley {command} ")
+    assert err.endswith(f"parley {command}: error: {message}\n")
+
+
+@pytest.mark.parametrize("name", ["ask", "chat", "respond", "compact", "messages", "replay"])
+def test_an_agent_is_named_in_short_everywhere(name: str) -> None:
+    arguments = parser().parse_args([name, *([] if name == "chat" else ["chat.md"]), "-a", "Demo"])
+    assert arguments.agent == "Demo"

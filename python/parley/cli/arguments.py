@@ -53,9 +53,12 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Read arguments as argparse does."""
+        """Read arguments as argparse does; a command that does not know one says so itself."""
         self.fill()
-        return super().parse_known_args(args, namespace)
+        known, rest = super().parse_known_args(args, namespace)
+        if rest and not self.commands:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return known, rest
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and end the command."""
@@ -115,9 +118,9 @@ def parser() -> Parser:
 
 def _ask(command: Parser) -> None:
     command.add_argument("question", nargs="*", metavar="QUESTION", help="the question; - for standard input")
-    command.add_argument(
-        "-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to go on in"
-    )
+    place = command.add_mutually_exclusive_group()
+    place.add_argument("-c", "--continue", dest="chat", default="", metavar="FILE", help="a chat to go on in")
+    _last(place)
     _conversation(command)
     command.add_argument(
         "--with",
@@ -133,14 +136,19 @@ def _ask(command: Parser) -> None:
 
 
 def _talk(command: Parser) -> None:
-    command.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
+    place = command.add_mutually_exclusive_group()
+    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
+    _last(place)
     _conversation(command)
     command.set_defaults(json=False)
 
 
+def _last(place: argparse._MutuallyExclusiveGroup) -> None:
+    place.add_argument("--last", action="store_true", help="go on in the chat that changed last")
+
+
 def _conversation(command: Parser) -> None:
     """What `ask` and `chat` share."""
-    command.add_argument("--last", action="store_true", help="go on in the chat that changed last")
     command.add_argument("-a", "--agent", metavar="NAME", help=f"{_AGENT}; a new chat keeps it")
     command.add_argument("--no-tools", action="store_true", help="have no tools in this chat from now on")
     command.add_argument("--without-missing", action="store_true", help=_WITHOUT)
@@ -162,7 +170,7 @@ def _respond(command: Parser) -> None:
         metavar="N",
         help="move N chats on at once; their answers are in the files only",
     )
-    command.add_argument("--agent", metavar="NAME", help=_AGENT)
+    command.add_argument("-a", "--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "--choose",
         action="append",
@@ -185,7 +193,7 @@ def _compact(command: Parser) -> None:
     from parley.policy.summaries import KEEP
 
     command.add_argument("file", metavar="FILE", help=_CHAT)
-    command.add_argument("--agent", metavar="NAME", help=_AGENT)
+    command.add_argument("-a", "--agent", metavar="NAME", help=_AGENT)
     command.add_argument(
         "-n",
         dest="keep",
@@ -202,7 +210,7 @@ def _messages(command: Parser) -> None:
     from parley.models.formats import options
 
     command.add_argument("file", metavar="FILE", help=_READ)
-    command.add_argument("--agent", metavar="NAME", help="the agent whose request is printed")
+    command.add_argument("-a", "--agent", metavar="NAME", help="the agent whose request is printed")
     formats = options()
     command.add_argument(
         "--provider", choices=formats, metavar="FORMAT", help=f"the format to print: {', '.join(formats)}"
@@ -265,7 +273,7 @@ def _verify(command: Parser) -> None:
 
 def _replay(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help=_READ)
-    command.add_argument("--agent", metavar="NAME", help="the agent to ask, instead of the chat's")
+    command.add_argument("-a", "--agent", metavar="NAME", help="the agent to ask, instead of the chat's")
     command.add_argument(
         "--requests",
         action="store_true",
