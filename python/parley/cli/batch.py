@@ -26,6 +26,7 @@ from parley.cli.respond import (
     check_tools,
     name_topic,
     open_chat,
+    undisturbed,
     write_waiting,
 )
 from parley.cli.respond import respond as respond_one
@@ -102,9 +103,10 @@ class _Batch:
         waiting = iter(self._files)
         async with application() as app:
             try:
-                async with asyncio.TaskGroup() as workers:
-                    for _ in range(min(self._arguments.jobs or 1, len(self._files))):
-                        workers.create_task(self._work(app, waiting))
+                with undisturbed():
+                    async with asyncio.TaskGroup() as workers:
+                        for _ in range(min(self._arguments.jobs or 1, len(self._files))):
+                            workers.create_task(self._work(app, waiting))
             except asyncio.CancelledError:
                 self._tell_of_those_left()
                 raise

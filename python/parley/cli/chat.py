@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from parley.chat.transcript import Transcript, without_blank_edges
 from parley.cli.ask import chat_of, chat_with, put_question, work_on
 from parley.cli.editor import open_editor
 from parley.cli.exits import COMPLETE, CTRL_C, USAGE
+from parley.cli.keyboard import forget_typed
 from parley.cli.report import report_for
 from parley.cli.respond import application, work_in_file
 from parley.cli.signals import handlers
@@ -153,7 +155,10 @@ class _Conversation:
 
     def _answer(self) -> None:
         arguments, report = self._arguments, report_for(as_json=False)
-        self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
+        try:
+            self._run(work_in_file(self._app, arguments, work_on(arguments), _stopped, report))
+        finally:
+            forget_typed(sys.stdin.fileno())  # nobody has seen it: it is no question
         say("")
 
     def _choose_agent(self, name: str) -> None:

@@ -49,6 +49,56 @@ _BEGUN = re.compile(r"\x1b\[[0-?]*\Z")
 Attributes: TypeAlias = list[Any]
 """What `termios.tcgetattr` gives."""
 
+_originals = dict[int, Attributes]()
+"""How terminals were before `hushed`, by their handles."""
+
+
+@contextmanager
+def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], None]) -> Iterator[None]:
+    """Show nothing of what is typed until this is left; Ctrl-C and Ctrl-Z are signals all the while.
+
+    The others are told that the program is about to be stopped, and that it goes on after that.
+    """
+    loop, before = asyncio.get_running_loop(), termios.tcgetattr(handle)
+    silent = [*before[:3], before[3] & ~(termios.ECHO | termios.ECHONL), *before[4:]]
+
+    def put(attributes: Attributes) -> None:
+        with suppress(termios.error, OSError):  # the terminal is gone
+            if os.tcgetpgrp(handle) == os.getpgrp():  # in the background it is the shell's
+                termios.tcsetattr(handle, termios.TCSANOW, attributes)
+
+    def stop() -> None:
+        on_stop()
+        put(before)
+        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
+
+    def leave(*_: object) -> None:
+        put(before)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGQUIT)
+
+    def go_on() -> None:
+        put(silent)
+        on_return()
+
+    def soon(handler: Callable[[], None]) -> Callable[..., object]:
+        return lambda *_: loop.call_soon_threadsafe(handler)
+
+    _originals[handle] = before
+    with handlers({signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGQUIT: leave}):
+        try:
+            put(silent)
+            yield
+        finally:
+            put(before)
+            del _originals[handle]
+
+
+def forget_typed(handle: int) -> None:
+    """Throw away what was typed at a terminal and nobody has read."""
+    with suppress(termios.error):  # it is gone
+        termios.tcflush(handle, termios.TCIFLUSH)
+
 
 class Keyboard:
     """A terminal that is typed at."""
@@ -76,7 +126,7 @@ class Keyboard:
 
         def stop() -> None:
             on_stop()
-            self._set(before, _NO_MARKS)
+            self._set(_originals.get(self._handle, before), _NO_MARKS)
             os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
         def go_on() -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ from parley import engine
 from parley.chat.transcript import YES, Transcript
 from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
+from parley.cli.keyboard import hushed
 from parley.cli.report import CODES, Report, report_for
 from parley.cli.signals import ended_as_by_ctrl_c, handlers
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
@@ -112,9 +114,14 @@ def _run(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:
         return asyncio.run(_work(arguments, work, on_stop))
 
 
-def _drawn_after_a_stop() -> AbstractContextManager[None]:
-    """Have what stands below drawn anew when the command goes on after Ctrl-Z: a shell wrote there."""
+def undisturbed() -> AbstractContextManager[None]:
+    """Have nothing that is typed written into what is drawn.
+
+    What stands below is drawn anew when the command goes on after Ctrl-Z: a shell wrote there.
+    """
     loop, go_on = asyncio.get_running_loop(), screen().go_on
+    if screen().draws and screen().is_terminal and screen().can_ask:  # in a pipe a pager may have the keys
+        return hushed(sys.stdin.fileno(), screen().give_way, go_on)
     return handlers({signal.SIGCONT: lambda *_: loop.call_soon_threadsafe(go_on)})
 
 
@@ -161,7 +168,7 @@ async def work_in_file(
     document = document or FileDocument(Path(arguments.file), on_append=report.text, on_note=remark)
     ports = await open_chat(app, arguments, document, path, report)
     try:
-        with _drawn_after_a_stop():
+        with undisturbed():
             end = await work(app, ports, report)
     except MissingError as error:
         report.end(engine.End("nothing", str(error)))

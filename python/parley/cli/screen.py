@@ -170,6 +170,10 @@ class Screen:
         """One page of the whole terminal."""
         self._live("\x1b[H" + "\n".join(f"{row}\x1b[K" for row in rows) + "\x1b[J")
 
+    def give_way(self) -> None:
+        """Others are about to write to the terminal: nothing stands below until `go_on`."""
+        self._erase()
+
     def go_on(self) -> None:
         """Others wrote to the terminal: what is below is drawn where the cursor is."""
         self._below = []
