@@ -251,8 +251,9 @@ def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
         nvim.command("ParleyRespond")
         nvim.until(lambda: "local cannot be reached" in nvim.text(), "the end of the turn")
         check_started(user, there, nvim.messages())
+        nvim.until_idle()
         nvim.command("ParleyAgent Theirs")
-        nvim.command("ParleyRespond")
+        nvim.command("1 | ParleyRespond")
         nvim.until(lambda: THEIRS in nvim.messages(), "the end of the other turn")
         nvim.command("silent checkhealth parley")
     assert there.ran() == []
