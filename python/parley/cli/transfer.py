@@ -54,7 +54,7 @@ def import_chats(arguments: argparse.Namespace) -> int:
     from parley.imports.formats import chats
 
     def folder(number: int, count: int) -> str:
-        target = _targets(arguments, count)[number - 1]
+        target = _target(arguments, number, count)
         return f"{target.stem}.assets" if target else ""
 
     source = file_name(arguments.file)
@@ -62,7 +62,8 @@ def import_chats(arguments: argparse.Namespace) -> int:
         made = chats(read(arguments.file), arguments.source, folder)
     except ValueError as error:
         raise ParleyError(f"{source}: {error}") from error
-    for chat, path in zip(made, _targets(arguments, len(made)), strict=True):
+    for number, chat in enumerate(made, 1):
+        path = _target(arguments, number, len(made))
         if path is None:
             say(chat.text, end="")
         else:
@@ -84,18 +85,17 @@ def _write(path: Path, chat: Chat) -> None:
             ChatAttachments(str(path)).put(content, kind_of(content) or "")
 
 
-def _targets(arguments: argparse.Namespace, count: int) -> list[Path | None]:
-    """Where each chat is written to, None for standard output. Raises ParleyError for several in a file."""
+def _target(arguments: argparse.Namespace, number: int, count: int) -> Path | None:
+    """Where a chat is written to, None for standard output. Raises ParleyError for several in a file."""
     target = Path(arguments.to) if arguments.to else None
     if target and _is_folder(target):
         stem = "chat" if arguments.file == PIPE else Path(arguments.file).stem
-        width = len(str(count)) if count > 1 else 0
-        return [target / f"{stem}{f'-{n:0{width}}' if width else ''}.md" for n in range(1, count + 1)]
+        return target / (f"{stem}-{number:0{len(str(count))}}.md" if count > 1 else f"{stem}.md")
     if count != 1:
         raise ParleyError(
             f"{file_name(arguments.file)} holds {count} chats: --to FOLDER writes a file for each"
         )
-    return [target]
+    return target
 
 
 def _is_folder(path: Path) -> bool:
