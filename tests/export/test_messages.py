@@ -82,6 +82,38 @@ def test_a_chat_is_messages_of_the_messages_api() -> None:
     }
 
 
+WAITING = """💬: What is it?
+
+🤖:
+
+Two.
+
+❓:[ya] `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"}}`
+
+🛠️: [a][c]
+
+`one`
+
+❓:MARK `{"index":1,"id":"d","function":{"name":"b","arguments":"{}"}}`
+"""
+
+
+@pytest.mark.parametrize("option", ["openai", "anthropic"])
+@pytest.mark.parametrize("mark", ["", "[ya]"])
+def test_a_round_whose_calls_wait_is_left_out_with_a_note(option: str, mark: str) -> None:
+    waiting = "calls at its end have no results yet: the reply that made them is left out"
+    chat = WAITING.replace("MARK", mark)
+    asked = line("💬: What is it?\n", option)
+    assert line(chat, option) == line(chat + "\n💬: \n", option) == asked
+    assert list(lacks(parse(chat))) == [waiting, *lacks(parse("💬: What is it?\n"))]
+    before = "💬: a\n\n🤖:\n\nI look.\n\n" + CHAT[CHAT.index("❓:[ya]") : CHAT.index("It is 3.")]
+    waits = chat[chat.index("Two.") :]
+    assert line(before + waits, option) == line(before, option)
+    assert waiting in lacks(parse(before + waits))
+    assert waiting not in lacks(parse(before))  # declined is decided
+    assert waiting not in lacks(parse(chat + "\n💬: what now?\n"))
+
+
 @pytest.mark.parametrize("option", ["openai", "anthropic"])
 def test_room_for_a_question_and_a_begun_answer_are_no_messages(option: str) -> None:
     asked = line("💬: a\n\n🤖:\n\nb\n", option)

@@ -13,11 +13,22 @@ from typing import Any
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.history import ModelTurn, Turn, history
-from parley.chat.transcript import Answer, Attachment, Exchange, Proposal, Text, Transcript
+from parley.chat.rounds import rounds
+from parley.chat.transcript import (
+    CHOICES,
+    YES,
+    Answer,
+    Attachment,
+    Exchange,
+    Proposal,
+    Text,
+    Transcript,
+)
 from parley.models.encode import fit_body
 from parley.models.formats import format_for
 from parley.models.request import Request
 
+_NO = frozenset(CHOICES) - YES
 _ENDLESS = 2**62
 """Tokens of a window into which any chat fits."""
 
@@ -34,7 +45,7 @@ _ANTHROPIC = "anthropic"
 
 def message_line(transcript: Transcript, option: str) -> str:
     """The line of JSON for a chat, in the format of that name in the shell; "" where nothing was asked."""
-    exchanges = _begun(transcript.exchanges)
+    exchanges = _finished(transcript.exchanges)
     turns = tuple(map(_bare, history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None)))
     if not turns:
         return ""
@@ -60,9 +71,25 @@ def lacks(transcript: Transcript) -> Iterator[str]:
         yield "words stand for its pictures"
     if any(attachment.is_text for attachment in returned):
         yield "only the beginning of its long results is there, as in the file"
-    exchanges = _begun(transcript.exchanges)
+    exchanges = _finished(transcript.exchanges)
+    if exchanges != _begun(transcript.exchanges):
+        yield "calls at its end have no results yet: the reply that made them is left out"
     if exchanges and not exchanges[-1].answers and exchanges[-1].question and exchanges[-1].question.text:
         yield "it ends with a question, and a chat to train with ends with an answer"
+
+
+def _finished(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """The begun exchanges without last rounds whose calls wait: what came of them nobody knows."""
+    begun = _begun(exchanges)
+    if not begun or not begun[-1].answers:
+        return begun
+    *before, last = begun
+    *answers, answer = last.answers
+    *whole, final = rounds(answer)
+    if all(proposal.result or proposal.choice in _NO for proposal in final.proposals):
+        return begun
+    rest = Answer(answer.agent, tuple(segment for part in whole for segment in part.segments))
+    return _finished((*before, Exchange(last.question, (*answers, rest))))
 
 
 def _begun(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
