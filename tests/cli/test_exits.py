@@ -24,8 +24,8 @@ READERS = {
     "check": 0,
     "log": 0,
     "trust": 1,
-    "verify": 0,
-    "replay": 0,
+    "verify": 1,
+    "replay": 1,
 }
 """The commands that take a file, with how they end where it can be read and is no chat."""
 WITHOUT_FILE = {

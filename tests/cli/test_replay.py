@@ -44,7 +44,7 @@ def test_a_chat_that_comes_out_the_same_is_told_and_nothing_is_loaded_that_could
     replay: Callable[..., tuple[int, str, str]],
 ) -> None:
     before = {"openai", "anthropic", "mcp"} & sys.modules.keys()
-    assert replay(CHAT) == (0, "the same chat comes out, in 2 requests\n", "")
+    assert replay(CHAT) == (0, "the replay gives the same chat, in 2 requests\n", "")
     assert {"openai", "anthropic", "mcp"} & sys.modules.keys() == before
 
 
@@ -56,7 +56,7 @@ def test_what_comes_out_otherwise_is_a_diff_and_a_failure(
     code, out, _ = replay(text, toml='safety.blocked_tool_patterns = ["f*"]')
     assert code == 1
     assert "-`a`\n+`Tool f is blocked by the pattern 'f*'`\n" in out
-    assert out.endswith("another chat comes out, in 3 requests\n")
+    assert out.endswith("the replay gives another chat, in 3 requests\n")
 
 
 def test_requests_are_lines_of_the_agents_provider(replay: Callable[..., tuple[int, str, str]]) -> None:

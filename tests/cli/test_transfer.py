@@ -121,3 +121,22 @@ def test_pictures_are_put_beside_a_chat_that_is_written(
     assert capsys.readouterr().out == ""
     assert main(["import", "chat.json"]) == 0
     assert "[image url]\n\n?\n\n[file]\n\n[image]" in capsys.readouterr().out
+
+
+def test_a_file_without_a_question_is_named_and_loses_no_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    Path("t.md").write_text("hello\n🔒: mine\n", encoding="utf-8")
+    assert main(["check", "t.md"]) == 0
+    assert capsys.readouterr().out == "t.md:1:1: warning: no question: no line begins with 💬:\n"
+    for command in ("verify", "replay"):
+        assert main([command, "t.md"]) == 1
+        assert capsys.readouterr() == ("", "parley: t.md: there is no question in it\n")
+    assert main(["export", "--to", "md", "t.md"]) == 0
+    assert capsys.readouterr().out == "# t\n\nhello\n"
+    assert main(["export", "--to", "html", "t.md"]) == 0
+    page = capsys.readouterr().out
+    assert "<p>hello</p>" in page
+    assert "mine" not in page

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from parley.chat.front_matter import read_front_matter
+from parley.chat.grammar import MARKERS
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem, Transcript
 from parley.cli.exits import COMPLETE
@@ -18,6 +19,8 @@ from parley.policy.choice import open_keys
 from parley.policy.doubts import cautions
 from parley.storage.attachments import ChatAttachments
 from parley.tools.catalogue import Catalogue
+
+_NO_QUESTION = Problem(0, 0, "warning", f"no question: no line begins with {MARKERS['question']}")
 
 
 def problem_facts(problem: Problem) -> dict[str, Any]:
@@ -36,6 +39,8 @@ def check(arguments: argparse.Namespace) -> int:
         front = read_front_matter(transcript.front_matter)
         attached = ChatAttachments(chat_path(path)).problems(transcript)
         problems = [*front.problems, *transcript.problems, *attached, *_cautions(path, transcript)]
+        if not transcript.exchanges:
+            problems.append(_NO_QUESTION)
         for problem in problems:
             screen().has_failure |= problem.severity == "error"
             if arguments.json:

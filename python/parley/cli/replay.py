@@ -9,7 +9,7 @@ from parley.chat.front_matter import trouble
 from parley.chat.reader import parse
 from parley.cli.exits import COMPLETE, FAILED
 from parley.cli.inspect import onlooker
-from parley.cli.terminal import chat_path, check_agent, emit, read, say, say_line
+from parley.cli.terminal import chat_path, check_agent, emit, file_name, read, say, say_line
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.providers.client import wire_format
@@ -24,13 +24,15 @@ def replay(arguments: argparse.Namespace) -> int:
         emit("replay", requests=outcome.requests, is_same=not outcome.diff, diff=outcome.diff)
     elif not arguments.requests:
         say(outcome.diff, end="")
-        what = "another chat comes out" if outcome.diff else "the same chat comes out"
+        what = "the replay gives another chat" if outcome.diff else "the replay gives the same chat"
         say_line(f"{what}, in {outcome.requests} requests")
     return FAILED if outcome.diff else COMPLETE
 
 
 async def _replay(arguments: argparse.Namespace) -> Replay:
     transcript = parse(read(arguments.file))
+    if not transcript.exchanges:
+        raise ParleyError(f"{file_name(arguments.file)}: there is no question in it")
     if problem := trouble(transcript):
         raise ParleyError(f"{arguments.file}: {problem}")
     async with onlooker(with_tools=False) as app:

@@ -34,13 +34,14 @@ def verify(arguments: argparse.Namespace) -> int:
     path = arguments.file
     text = text_of(Path(path))  # of standard input nothing is on record
     transcript, records = parse(text), _records(path)
+    if not transcript.exchanges:
+        raise ParleyError(f"{path}: there is no question in it")
     if not records and any(exchange.answers for exchange in transcript.exchanges):
         complain(f"{path}: no request of this chat is on record on this machine")
         return MISSING
     outcome = verification(transcript, records)
     edits = [*outcome.edits, *_attachments(path, transcript)]
-    is_chat = records and transcript.exchanges
-    changes = asyncio.run(_settings(text, arguments, records[-1].header)) if is_chat else []
+    changes = asyncio.run(_settings(text, arguments, records[-1].header)) if records else []
     _tell(path, edits, outcome, as_json=arguments.json)
     for change in changes:
         if arguments.json:

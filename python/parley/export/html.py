@@ -87,7 +87,8 @@ def html_page(transcript: Transcript, title: str, pictures: Mapping[str, bytes] 
     The user's notes are left out, as from a request.
     """
     name, page = topic(transcript) or title, _Page(_markdown(), pictures or {})
-    body = "\n".join(part for exchange in transcript.exchanges for part in page.exchange(exchange))
+    parts = (part for exchange in transcript.exchanges for part in page.exchange(exchange))
+    body = "\n".join((*page.preamble(transcript), *parts))
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_IS_FETCHED}">\n'
@@ -155,6 +156,9 @@ class _Page:
 
     markdown: MarkdownIt
     pictures: Mapping[str, bytes]
+
+    def preamble(self, transcript: Transcript) -> Iterator[str]:
+        yield from (self._rendered(part.text) for part in transcript.preamble if isinstance(part, Text))
 
     def exchange(self, exchange: Exchange) -> Iterator[str]:
         if exchange.question and exchange.question.text:

@@ -45,6 +45,7 @@ _RESULTS: dict[Status, str] = {"ok": "Result of {}", "error": "{} failed", "refu
 def markdown_page(transcript: Transcript, title: str) -> str:
     """The page; `title` is for a chat without a topic. The user's notes are left out, as from a request."""
     parts = [f"# {_plain(topic(transcript) or title)}"]
+    parts += (_whole(part.text) for part in transcript.preamble if isinstance(part, Text))
     parts += (part for exchange in transcript.exchanges for part in _exchange(exchange))
     return "\n\n".join(parts) + "\n"
 
