@@ -30,7 +30,7 @@ job = start(command, { term = vim.fn.has('nvim-0.11') == 1 or nil, env = env })
 
 def copy_of_parley(folder: Path) -> Path:
     """What a clone of Parley runs from, in another folder."""
-    for name in ("python", "lua", "plugin", "rplugin"):
+    for name in ("python", "lua", "plugin", "rplugin", "doc"):
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
@@ -86,6 +86,8 @@ def test_a_session_of_the_demo_is_two_keys_and_fits_the_screen(
         terminal.until(lambda text: "yn no" in text, "what can be pressed")
         terminal.keys("yA")
         terminal.until(lambda text: ANSWER in text, "the answer")
+        terminal.keys(":help parley<CR>")
+        terminal.until(lambda text: "Parley lets you talk" in text, "the help")
         terminal.keys(":qa!<CR>")
         end = terminal.until(lambda text: "That was the demo" in text, "the end")
         assert 'go on with "Install" in README.md.' in end

@@ -34,6 +34,8 @@ _FOREIGN = ("VIM", "VIMRUNTIME", "VIMINIT", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS
 _INIT = """
 local here, python, hint = {here}, {python}, {hint}
 vim.opt.runtimepath:prepend(here .. '/parley')
+vim.opt.runtimepath:append(here .. '/help')
+pcall(vim.cmd.helptags, {{ here .. '/help/doc', magic = {{ file = false }} }})
 vim.g.parley_python = python
 vim.o.winbar = ' ' .. hint
 vim.o.linebreak, vim.o.swapfile = true, false
@@ -52,6 +54,9 @@ def main(nvim: str) -> int:
         init.write_text(_init(folder), encoding="utf-8")
         # 'runtimepath' takes commas, wildcards and variables for what they are not in the name of a folder.
         Path(folder, "parley").symlink_to(_ROOT)
+        tags = Path(folder, "help", "doc")  # a checkout has none, and may be read-only
+        tags.mkdir(parents=True)
+        (tags / "parley.txt").symlink_to(_ROOT / "doc" / "parley.txt")
         command = [nvim, "--clean", "-i", "NONE", "-u", str(init)]
         environ = _environ(folder)
         if sys.stdin.isatty() and sys.stdout.isatty():
