@@ -63,12 +63,33 @@ function H.begin(buf)
     require("parley.host").notify("trust", {})
   end)
   key("<CR>", "details", function()
-    pcall(vim.cmd.normal, { "za", bang = true })
+    H.toggle()
     require("parley.pages").fit(api.nvim_get_current_win())
   end)
   local wo = vim.wo[vim.fn.bufwinid(buf)][0]
   wo.foldmethod, wo.foldenable, wo.foldminlines = "manual", true, 0
   wo.foldtext, wo.fillchars, wo.conceallevel = "", "fold: ", 0
+end
+
+--- Unfold or fold what the cursor is on: of a server, all that it has.
+function H.toggle()
+  local server, tool = H.here()
+  local row = vim.fn.line(".")
+  if tool ~= "" or vim.fn.foldlevel(row) > 0 then
+    pcall(vim.cmd.normal, { "za", bang = true })
+    return
+  end
+  local last, act = vim.fn.line("$"), "foldclose"
+  for _, mark in ipairs(H.marks) do
+    if mark[1] >= row and mark[2] ~= server then
+      last = mark[1]
+      break
+    end
+  end
+  for below = row, last do
+    act = vim.fn.foldclosed(below) ~= -1 and "foldopen" or act
+  end
+  pcall(vim.cmd[act], { range = { row, last } })
 end
 
 function H.switch()

@@ -74,6 +74,10 @@ def test_a_page_with_little_in_it_takes_the_rows_of_its_text_and_no_more(desk: C
     desk.until_screen("- [x] web_search")
     rows = desk.screen().split("\n")
     assert [row for row in rows if row.startswith("parley://tools")] == [rows[7]]  # all else is folded
+    desk.keys("<CR>")  # on the server, where the cursor starts
+    desk.until_screen("Title: Web search")
+    desk.keys("<CR>")
+    desk.until(lambda: desk.nvim.current.window.height == 7, "all that the server has, folded")
     desk.command("7")
     desk.keys("<CR>")
     desk.until_screen("Title: Web search")
