@@ -18,7 +18,7 @@ PICK = "vim.ui.select = function(items, opts) _G.picked = vim.tbl_map(opts.forma
 def fill(folder: Path) -> None:
     """A chat, and what an enemy or an accident leaves beside it."""
     folder.mkdir(parents=True)
-    (folder / "good.md").write_text(f"{MARKER}a good question\n", encoding="utf-8")
+    (folder / "good.md").write_text(f"{MARKER}a good question on `a.md`\n", encoding="utf-8")
     (folder / "dangling.md").symlink_to(folder / "gone.md")
     os.mkfifo(folder / "pipe.md")
     hostile = "a: !!timestamp foo\nb: !!bool maybe\nc: !!python/object/apply:os.abort []\nd: ["
@@ -44,7 +44,7 @@ def test_pipes_dangling_links_files_beyond_reading_and_hostile_yaml_hide_no_chat
     with child(tmp_path) as nvim:
         items = picked(nvim)
         assert len(items) == 3, items
-        for expected in ("a good question", "below hostile YAML", "closed.md: Input/output error"):
+        for expected in ("a good question on `a.md`", "below hostile YAML", "closed.md: Input/output error"):
             assert [item for item in items if expected in item], (expected, items)
         (folder / "later.md").write_text(f"{MARKER}asked later\n", encoding="utf-8")
         assert "asked later" in picked(nvim)[0]  # the host is alive

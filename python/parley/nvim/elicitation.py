@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from parley.display.summary import legible_line
+from parley.display.summary import shown_line
 from parley.mcp.callbacks import Left
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -61,7 +61,7 @@ class Elicitation:
         if answer != 1:
             return "cancel" if answer is None else "decline"
         if failure := await self._editor.ask("open_url", page.url):
-            self._editor.message(f"no browser opens {page.url}: {legible_line(failure)}", "warn")
+            self._editor.message(f"no browser opens {page.url}: {shown_line(failure)}", "warn")
         return "accept"
 
     async def finish(self, server: str, page: Visit) -> bool:

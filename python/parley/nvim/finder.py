@@ -14,7 +14,7 @@ from typing import Any
 from parley.chat.front_matter import topic
 from parley.chat.grammar import marker_of
 from parley.chat.reader import parse
-from parley.display.summary import legible_line
+from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.storage.chats import newest_first
 from parley.storage.content import opening
@@ -72,8 +72,8 @@ def _topic_of(path: Path) -> str:
     try:
         head = opening(path, _HEAD).decode("utf-8", "replace")
     except ParleyError as error:
-        return legible_line(str(error))
-    return legible_line(topic(parse(head))[:_TOPIC])
+        return shown_line(str(error))
+    return shown_line(topic(parse(head))[:_TOPIC], None)
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:
@@ -98,4 +98,4 @@ def _excerpt(line: str, word: str) -> str:
     text = " ".join(line[marker[1] if marker else 0 :].split())
     start = max(0, text.casefold().find(word) - _BEFORE) if len(text) > _LINE else 0
     end = start + _LINE
-    return ("…" if start else "") + legible_line(text[start:end]) + ("…" if end < len(text) else "")
+    return ("…" if start else "") + shown_line(text[start:end], None) + ("…" if end < len(text) else "")

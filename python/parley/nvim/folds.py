@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
 from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
-from parley.display.summary import SIGNS, call_row, count, legible_line, outcome, shown_line
+from parley.display.summary import SIGNS, call_row, count, outcome, shown_line
 from parley.display.view import ChatView
 
 _REFERENCE = re.compile(
@@ -75,7 +75,7 @@ def _references(question: Question) -> Iterator[Fold]:
         for match in _REFERENCE.finditer(part.text):
             start = part.span.start + part.text.count("\n", 0, match.start())
             end = start + match[0].count("\n") + 1
-            yield Fold(start, end, f"@@ {legible_line(match['title'])} · {match['count']}")
+            yield Fold(start, end, f"@@ {shown_line(match['title'])} · {match['count']}")
 
 
 def _call(call: Proposal, view: ChatView) -> Fold:

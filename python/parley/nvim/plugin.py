@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pynvim
 
 from parley.chat.transcript import CHOICES
-from parley.display.summary import legible_line
+from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.models.request import Request
 from parley.nvim.chat import Chat
@@ -108,7 +108,7 @@ class Plugin:
 
     async def _may_read(self, path: Path) -> bool:
         """Ask whether a question brings in a file that is outside of the working directory."""
-        question = f"Read {legible_line(str(path))} into the chat? It is outside of the working directory."
+        question = f"Read {shown_line(str(path))} into the chat? It is outside of the working directory."
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, this once"]) == 1
 
