@@ -113,7 +113,7 @@ def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_ar
             assert glass.terminal.is_by_lines()
         assert rows.rstrip().endswith(
             f"❓ {GOOGLE}\n❓ {MICROSOFT}\n"
-            "parley: these calls wait: parley respond asks again, here or in the editor"
+            "parley: these calls wait: parley respond chat.md asks about them again"
         )
     assert shell.text.count("❓: `") == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_any_file_can_be_gone_on_in_and_one_that_is_not_there_is_an_error(shell:
     assert (done.returncode, done.stdout) == (1, b"")
     assert "cannot read none.md: No such file" in done.stderr.decode()
     assert shell.chats == []
-    assert shell.run("ask", "-c", "chat.md", "--last", "say: a").returncode == 1
+    assert shell.run("ask", "-c", "chat.md", "--last", "say: a").returncode == 2
 
 
 def test_what_nobody_may_ask_is_in_no_file(shell: Shell) -> None:
@@ -297,3 +298,15 @@ def test_in_a_terminal_a_call_is_asked_for_though_the_context_came_through_a_pip
         glass.press("\r")
         assert glass.end() == 0
         assert "I did not look up google" in " ".join(glass.rows())
+
+
+def test_a_person_sees_that_standard_input_is_waited_for(tmp_path: Path, neovim: Child) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    program = ("/bin/sh", "-c", 'cat pipe | "$@"', "sh", *PARLEY)
+    with Shell(tmp_path).terminal("ask", program=program) as terminal:
+        glass = Glass(neovim, terminal, 80, 24)
+        with (tmp_path / "pipe").open("w", encoding="utf-8") as pipe:
+            assert glass.until_row("reading") == ["reading standard input..."]
+            pipe.write("say: hello")
+        assert glass.end() == 0
+        assert "reading" not in "\n".join(glass.until_row("hello"))

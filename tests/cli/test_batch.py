@@ -124,8 +124,10 @@ def test_in_the_background_of_a_script_all_are_left_whole_when_they_are_ended(sh
             told = json.loads(process.stdout.readline())
             speaking |= {told["file"]} if told["type"] == "text_delta" else set()
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE_S)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
+    (error,) = (told["message"] for told in map(json.loads, rest.splitlines()) if told["type"] == "error")
+    assert set(error.partition("so far is in ")[2].split(", ")) == speaking
     texts = {name: (shell.folder / name).read_text(encoding="utf-8") for name in files}
     assert {name for name, text in texts.items() if "🔒: [Stopped: by the user]" in text} == speaking
     assert {text for name, text in texts.items() if name not in speaking} == {"💬: write 400 words\n"}

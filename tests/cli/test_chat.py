@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from parley.chat.reader import parse
+from parley.cli.chat import _HELP
 from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell, raw
 from tests.nvim.harness import Child
@@ -107,7 +108,7 @@ def test_calls_are_asked_for_and_can_wait(shell: Shell, chat: Chat) -> None:
         glass.press("/go\r")
         glass.until_row("Please choose")
         glass.press("q")
-        assert "parley: tool calls wait for your choice: /go" in until_prompt(glass, 2)
+        assert "parley: these calls wait: /go asks about them again" in until_prompt(glass, 2)
         glass.press("and?\r")
         refusal = "parley: tool calls wait in chat.md: decide on them first: /go"
         assert refusal in until_prompt(glass, 3)
@@ -176,6 +177,8 @@ def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) 
     assert "With a blank before it, a line that begins with / is a question." in rows
     assert rows[rows.index("  Demo") :][:3] == ["  Demo", "* Demo-OpenAI", "  Demo-Text"]
     assert "there is no agent 'Nobody'" in text
+    assert "--agent" not in text
+    assert max(map(len, _HELP.split("\n"))) <= 79
     assert f"💬: /file{path}💬:" in text.replace("\n", "")
     assert "parley: there is no /fiel x: /help lists what there is; " in text
     assert questions(path) == ["/say"]

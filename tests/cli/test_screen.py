@@ -139,3 +139,13 @@ def test_a_pipe_pays_for_no_terminal(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == b"**as it is**\nFalse\n"
+
+
+def test_no_stop_and_no_end_writes_to_what_is_no_terminal() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(out, err, TERMINAL)
+    screen.status(STATUS)
+    screen.give_way()
+    screen.go_on()
+    screen.end(0)
+    assert out.getvalue() == err.getvalue() == ""

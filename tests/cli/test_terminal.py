@@ -92,7 +92,7 @@ def test_what_waits_for_a_choice_is_shown_for_what_it_is(shell: Shell) -> None:
     shell.ask(f"call note {json.dumps({'text': HOSTILE}, ensure_ascii=False)}")
     code, text = shows(shell, "respond", "chat.md", keys=b"q")
     assert code == 3
-    assert text.rstrip().endswith("these calls wait: parley respond asks again, here or in the editor")
+    assert text.rstrip().endswith("these calls wait: parley respond chat.md asks about them again")
     assert "owned" in text
 
 

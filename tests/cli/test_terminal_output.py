@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,18 @@ def test_calls_that_wait_stand_on_lines_of_their_own_each_time(shell: Shell) -> 
     assert error(second).endswith(
         "parley: tool calls wait for your choice: --choose ya approves them, --choose yN refuses them\n"
     )
+
+
+def test_results_name_their_calls_as_these_were_named(shell: Shell) -> None:
+    shell.ask("find the stock price of google and microsoft")
+    assert shell.run("respond", "chat.md").returncode == 3
+    out = shell.run("respond", "chat.md", "--choose", "yA").stdout.decode()
+    lines = out.split("\n")
+    assert lines.count('❓ web_search {"query":"google stock price"}') == 1
+    results = [below for line, below in pairwise(lines) if line == "🛠️ web_search"]
+    assert len(results) == 2
+    assert all(result.startswith('{"matches"') for result in results)
+    assert "mock/" not in out
 
 
 def test_the_log_of_a_chat_that_never_was_is_an_error(shell: Shell) -> None:

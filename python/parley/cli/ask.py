@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +27,7 @@ from parley.chat.references import ReferenceText, expansion
 from parley.chat.transcript import Attachment, Question, Text, without_blank_edges
 from parley.cli.exits import USAGE
 from parley.cli.report import Report, SilentReport, report_for
-from parley.cli.respond import Work, answering, application, begin, stopping, work_in_file
+from parley.cli.respond import Work, answering, application, begin, go_on, stopping, work_in_file
 from parley.cli.signals import ended_as_by_ctrl_c
 from parley.cli.terminal import PIPE, check_agent, complain, emit, piped, remark, screen
 from parley.errors import ParleyError
@@ -124,7 +123,7 @@ async def put_question(
     transcript = (await document.read()).transcript
     begin(app, transcript, arguments, question or next((picture.name for picture in pictures), None))
     if transcript.exchanges and open_calls(transcript.exchanges[-1]):
-        raise ParleyError(f"tool calls wait in {arguments.file}: decide on them first: {_go_on(arguments)}")
+        raise ParleyError(f"tool calls wait in {arguments.file}: decide on them first: {go_on(arguments)}")
     with app.ledger(arguments.file).lease():  # below an answer that is being written is no place
         attachments = app.attachments(arguments.file)
         saved = [await attachments.save(picture.content, picture.kind) for picture in pictures]
@@ -166,15 +165,10 @@ def work_on(arguments: argparse.Namespace) -> Work:
     async def work(app: App, ports: engine.Ports, report: Report) -> engine.End:
         end = await answer(app, ports, report)
         if end.kind == "waiting" and not end.message:
-            return replace(end, message=f"tool calls wait for your choice: {_go_on(arguments)}")
+            return replace(end, message=f"tool calls wait for your choice: {go_on(arguments)}")
         return end
 
     return work
-
-
-def _go_on(arguments: argparse.Namespace) -> str:
-    """What a person types to go on in the chat."""
-    return str(getattr(arguments, "go_on", "")) or f"parley respond {shlex.quote(arguments.file)}"
 
 
 class AnswerReport(SilentReport):

@@ -97,6 +97,8 @@ class _Batch:
         self._outcomes = list[_Outcome]()
         self._doing = dict[str, str]()
         """What is being done in each chat that is not through."""
+        self._unfinished = list[str]()
+        """The chats whose answers were stopped."""
 
     async def run(self) -> int:
         """Move all chats on; the exit code is that of the worst end."""
@@ -169,7 +171,8 @@ class _Batch:
                 write_waiting(ports, await engine.observe(ports, resolve), report)
             return _Outcome(file, CODES[end.kind], end.message)
         except asyncio.CancelledError:
-            await engine.stopped(ports)
+            if await engine.stopped(ports):
+                self._unfinished.append(file)
             raise
         finally:
             with suppress(ParleyError):  # whatever went wrong was told
@@ -197,7 +200,8 @@ class _Batch:
             say_line(f"{outcome.file}: {outcome.message or kind_of(outcome.code)}")
 
     def _tell_of_those_left(self) -> None:
-        unfinished = f"; what was said so far is in {', '.join(self._doing)}" if self._doing else ""
+        files = ", ".join(self._unfinished)
+        unfinished = f"; what was said so far is in {files}" if files else ""
         complain(f"stopped: {len(self._outcomes)} of {len(self._files)} chats are through{unfinished}")
 
 

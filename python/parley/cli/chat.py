@@ -60,6 +60,7 @@ def chat(arguments: argparse.Namespace) -> int:
         complain(_NO_TERMINAL)
         return USAGE
     arguments.go_on = "/go"
+    screen().is_conversation = True
     with asyncio.Runner() as runner, _Conversation(arguments, runner) as conversation:
         return conversation.run()
 

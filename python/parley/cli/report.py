@@ -33,7 +33,6 @@ CODES: dict[engine.EndKind, int] = {
 }
 """The exit code for each end of a turn."""
 WAITS = "tool calls wait for your choice: --choose ya approves them, --choose yN refuses them"
-_LEFT = "these calls wait: parley respond asks again, here or in the editor"
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
 """Lines of a result on a terminal, by its status; all of it is in the file."""
@@ -94,17 +93,24 @@ class Report:
 
     def _on_call(self, what: engine.TurnEvent) -> None:
         match what:
-            case engine.CallBegan(proposal, tool):
-                self._begin_paragraph()
-                say_line(f"{_CALL} {tool.server}/{tool.name} {proposal.call.arguments}")
-            case engine.CallEnded(_, result):
-                say(f"{_RESULT} {result.text}\n")
+            case engine.CallBegan(proposal):
+                self._write_call(proposal)
+            case engine.CallEnded(proposal, result):
+                self._write_result(proposal, result.text)
             case engine.CallRefused(proposal, result):
-                self._begin_paragraph()
-                say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
-                say(f"{_RESULT} {result.body}\n")
+                self._write_call(proposal)
+                self._write_result(proposal, result.body)
             case _:
                 pass
+
+    def _write_call(self, proposal: Proposal) -> None:
+        self._begin_paragraph()
+        say_line(f"{_CALL} {proposal.call.name} {proposal.call.arguments}")
+
+    def _write_result(self, proposal: Proposal, text: str) -> None:
+        """Several calls run at once: a result says which one it is of."""
+        say_line(f"{_RESULT} {proposal.call.name}")
+        say(f"{text}\n")
 
     def asking(self, calls: Sequence[Proposal], catalogue: Catalogue) -> None:
         """A person is asked about some calls, below what was written so far."""
@@ -203,7 +209,6 @@ class TerminalReport(Report):
         """The calls whose rows stand there."""
         self._last = ""
         """What was written last: a piece of text, or a row."""
-        self._is_left = False
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
@@ -237,13 +242,12 @@ class TerminalReport(Report):
 
     def left(self, seen: engine.Observation) -> None:
         """Leave the rows of the calls, which the person has seen."""
-        self._is_left = True
         self._record([self._row(call) for call in seen.undecided() if isinstance(call, Proposal)])
 
     def end(self, end: engine.End) -> None:
         """Say how it ended."""
         screen().end_text()
-        super().end(replace(end, message=end.message or (_LEFT if self._is_left else "")))
+        super().end(end)
 
     def _record(self, rows: Sequence[str]) -> None:
         self._apart("row")

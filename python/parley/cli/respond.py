@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -63,6 +64,7 @@ def answering(arguments: argparse.Namespace) -> Work:
             seen = await engine.observe(ports, resolve)
             if decide:
                 report.left(seen)
+                end = replace(end, message=f"these calls wait: {go_on(arguments)} asks about them again")
             else:
                 write_waiting(ports, seen, report)
         if script.unused:
@@ -70,6 +72,11 @@ def answering(arguments: argparse.Namespace) -> Work:
         return engine.End(end.kind, script.refusal) if script.refusal else end
 
     return work
+
+
+def go_on(arguments: argparse.Namespace) -> str:
+    """What a person types to go on in the chat."""
+    return str(getattr(arguments, "go_on", "")) or f"parley respond {shlex.quote(arguments.file)}"
 
 
 async def name_topic(app: App, ports: engine.Ports, end: engine.End) -> None:

@@ -58,6 +58,8 @@ class Screen:
         """Whether it is a failure that standard output is closed from the start."""
         self.as_json = False
         """Whether a program reads: then all that is said is a line of JSON on standard output."""
+        self.is_conversation = False
+        """Whether what is to be done is said in the words of `parley chat`."""
         self.is_quiet = False
         """Whether nothing is said but what was asked for, and what went wrong."""
         self.has_failure = False
@@ -177,8 +179,9 @@ class Screen:
     def go_on(self) -> None:
         """Others wrote to the terminal: what is below is drawn where the cursor is."""
         self._below = []
-        self._live("\r\x1b[J")
-        self._draw()
+        if self.draws:
+            self._live("\r\x1b[J")
+            self._draw()
 
     def end(self, code: int) -> int:
         """The exit code; where something went wrong, or output was lost, it says so."""

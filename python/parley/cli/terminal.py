@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
@@ -39,10 +39,17 @@ _IN_THE_SHELL = {
     "then press --choose": "then say --choose",
 }
 """What messages that the editor shows too tell to do, in the shell's words."""
+_IN_A_CONVERSATION = {
+    ":ParleyRespond": "/go",
+    ":ParleyAgent": "/agent NAME",
+    ":ParleyApprove": "/go",
+    "--agent": "/agent",
+}
+"""What they tell to do in `parley chat`."""
 _STANDARD_INPUT = "standard input"
+_SLOW_S = 0.5
 PIPE = "-"
 """In place of a file: standard input."""
-_FOR_EDITORS = re.compile("|".join(map(re.escape, _IN_THE_SHELL)))
 
 
 def open_screen() -> Screen:
@@ -121,7 +128,7 @@ def remark(text: str) -> None:
 def _tell(kind: str, text: str) -> None:
     if kind == "note" and screen().is_quiet:
         return
-    message = in_the_shell(text).removeprefix("parley: ")
+    message = (in_a_conversation if screen().is_conversation else in_the_shell)(text).removeprefix("parley: ")
     if screen().as_json:
         emit(kind, message=message)
     else:
@@ -131,7 +138,16 @@ def _tell(kind: str, text: str) -> None:
 
 def in_the_shell(message: str) -> str:
     """A message that the editor shows too, with what to do in the shell's words."""
-    return _FOR_EDITORS.sub(lambda match: _IN_THE_SHELL[match[0]], message)
+    return _replaced(message, _IN_THE_SHELL)
+
+
+def in_a_conversation(message: str) -> str:
+    """The same in `parley chat`."""
+    return _replaced(message, {**_IN_THE_SHELL, **_IN_A_CONVERSATION})
+
+
+def _replaced(message: str, words: Mapping[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, words)), lambda match: words[match[0]], message)
 
 
 def settings() -> Settings:
@@ -189,12 +205,32 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: it is closed")
     try:
-        content = sys.stdin.buffer.read(MOST_BYTES + 1)
+        with _status_if_slow(f"reading {_STANDARD_INPUT}..."):
+            content = sys.stdin.buffer.read(MOST_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {_STANDARD_INPUT}: {error.strerror}") from error
     if len(content) > MOST_BYTES:
         raise too_large(_STANDARD_INPUT)
     return content
+
+
+@contextmanager
+def _status_if_slow(text: str) -> Iterator[None]:
+    """Say what is being done, once it takes long; not where somebody types what is read."""
+    from threading import Timer
+
+    if screen().as_json or not screen().shows_status or sys.stdin.isatty():
+        yield
+        return
+    timer = Timer(_SLOW_S, screen().status, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        screen().status("")
 
 
 def plain(value: Any) -> Any:
