@@ -112,8 +112,8 @@ def test_standard_input_alone_is_the_question(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\xff\xfe\x80", "standard input: no text: not read"),
-        (b"a\0b", "standard input: no text: not read"),
+        (b"\xff\xfe\x80", "standard input: it is not text"),
+        (b"a\0b", "standard input: it is not text"),
         (b"x" * 1_100_000, "standard input: too large (1.1 MB): not read"),
         (png(more=33_000_000), "standard input: too large (33.0 MB): not read"),
     ],
@@ -164,7 +164,7 @@ def test_files_are_context_wherever_they_are(shell: Shell) -> None:
         ("chat.md:7-9", "chat.md:7-9: there are no such lines"),
         (".", ".: a folder: not read"),
         ("*.none", "*.none: no file matches"),
-        ("binary", "binary: no text: not read"),
+        ("binary", "binary: it is not text"),
     ],
 )
 def test_a_file_that_cannot_be_brought_is_an_error_and_no_chat_is_made(

@@ -57,7 +57,7 @@ def test_ctrl_c_leaves_a_login(shell: Shell) -> None:
 
 def test_a_login_at_no_server_says_so(shell: Shell) -> None:
     code, _, complaints = output(shell.run("login", "nobody"))
-    assert (code, complaints) == (1, "parley: MCP server 'nobody' is not available\n")
+    assert (code, complaints) == (1, "parley: there is no MCP server 'nobody' in the settings\n")
 
 
 OFFER = {"capabilities": {"tools": {}, "resources": {}}, "serverInfo": {"name": "t", "version": "1"}}

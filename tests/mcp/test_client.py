@@ -80,7 +80,7 @@ async def test_a_resource_is_bounded_as_results_are() -> None:
         ("fake", "bytes://a", "no text: [resource text/plain, bytes://a, 3 B]"),
         ("fake", "hang://a", "Resource 'hang://a' of MCP server 'fake' gave no answer within 0.3 s"),
         ("fake", "die://a", "MCP server 'fake' ended during the call"),
-        ("none", "note://a", "MCP server 'none' is not available"),
+        ("none", "note://a", "there is no MCP server 'none' in the settings"),
         ("mock", "note://a", "Resource 'note://a' of MCP server 'mock' failed: "),
         ("lost", "note://a", "mcp.servers.lost.command: not found or not executable: no-such-command"),
     ],
@@ -143,7 +143,7 @@ async def test_a_prompt_is_the_text_of_one_question() -> None:
         assert text == "Hello Ada\\x07\n\n> Hi.\n>\n> And?\n\nHow are you?"
         with pytest.raises(ServerError, match="Prompt 'other' of MCP server 'fake' failed: no prompt other"):
             await servers.get_prompt("fake", "other")
-        with pytest.raises(ServerError, match="MCP server 'none' is not available"):
+        with pytest.raises(ServerError, match="there is no MCP server 'none' in the settings"):
             await servers.get_prompt("none", "greet")
 
 

@@ -168,7 +168,7 @@ async def test_a_server_that_is_another_one_is_not_asked() -> None:
                 "Tool 'read_resource' of MCP server 'docs' has changed its definition since",
             )
         gone = await servers.call(reader(replace(tool, server="gone")), {"uri": "note://tea"})
-        assert gone == Outcome("error", "MCP server 'gone' is not available")
+        assert gone == Outcome("error", "there is no MCP server 'gone' in the settings")
         assert server.requests == []
 
 

@@ -429,7 +429,7 @@ async def test_a_tool_that_is_not_what_was_approved_is_not_called() -> None:
         disabled = await servers.call(replace(echo, server="mock"), {})
     assert changed.text == "Tool 'echo' of MCP server 'fake' has changed its definition since"
     assert gone.text == "Tool 'gone' of MCP server 'fake' is no longer offered"
-    assert other.text == "MCP server 'none' is not available"
+    assert other.text == "there is no MCP server 'none' in the settings"
     assert disabled.text == "MCP server 'mock' is not available"
 
 

@@ -157,10 +157,10 @@ def test_a_file_that_is_not_open_any_more_is_named(nvim: Child, work: Path) -> N
     [
         ("edit .env | call setline(1, 'KEY=secret')", "hidden: not read"),
         ("edit .git/config | call setline(1, 'KEY=secret')", "hidden: not read"),
-        ("enew | setlocal buftype=nofile | call setline(1, 'KEY=secret')", "[No Name] is no file: not read"),
-        ("enew | file scp://host/KEY | call setline(1, 'x')", "scp://host/KEY is no file: not read"),
+        ("enew | setlocal buftype=nofile | call setline(1, 'KEY=secret')", "[No Name] is not a file"),
+        ("enew | file scp://host/KEY | call setline(1, 'x')", "scp://host/KEY is not a file"),
         ("edit empty.py", "empty.py is empty"),
-        ('edit nul.py | call setline(1, "a\\nb")', "nul.py is no text: not read"),
+        ('edit nul.py | call setline(1, "a\\nb")', "nul.py is not text"),
         ("edit huge.py | call setline(1, repeat(['x'], 200000))", "too large (400 kB): not read"),
     ],
 )

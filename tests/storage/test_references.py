@@ -117,7 +117,7 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
         ("loop*", "no file matches"),
         ("~nobody-of-this-name/*", "no file matches"),
         ("pipe", "no file: not read"),
-        ("binary", "no text: not read"),
+        ("binary", "it is not text"),
         ("~nobody-of-this-name/x", "no such file"),
         ("a\0b", "no such file"),
     ],
@@ -383,7 +383,7 @@ NO_LINES = "there are no such lines"
         ("sub/.hidden:1", "hidden: not read"),
         ("../beside.txt:1-2", OUTSIDE),
         ("link.txt:1-2", OUTSIDE),
-        ("picture.png:1-2", "no text: not read"),
+        ("picture.png:1-2", "it is not text"),
         ("pipe:1-2", "no file: not read"),
         ("sub:1-2", "a folder: not read; a pattern such as sub/* brings in its files"),
         ("*.py:1-2", "no file matches"),
@@ -619,7 +619,7 @@ def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) ->
         ("inside.txt:7", "inside.txt:7: there are no such lines"),
         ("loop", "loop: no such file"),
         ("socket", "socket: no file: not read"),
-        ("binary", "binary: no text: not read"),
+        ("binary", "binary: it is not text"),
         ("none*", "none*: no file matches"),
         ("a\0b", r"a\x00b: no such file"),
         (".", ".: a folder: not read; a pattern such as ./* brings in its files"),
@@ -648,7 +648,11 @@ def test_a_pipe_that_the_user_names_is_read_to_its_end(tmp_path: Path) -> None:
 def test_what_comes_through_a_pipe_is_a_text_or_a_picture() -> None:
     assert piped_content(b"a\r\nb") == ReferenceText("standard input", "a\nb")
     assert piped_content(png()) == Picture("standard input", png(), "png")
-    for content, why in ((b"\xff", "no text"), (b"\0", "no text"), (b"x" * 2_000_000, "too large (2.0 MB)")):
+    for content, why in (
+        (b"\xff", "it is not text"),
+        (b"\0", "it is not text"),
+        (b"x" * 2_000_000, "too large (2.0 MB): not read"),
+    ):
         with pytest.raises(ParleyError) as error:
             piped_content(content)
-        assert str(error.value) == f"standard input: {why}: not read"
+        assert str(error.value) == f"standard input: {why}"

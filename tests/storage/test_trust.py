@@ -238,7 +238,9 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     assert said.out.startswith("fake: ready\n  echo: To echo.")
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
     assert main(["trust", "none.json"]) == 1
-    assert capsys.readouterr().err == "parley: none.json is no file\n"
+    assert capsys.readouterr().err == "parley: none.json: no such file\n"
+    assert main(["trust", "."]) == 1
+    assert capsys.readouterr().err == "parley: . is not a file\n"
 
 
 async def test_trust_in_a_file_is_none_in_the_folder_of_a_link_to_it(tmp_path: Path) -> None:

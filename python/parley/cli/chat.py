@@ -101,7 +101,7 @@ class _Conversation:
         self._arguments.file = str(path)
         agent = self._app.agent_name(self._transcript(), self._arguments.agent)
         remark(f"{agent} answers; the chat is {path}")
-        remark("/help lists what can be said beside questions; Ctrl-D ends")
+        remark("/help lists what you can type besides a question; Ctrl-D ends")
         if rest := _unfinished(self._transcript()):
             remark(f"{rest}: /go goes on there")
 

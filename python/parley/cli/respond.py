@@ -97,7 +97,7 @@ def stopping(arguments: argparse.Namespace) -> OnStop:
     async def stopped(ports: engine.Ports) -> str:
         if await engine.stopped(ports):
             return f"stopped: what was said so far is in {arguments.file}"
-        return f"nothing was asked yet: {arguments.file} is as it was"
+        return f"nothing was asked yet: {arguments.file} is unchanged"
 
     return stopped
 

@@ -272,7 +272,9 @@ class Servers:
 
     def _available(self, server: str) -> Supervisor:
         supervisor = self._supervisors.get(server)
-        if self._closed or supervisor is None or not supervisor.settings.enabled:
+        if supervisor is None:
+            raise ServerError(f"there is no MCP server '{server}' in the settings")
+        if self._closed or not supervisor.settings.enabled:
             raise ServerError(f"MCP server '{server}' is not available")
         return supervisor
 

@@ -30,7 +30,7 @@ async def editor_text(editor: Editor, buf: int, name: str, most: int) -> EditorT
         raise ParleyError(_NO_FILE)
     file, path = one_line(context["name"]), context["path"]
     if context["kind"] not in _OF_FILES or "://" in path:
-        raise ParleyError(f"{file} is no file: not read")
+        raise ParleyError(f"{file} is not a file")
     if not context["loaded"]:
         raise ParleyError(f"{file} is not open any more: @@{file}@@ brings in the file")
     if is_diagnostics:
@@ -44,7 +44,7 @@ def _text(name: str, file: str, context: Mapping[str, Any]) -> EditorText:
         raise ParleyError(f"too large ({size_text(size)}): not read")
     lines = context.get("lines") or []
     if any("\0" in line or "\n" in line for line in lines):  # Vim's functions spell a NUL so
-        raise ParleyError(f"{file} is no text: not read")
+        raise ParleyError(f"{file} is not text")
     is_selection = name == "selection"
     if not any(map(str.strip, lines)):
         raise ParleyError(f"nothing is selected in {file}" if is_selection else f"{file} is empty")

@@ -41,7 +41,7 @@ from parley.text import one_line, size_text, visible
 OUTSIDE = "outside the working directory: not read"
 INSIDE = "only patterns inside the working directory are read"
 _HIDDEN = "hidden: not read"
-_NO_TEXT = "no text: not read"
+_NO_TEXT = "it is not text"
 _PICTURES = (*(f".{kind}" for kind in TYPES), ".jpeg")
 _BEGINNING = 16
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -132,8 +132,10 @@ def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
 
 def _content(path: Path) -> bytes:
     try:
+        if not path.exists():
+            raise ParleyError(f"{path}: no such file")
         if not path.is_file():
-            raise ParleyError(f"{path} is no file")
+            raise ParleyError(f"{path} is not a file")
         content = beginning(path, MOST_BYTES + 1)
     except OSError as error:
         raise ParleyError(f"cannot read {path}: {error.strerror}") from error
