@@ -268,8 +268,8 @@ def test_in_a_terminal_a_call_is_asked_for_and_the_answer_comes_below(
         glass = Glass(neovim, terminal, columns, 24)
         rows = glass.until_row("Please choose")
         (chat,) = shell.chats
-        said = f"parley: the chat is {chat}"
-        head = [said[at : at + columns] for at in range(0, len(said), columns)]
+        path = str(chat)
+        head = ["parley: the chat is", *(path[at : at + columns] for at in range(0, len(path), columns))]
         drawn = [*head, SAYS, "", f"❓ {CALL}", MEANING, ">> Please choose (yA/ya/yo/yO):"]
         assert rows == drawn
         glass.press("ya")

@@ -149,3 +149,14 @@ def test_no_stop_and_no_end_writes_to_what_is_no_terminal() -> None:
     screen.go_on()
     screen.end(0)
     assert out.getvalue() == err.getvalue() == ""
+
+
+def test_a_note_is_broken_between_words_on_a_terminal_alone(stack: ExitStack) -> None:
+    note = " ".join(["parley: a note", *["word"] * 30, f"/{'path' * 30}", "end"])
+    both, file = Both(stack), io.StringIO()
+    Screen(both.stream, both.stream, TERMINAL).complain(note)
+    rows = both.text().rstrip("\n").split("\n")
+    assert " ".join(rows) == note
+    assert all(len(row) < 80 or row.startswith("/") for row in rows)
+    Screen(both.stream, file, TERMINAL).complain(note)
+    assert file.getvalue() == f"{note}\n"

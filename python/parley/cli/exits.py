@@ -24,10 +24,12 @@ EXITS = {
 
 def exit_codes() -> str:
     """The table for a terminal."""
+    from shutil import get_terminal_size
     from textwrap import fill
 
+    width = max(min(get_terminal_size().columns - 1, 79), 20)
     rows = (
-        fill(meaning.replace("`", ""), 79, initial_indent=f"  {code:<4} ", subsequent_indent=" " * 7)
+        fill(meaning.replace("`", ""), width, initial_indent=f"  {code:<4} ", subsequent_indent=" " * 7)
         for code, (_, meaning) in EXITS.items()
     )
     return "\n".join(["exit codes:", *rows, ""])

@@ -152,10 +152,17 @@ class Screen:
         self._draw()
 
     def complain(self, text: str) -> None:
-        """Write a line to standard error, below what stands on the same terminal."""
+        """Write a line to standard error, below what stands on the same terminal: there broken at blanks."""
         self._erase()
         begin = "\n" if self._err_is_terminal and not self._at_start else ""
-        self._write_err(begin + visible(text).replace("\n", "\\n") + "\n")
+        line = visible(text).replace("\n", "\\n")
+        if self._err_is_terminal and len(line) >= self._err_width():
+            from textwrap import wrap
+
+            line = "\n".join(
+                wrap(line, self._err_width() - 1, break_long_words=False, break_on_hyphens=False)
+            )
+        self._write_err(f"{begin}{line}\n")
         self._at_start = True
         self._draw()
 
@@ -227,8 +234,11 @@ class Screen:
         else:
             self._write_err(text)
 
-    def _size(self) -> os.terminal_size:
-        stream = self._out if self._out_is_terminal else self._err
+    def _err_width(self) -> int:
+        return self._size(self._err).columns or 80
+
+    def _size(self, stream: TextIO | None = None) -> os.terminal_size:
+        stream = stream or (self._out if self._out_is_terminal else self._err)
         try:
             assert stream is not None
             return os.get_terminal_size(stream.fileno())
