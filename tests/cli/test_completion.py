@@ -30,7 +30,8 @@ CASES = {
     "parley import --from co": ["codecompanion"],
     "parley export --to=jsonl-o": ["jsonl-openai"],
     "parley completion ": list(SHELLS),
-    "parley config ": [],
+    "parley config loop.max_i": ["loop.max_iterations"],
+    "parley config xm": ["xml", "xml.filter"],
     "parley --v": ["--version"],
 }
 ASK = """

@@ -11,11 +11,15 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from pathlib import Path
 
 from parley.chat.transcript import CHOICES
 from parley.cli.arguments import SHELLS, Parser, parser
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import say
+from parley.settings.load import SettingsFile
+from parley.settings.origins import entries
+from parley.settings.values import Settings
 
 _AGENTS = "parley agents 2>/dev/null | sed -e 's/^..//' -e 's/  .*//'"
 """Prints the names of the agents, a line each."""
@@ -64,7 +68,15 @@ def _takes_value(action: argparse.Action) -> bool:
 def _words(action: argparse.Action) -> list[str]:
     if action.dest == "choose":  # which takes ID=CHOICE, too
         return list(CHOICES)
+    if action.dest == "key":
+        return _settings()
     return list(map(str, action.choices or ()))
+
+
+def _settings() -> list[str]:
+    """The names of all settings, and of the tables that they are in."""
+    names = [entry.name for entry in entries(Settings(), SettingsFile(Path()), {})]
+    return sorted({*names, *(name.partition(".")[0] for name in names)})
 
 
 # --- bash, also the 3.2 of macOS, which has no `mapfile` and no `compopt` -----------------------------------
