@@ -12,6 +12,7 @@ import pytest
 
 from parley.cli import main
 from parley.cli.arguments import COMMANDS, Command, parser
+from parley.cli.terminal import in_a_conversation
 
 _HEAVY = (
     *("asyncio", "ssl", "logging", "sqlite3", "yaml", "jsonschema", "rich", "mcp", "pygments", "markdown_it"),
@@ -76,3 +77,16 @@ def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(
 def test_an_agent_is_named_in_short_everywhere(name: str) -> None:
     arguments = parser().parse_args([name, *([] if name == "chat" else ["chat.md"]), "-a", "Demo"])
     assert arguments.agent == "Demo"
+
+
+@pytest.mark.parametrize("rest", [[], ["ask"]])
+def test_help_is_a_word_for_the_option(rest: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*rest, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert main(["help", *rest]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_a_conversation_has_its_own_words_for_what_is_to_be_done() -> None:
+    told = "wait, then :ParleyRespond, or choose another with :ParleyAgent (--agent NAME)"
+    assert in_a_conversation(told) == "wait, then /go, or choose another with /agent NAME (/agent NAME)"
