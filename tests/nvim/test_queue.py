@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from parley.nvim.editor import Editor
+from parley.nvim.mirror import BufferText, Mirror
+from parley.nvim.queue import Place, Queue
 from tests.nvim.hanging_model import HangingModel, hanging_model
 from tests.nvim.harness import Child, child
 
@@ -291,3 +295,21 @@ def test_a_queued_question_is_seen_in_both_windows_of_its_chat(nvim: Child, mode
     nvim.until(lambda: not is_seen(nvim), "no mark")
     nvim.keys("<C-g>x")
     nvim.until_idle()
+
+
+async def test_an_answer_that_grows_before_the_reply_is_read_hides_no_question() -> None:
+    lines = ["💬: one", "", "🤖:[Slow]", "", "💬: two"]
+    mirror = Mirror(lambda: 0.0)
+    mirror.put(9, BufferText.of(lines))
+
+    class Growing:
+        """An editor whose answer has two more lines when anybody goes on with its reply."""
+
+        async def ask(self, *_: object, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+            reply = {"change": {"tick": 9, "since": 9, "count": 5}, "row": 4, "above": 2, "marks": []}
+            heed(reply)
+            mirror.put(10, BufferText.of([*lines[:4], "", "", lines[4]]))
+            return reply
+
+    queue = Queue(cast(Editor, Growing()), mirror, 1)
+    assert await queue.place(1, 2) == Place(0, (), is_below=True)

@@ -6,7 +6,7 @@ question is asked, the chat knows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +64,9 @@ class Queue:
 
         Raises GoneError where the buffer is.
         """
-        reply = await self._read(handle, turn)
+        reply, transcript = await self._read(handle, turn)
         row, above = reply.get("row"), reply.get("above")
-        question = question_at(self._mirror.text.transcript, row)
+        question = question_at(transcript, row)
         if row is None or question is None:
             return None
         start = question.span.start
@@ -88,10 +88,9 @@ class Queue:
             return None
         self.is_used = False
         try:
-            reply = await self._read()
+            reply, transcript = await self._read()
         except GoneError:
             return None
-        transcript = self._mirror.text.transcript
         for mark, row in reply["marks"]:
             question = question_at(transcript, row)
             if question and question.span.start == row:
@@ -110,10 +109,19 @@ class Queue:
         count: int = await self._editor.ask("queue_remove", self._buf)
         return count
 
-    async def _read(self, *handles: int | None) -> dict[str, Any]:
-        """Where the marks and handles are in the text as it is now, which is that of the mirror."""
-        heed = self._mirror.heed
+    async def _read(self, *handles: int | None) -> tuple[dict[str, Any], Transcript]:
+        """Where the marks and handles are, and the text in which they are there.
+
+        That is the mirror's when the reply comes: an answer may grow before anybody goes on with it.
+        """
+        transcript: Transcript | None = None
+
+        def heed(reply: Mapping[str, Any]) -> None:
+            nonlocal transcript
+            self._mirror.heed(reply)
+            transcript = self._mirror.text.transcript if self._mirror.is_known else None
+
         reply = await self._editor.ask("queue_read", self._buf, self._mirror.tick, *handles, heed=heed)
-        if checked(reply) and not self._mirror.is_known:
+        if checked(reply) and transcript is None:
             reply = await self._editor.ask("queue_read", self._buf, UNKNOWN, *handles, heed=heed)
-        return checked(reply)
+        return checked(reply), transcript or self._mirror.text.transcript
