@@ -16,6 +16,7 @@ import termios
 import threading
 import time
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -58,6 +59,14 @@ def received(connection: socket.socket) -> Request | None:
     return Request(arguments, environ, folder, mask, handles)
 
 
+def signals(connection: socket.socket) -> Iterable[int]:
+    """The signals that whoever asked for a fork has got for it; it is killed where that one is."""
+    try:
+        return connection.recv(64) or [signal.SIGKILL]
+    except ConnectionError:  # killed before it read what it was told
+        return [signal.SIGKILL]
+
+
 class Forks:
     """The forks that run, each with the connection of whoever asked for it."""
 
@@ -81,7 +90,7 @@ class Forks:
                 self._tell_ends()
             for pid, connection in self._running.items():
                 if connection in ready:
-                    for number in connection.recv(64) or [signal.SIGKILL]:
+                    for number in signals(connection):
                         os.kill(pid, number)
             if self._listener in ready and (request := self._fork()):
                 return request
@@ -94,7 +103,9 @@ class Forks:
 
     def _fork(self) -> Request | None:
         connection = self._listener.accept()[0]
-        request = received(connection)
+        request = None
+        with suppress(ConnectionError):
+            request = received(connection)
         if request is None:
             connection.close()
             return None
