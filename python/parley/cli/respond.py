@@ -144,12 +144,13 @@ async def application(*, has_file: bool = True) -> AsyncIterator[App]:
     Of a chat that `has_file` none, nothing is kept.
     """
     from parley.runtime.app import App
-    from parley.settings.load import unreadable
+    from parley.settings.load import settings_file
     from parley.storage.ledger import LedgerFile, default_path
 
     ledger = LedgerFile(default_path(os.environ), viewer="shell")
     own, trust = (ledger, None) if has_file else (LedgerFile(None), ledger)
-    app = App(_frugal(settings()), os.environ, own, trust=trust, fault=unreadable(os.environ))
+    file = settings_file(os.environ)
+    app = App(_frugal(settings(file)), os.environ, own, trust=trust, fault=file.fault)
     try:
         warn_of_project(app)
         yield app

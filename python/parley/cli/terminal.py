@@ -20,6 +20,7 @@ from parley.errors import ParleyError
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
+    from parley.settings.load import SettingsFile
     from parley.settings.values import Settings
 
 
@@ -150,11 +151,11 @@ def _replaced(message: str, words: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, words)), lambda match: words[match[0]], message)
 
 
-def settings() -> Settings:
-    """The shell's settings; what is wrong with them is said."""
+def settings(file: SettingsFile | None = None) -> Settings:
+    """The shell's settings, of a `file` that was read or the one there is; what is wrong is said."""
     from parley.settings.load import load_settings
 
-    loaded, problems = load_settings(os.environ)
+    loaded, problems = load_settings(os.environ, file=file)
     for problem in problems:
         remark(problem)
     return loaded

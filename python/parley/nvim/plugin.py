@@ -35,7 +35,7 @@ from parley.nvim.resource_names import ResourceNames
 from parley.nvim.servers import ServersPage
 from parley.nvim.trust import TrustDialog
 from parley.policy.summaries import KEEP
-from parley.settings.load import load_settings, unreadable
+from parley.settings.load import load_settings, settings_file
 from parley.settings.start import no_such_agent
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ class Plugin:
 
         log_to(Path(log), os.environ)
         self._in(cwd)
-        read, problems = load_settings(os.environ, settings)
+        file = settings_file(os.environ)
+        read, problems = load_settings(os.environ, settings, file)
         before = self._app
         self._app = App(
             read,
@@ -130,7 +131,7 @@ class Plugin:
             may_read=self._may_read,
             patience=PATIENCE,
             before=before,
-            fault=unreadable(os.environ),
+            fault=file.fault,
         )
         for chat in self.chats.values():
             chat.app = self._app

@@ -38,6 +38,16 @@ class SettingsFile:
     problems: tuple[str, ...] = ()
     is_there: bool = True
 
+    @property
+    def fault(self) -> str:
+        """Why nothing is asked: it cannot be read, and others than the user's settings would hold.
+
+        "" where it can be read, or there is none.
+        """
+        if not self.problems:
+            return ""
+        return f"{self.problems[0].removeprefix('parley: ')}: nothing is asked until it can be read"
+
     def value(self, path: str) -> Any:
         """What is written at a path such as `agents[1].name`; ABSENT where nothing is."""
         return _value(self.table, path)
@@ -59,20 +69,14 @@ def settings_file(environ: Mapping[str, str]) -> SettingsFile:
         return SettingsFile(path, problems=(f"parley: {path}: {_why(error)}",))
 
 
-def unreadable(environ: Mapping[str, str]) -> str:
-    """Why nothing is asked: the file of settings cannot be read, and others than the user's would hold.
+def load_settings(
+    environ: Mapping[str, str], setup: Any = None, file: SettingsFile | None = None
+) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of the file with those of `setup` on top, and what is wrong with either, a line each.
 
-    "" where it can be read, or there is none.
+    The `file` is read here unless it is given.
     """
-    problems = settings_file(environ).problems
-    return (
-        f"{problems[0].removeprefix('parley: ')}: nothing is asked until it can be read" if problems else ""
-    )
-
-
-def load_settings(environ: Mapping[str, str], setup: Any = None) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of the file with those of `setup` on top, and what is wrong with either, a line each."""
-    file = settings_file(environ)
+    file = file or settings_file(environ)
     setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
     settings, wrong = read_settings(
         merged(file.table, setup_table) if isinstance(setup_table, Mapping) else setup_table,
