@@ -39,8 +39,8 @@ async def _replay(arguments: argparse.Namespace) -> Replay:
         check_agent(arguments.agent, app.settings)
 
         def on_request(exchange: int, request: Request) -> None:
-            body = wire_format(app.provider(request.provider), request).body(request)
             if arguments.requests:
+                body = wire_format(app.provider(request.provider), request).body(request)
                 emit("request", exchange=exchange, provider=request.provider, body=body)
 
         attachments = app.attachments(chat_path(arguments.file))
