@@ -2,7 +2,7 @@
 
 `python task_server.py [--newest] [--http PORT_FILE]`: over stdio, or over HTTP at a port that it writes into
 a file; in the shape of revision 2025-11-25, or in that of the extension of 2026-07-28. It logs the methods
-that it hears in the file named by LOG.
+that it hears in the file named by LOG, and cancels nothing while the one named by HOLD is there.
 
 `dig` and `web_search` have to run as tasks, `sift` may, `look` does not. The argument `polls` says after how
 many questions a task is over (0: never), unless the variable GO names a file whose being there ends it;
@@ -129,6 +129,8 @@ class TaskServer:
                 task["answer"] = parameters["inputResponses"]
                 return {}
             case "tasks/cancel":
+                while Path(os.environ.get("HOLD", "/nowhere")).exists():
+                    time.sleep(0.01)
                 task["status"] = "cancelled"
                 return {} if self.newest else self.about(task)
             case _ if task["end"] == "failed":

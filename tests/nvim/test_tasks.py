@@ -49,9 +49,8 @@ class Digging:
 def digging(tmp_path: Path) -> Iterator[Digging]:
     port = tmp_path / "port"
     command = [sys.executable, SERVER, "--http", str(port)]
-    with subprocess.Popen(
-        command, env={**os.environ, "LOG": str(tmp_path / "log"), "GO": str(tmp_path / "go")}
-    ) as server:
+    files = {name: str(tmp_path / name.lower()) for name in ("LOG", "GO", "HOLD")}
+    with subprocess.Popen(command, env={**os.environ, **files}) as server:
         asyncio.run(until_true(port.exists))
         lines = [
             'agent = "Demo-OpenAI"',
@@ -160,6 +159,22 @@ def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Diggi
         until(nvim, lambda: is_complete(nvim), "the end")
         assert "[pending]\n\n`task-2`" in nvim.text()
         nvim.until_screen("Its result is")
+
+
+def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_ends(
+    digging: Digging,
+) -> None:
+    hold = digging.home / "hold"
+    hold.touch()
+    with editor(digging) as nvim:
+        begun(nvim, digging)
+        nvim.command("edit! | ParleyRespond")
+        until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
+        until(nvim, lambda: nvim.variable("parley_status") == "Analyzing request...", "the next turn")
+        hold.unlink()
+        until(nvim, lambda: is_complete(nvim), "the end")
+        assert "its server cancelled it" in nvim.text()
+        assert "Neovim" not in nvim.messages()
 
 
 def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:

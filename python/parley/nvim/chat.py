@@ -58,7 +58,16 @@ UNSAVED = "save this chat first (:w): a choice is bound to its file"
 class Chat:
     """A chat buffer."""
 
-    def __init__(self, editor: Editor, app: App, trust: TrustDialog, buf: int, name: str) -> None:
+    def __init__(
+        self,
+        editor: Editor,
+        app: App,
+        trust: TrustDialog,
+        buf: int,
+        name: str,
+        before: asyncio.Event | None = None,
+    ) -> None:
+        """`before` is the end of a turn of this file whose buffer was closed or read anew."""
         self.editor = editor
         self.app = app
         self.trust = trust
@@ -73,6 +82,7 @@ class Chat:
         self.mirror = Mirror(editor.loop.time)
         """The text as it was last told."""
         self.queue = Queue(editor, self.mirror, buf)
+        self._before = before
         self._turn: Turn | None = None
         self.task: asyncio.Task[None] | None = None
         """The turn that runs, or was the last to run, with what is done at its end."""
@@ -410,9 +420,9 @@ class Chat:
         return Callbacks(on_event=on_event)
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a turn runs."""
-        return self._turn is not None
+    def end(self) -> asyncio.Event | None:
+        """The end of the turn that runs; None where none does."""
+        return None if self._turn is None else self._turn.end
 
     @property
     def is_followed(self) -> bool:
@@ -445,11 +455,12 @@ class Chat:
     async def _running(self, turn: Turn, work: Work) -> None:
         try:
             try:
-                await turn.run(work)
+                await turn.run(partial(self._begun, work))
             finally:
                 await self._follow(turn)
         finally:
             self._turn = None
+            turn.end.set()
             self._begin_next()
         if not turn.is_drawn:
             await self.refresh()
@@ -459,6 +470,11 @@ class Chat:
             self.editor.tell("confirm_agent", self.buf, agent)
         if turn.tick is not None:
             await self._find_title(turn.tick, turn.document.anchor)
+
+    async def _begun(self, work: Work, turn: Turn) -> engine.End:
+        if self._before is not None:
+            await self._before.wait()
+        return await work(turn)
 
     def _begin_next(self) -> None:
         following, self._next = self._next, None

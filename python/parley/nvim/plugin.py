@@ -58,6 +58,8 @@ class Plugin:
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting)
         self._app: App | None = None
+        self._ends = dict[str, asyncio.Event]()
+        """By its file, the end of the turn of a closed buffer: what is asked there next waits for it."""
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
@@ -84,7 +86,8 @@ class Plugin:
     def _chat(self, buf: int, name: str) -> Chat:
         chat = self.chats.get(buf)
         if chat is None:
-            chat = self.chats[buf] = Chat(self.editor, self.app, self.trust, buf, name)
+            before = self._ends.pop(name, None) if name else None
+            chat = self.chats[buf] = Chat(self.editor, self.app, self.trust, buf, name, before)
             chat.folder = self.folder
         chat.name = name
         return chat
@@ -97,7 +100,7 @@ class Plugin:
     @contextmanager
     def _waiting(self, question: str) -> Iterator[None]:
         """While the user is asked something, all chats that wait for the answer say so."""
-        waiting = [chat for chat in self.chats.values() if chat.is_busy]
+        waiting = [chat for chat in self.chats.values() if chat.end is not None]
         for chat in waiting:
             chat.waits_for(question)
         try:
@@ -163,6 +166,8 @@ class Plugin:
     def _on_detach(self, buf: int) -> None:
         chat = self.chats.pop(buf, None)
         if chat is not None:
+            if chat.name and chat.end is not None:
+                self._ends[chat.name] = chat.end
             self.editor.spawn(chat.empty_queue())
 
     def _on_changed(self, buf: int, name: str) -> None:

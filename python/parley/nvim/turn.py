@@ -110,6 +110,8 @@ class Turn:
         """Whether what is drawn is what the turn has left."""
         self.tick: int | None = None
         """The changedtick of a complete answer; None where the turn has ended otherwise."""
+        self.end = asyncio.Event()
+        """Set when nothing of it runs any more."""
 
     async def run(self, work: Work) -> None:
         """Do the work, and whatever comes of it leave a valid file and tell the user."""
