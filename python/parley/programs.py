@@ -56,6 +56,14 @@ def program(command: str, path: str | None = None, folder: Path | None = None) -
     return shutil.which(str(place), path=search_path(path))
 
 
+def start_folder(setting: str, folder: Path) -> Path | None:
+    """The folder that a setting has a program start in, seen from `folder`; None without such a home."""
+    try:
+        return folder / Path(setting).expanduser()
+    except RuntimeError:
+        return None
+
+
 def working_folder(environ: Mapping[str, str]) -> str:
     """A folder of Parley's own in which programs start; where it cannot be made, the root."""
     try:

@@ -174,6 +174,10 @@ async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
             ServerSettings(name="s", command="./x", cwd="/no/such"),
             "mcp.servers.s.cwd: no such directory: /no/such",
         ),
+        (
+            ServerSettings(name="s", command="./x", cwd="~nobody-at-all/x"),
+            "mcp.servers.s.cwd: no such directory: ~nobody-at-all/x",
+        ),
         (ServerSettings(name="s"), "mcp.servers.s: needs a command or a url"),
         (
             ServerSettings(name="s", command="${NO_SUCH_VARIABLE}"),
@@ -187,7 +191,10 @@ async def test_a_server_of_an_older_revision_is_spoken_to() -> None:
             fake("--mute", name="s", start_timeout_s=0.5),
             "MCP server 's' was not ready within 0.5 s; its last",
         ),
-        (ServerSettings(name="s", url="http://127.0.0.1:9/mcp"), "MCP server 's': "),
+        (
+            ServerSettings(name="s", url="http://127.0.0.1:9/mcp", cwd="~nobody-at-all"),
+            "MCP server 's': All connection",
+        ),
     ],
 )
 async def test_a_server_that_cannot_start_says_why_and_harms_no_other(

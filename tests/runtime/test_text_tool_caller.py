@@ -301,6 +301,24 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [("~nobody-at-all/records.jsonl", "home directory"), ("file/records.jsonl", ""), ("x\0", "null byte")],
+)
+async def test_records_that_cannot_be_written_cost_a_notice_and_no_answer(
+    place: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    caller = TextToolCaller(attempts_with(retry_delay_ms=0), records=place)
+    chat = turns(TextModel(NO_QUERY, CALL, caller=caller))
+    assert await chat.run() == End("waiting")
+    assert chat.text == PROPOSED
+    (aside,) = [event.text for event in chat.observer.events if isinstance(event, Aside)]
+    assert aside.startswith(f"prompt_tools.records: {place}: cannot be written: ")
+    assert why in aside
+
+
 # --- With the demo server ---------------------------------------------------------------------------------
 
 QUESTION = "can you find the latest stock price of google and microsoft?"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from parley.clock import PausableClock
 from parley.errors import ParleyError
 from parley.policy.rate import RateWindow
+from parley.programs import start_folder
 from parley.text import visible
 from parley.tools.results import result_text
 from parley.tools.sampling import SamplingReply, SamplingRequest
@@ -103,7 +104,7 @@ class ServerRequests:
         """
         if settings.roots is not None:
             return settings.roots
-        base = None if settings.cwd is None else self.folder() / Path(settings.cwd).expanduser()
+        base = None if settings.cwd is None else start_folder(settings.cwd, self.folder())
         named = (Path(argument.rpartition("=")[2]) for argument in settings.args)
         return not any(_is_folder(place, base) for place in named)
 

@@ -24,7 +24,7 @@ from parley.mcp.tasks import extensions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.mcp.ways import Way, Ways
 from parley.paths import state_folder
-from parley.programs import program, search_path, surroundings, working_folder
+from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
 from parley.tools.servers import NEWEST, ServerSettings
 
@@ -200,8 +200,8 @@ class Connector:
         """The folder that is set; None for Parley's own, so that no project says what a server is."""
         if settings.cwd is None:
             return None
-        place = self._folder() / Path(settings.cwd).expanduser()
-        if not place.is_dir():
+        place = start_folder(settings.cwd, self._folder())
+        if place is None or not place.is_dir():
             raise ServerError(f"mcp.servers.{settings.name}.cwd: no such directory: {settings.cwd}")
         return place
 

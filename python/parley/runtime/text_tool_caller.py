@@ -59,7 +59,7 @@ class TextToolCaller:
         luck: Callable[[], float] = random.random,
     ) -> None:
         self._attempts = attempts
-        self._records = Path(records).expanduser() if records else None
+        self._records = records
         self._patience = patience
         self._has_tools = has_tools
         self._sleep = sleep
@@ -107,7 +107,7 @@ class TextToolCaller:
     ) -> AsyncIterator[Event]:
         attempts, failures, preview = self._attempts, list[TryFailed](), Preview(self._patience)
         while True:
-            events, preview = list[Event](), Preview(self._patience, preview.spent)
+            reply, preview = list[Event](), Preview(self._patience, preview.spent)
             next_try = replace(
                 request,
                 temperature=attempts.temperature(request.temperature),
@@ -115,29 +115,29 @@ class TextToolCaller:
             )
             try:
                 async for event in send(next_try):
-                    events.append(event)
+                    reply.append(event)
                     for ready in preview.feed(event):
                         yield ready
             except TryFailed as failure:
                 for ready in preview.failed():
                     yield ready
-                attempts = attempts.after(str(failure))
                 failures.append(failure)
-                if attempts.is_exhausted:
-                    raise _gave_up(request, attempts) from failure
+                attempts = _next_try(request, attempts, failure)
             except ModelError:
                 for ready in preview.rest():
                     yield ready
                 raise
             else:
-                self._record(next_try, failures, events)
+                if notice := self._record(next_try, failures, reply):
+                    yield Aside(notice)
                 return
             tell(f"The tool call failed, retry {len(failures)} of {attempts.max_retries}...")
             await self._sleep(attempts.delay_s(self._luck()))
 
-    def _record(self, request: Request, failures: list[TryFailed], events: list[Event]) -> None:
+    def _record(self, request: Request, failures: list[TryFailed], events: list[Event]) -> str:
+        """Put a corrected reply on record, where that is wanted; a notice for the user if that fails."""
         if not (self._records and failures):
-            return
+            return ""
         calls = [event.call for event in events if isinstance(event, Call)]
         line: dict[str, Any] = {
             "provider": request.provider,
@@ -149,9 +149,15 @@ class TextToolCaller:
                 "calls": [{"name": call.name, "arguments": call.arguments} for call in calls],
             },
         }
-        self._records.parent.mkdir(parents=True, exist_ok=True)
-        with private_file(self._records).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        try:
+            path = Path(self._records).expanduser()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with private_file(path).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no home directory of that name
+            why = getattr(error, "strerror", None) or error
+            return f"prompt_tools.records: {self._records}: cannot be written: {why}"
+        return ""
 
 
 def _is_about_tools(request: Request) -> bool:
@@ -165,11 +171,15 @@ def _refuses_tools(error: ModelError) -> bool:
     return error.status is not None and any(phrase in message for phrase in _REFUSALS)
 
 
-def _gave_up(request: Request, attempts: Attempts) -> ModelError:
+def _next_try(request: Request, attempts: Attempts, failure: TryFailed) -> Attempts:
+    """The attempts with one more that failed. Raises ModelError where it was the last."""
+    attempts = attempts.after(str(failure))
+    if not attempts.is_exhausted:
+        return attempts
     count = len(attempts.errors)
     times = "1 attempt" if count == 1 else f"{count} attempts"
-    return ModelError(
+    raise ModelError(
         f"{request.model} made no valid tool call in {times}; the last error: {attempts.errors[-1]}. "
         "What to do: ask again, choose a larger model with :ParleyAgent, or set tool_mode to off",
         reason=f"no valid tool call in {times}",
-    )
+    ) from failure
