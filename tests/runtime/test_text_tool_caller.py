@@ -13,6 +13,7 @@ import pytest
 
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings, End
+from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models import openai_chat
 from parley.models.attempts import PATIENCE
@@ -231,6 +232,29 @@ async def test_a_wait_between_tries_can_be_cancelled() -> None:
         await turn
     assert len(model.asks) == 1
     assert "try" not in chat.text
+
+
+@pytest.mark.parametrize(("mode", "refusals"), [("auto", 0), ("auto", 1), ("json", 0)])
+async def test_a_request_ends_at_once_when_nobody_listens_any_more(mode: Any, refusals: int) -> None:
+    ends = list[str]()
+
+    async def send(_: Request) -> AsyncIterator[Event]:
+        try:
+            if len(ends) < refusals:
+                raise REFUSAL
+            yield TextDelta("I would say ")
+            yield TextDelta("that it is")
+        finally:
+            ends.append("over")
+
+    request = Request(Transcript(), 0, "ollama", "tiny", text_tools=text_tools(mode))
+    caller = TextToolCaller(attempts_with(), patience=1)
+    async with closing(caller.stream(send, request, lambda _: None)) as events:
+        async for event in events:
+            if isinstance(event, TextDelta):
+                break
+        assert len(ends) == refusals
+    assert ends == ["over"] * (refusals + 1)
 
 
 # --- Which mode -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.chat.history import ModelTurn
+from parley.engine.ports import closing
 from parley.errors import ModelError
 from parley.models.attempts import Attempts, Preview
 from parley.models.events import Aside, Call, Event, TextDelta
@@ -90,8 +91,9 @@ class TextToolCaller:
     ) -> AsyncIterator[Event]:
         if not _is_about_tools(request) or await self._has_tools(request):
             try:
-                async for event in send(request):
-                    yield event
+                async with closing(send(request)) as events:
+                    async for event in events:
+                        yield event
             except ModelError as error:
                 if not _refuses_tools(error):
                     raise
@@ -99,8 +101,9 @@ class TextToolCaller:
                 return
         self._without_tools.add((request.provider, request.model))
         yield Aside(f"{request.model} has no tools of its own: they are described to it in words")
-        async for event in self._tries(send, request, replace(text_tools, mode="json"), tell):
-            yield event
+        async with closing(self._tries(send, request, replace(text_tools, mode="json"), tell)) as events:
+            async for event in events:
+                yield event
 
     async def _tries(
         self, send: Send, request: Request, text_tools: TextTools, tell: Tell
@@ -114,10 +117,11 @@ class TextToolCaller:
                 text_tools=replace(text_tools, errors=attempts.errors),
             )
             try:
-                async for event in send(next_try):
-                    reply.append(event)
-                    for ready in preview.feed(event):
-                        yield ready
+                async with closing(send(next_try)) as events:
+                    async for event in events:
+                        reply.append(event)
+                        for ready in preview.feed(event):
+                            yield ready
             except TryFailed as failure:
                 for ready in preview.failed():
                     yield ready
