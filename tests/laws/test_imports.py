@@ -185,3 +185,17 @@ def test_any_markdown_is_refused_or_becomes_a_valid_chat(name: str, text: str) -
     transcript = parse(chat.text)
     assert render(transcript) == chat.text
     assert [problem for problem in transcript.problems if problem.severity == "error"] == []
+
+
+@given(
+    st.sampled_from(["gp", "parley.nvim", "codecompanion"]),
+    st.lists(st.sampled_from([*FOREIGN, "word", "word"]), max_size=12),
+)
+@example("codecompanion", ["word", "## CodeCompanion (k)", "```json", "word"])
+def test_each_line_of_words_in_markdown_is_carried(name: str, kinds: list[str]) -> None:
+    lines = [f"word-{n}-" if kind == "word" else kind for n, kind in enumerate(kinds)]
+    try:
+        (chat,) = chats("\n".join(["## Me" if name == "codecompanion" else "💬: a", *lines]), name)
+    except ValueError:
+        return
+    assert [line for line in lines if line.startswith("word") and line not in chat.text] == []

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.reader import split_lines
@@ -33,8 +34,8 @@ _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
 _HEADER = re.compile(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
 _RULE = re.compile(r"---\s*")
 _NAME = re.compile(r"\[(?P<agent>[^\]]*)\](?P<rest>.*)")
-_HEADING = re.compile(r"## (?P<who>Me|CodeCompanion\b.*)")
-_SECTION = re.compile(r"### (Reasoning|Response)\s*")
+_HEADING = re.compile(r"## (?:Me|CodeCompanion\b.*)")
+_REASONING, _RESPONSE = re.compile(r"### Reasoning\s*"), re.compile(r"### Response\s*")
 _CONTEXT = "> Context:"
 _PROMPTS = ("role", "role+", "system_prompt", "system_prompt+")
 _OF_THE_FILE = ("file", "topic", *_PROMPTS)
@@ -84,16 +85,11 @@ def parley_nvim(text: str) -> Chat:
 
 def codecompanion(text: str) -> Chat:
     """The chat that a buffer of CodeCompanion's is. Its markdown shows what tools returned as text."""
-    conversation, fence = Conversation(), ""
-    block, who = list[str](), ""
-    for line in [*split_lines(text), "## Me"]:
-        heading = None if fence else _HEADING.fullmatch(line)
-        fence = _fence_after(fence, line)
-        if heading is None:
-            block.append(line)
-            continue
-        _turn(conversation, who, block)
-        block, who = [], heading["who"]
+    conversation, lines = Conversation(), split_lines(text)
+    starts = [number for number in _unfenced(lines) if _HEADING.fullmatch(lines[number])]
+    _turn(conversation, "", lines[: next(iter(starts), len(lines))])
+    for start, end in pairwise([*starts, len(lines)]):
+        _turn(conversation, lines[start].removeprefix("## "), lines[start + 1 : end])
     return conversation.chat()
 
 
@@ -121,18 +117,18 @@ def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequen
 
 
 def _sections(conversation: Conversation, block: Sequence[str]) -> None:
-    """An answer, which may have its thinking and its words below headings of their own."""
+    """An answer, which may have its thinking and its words below headings of their own.
+
+    Only the first heading, with nothing above it, can be that of thinking; others are the model's words.
+    """
     conversation.reply()
-    is_thinking, lines = False, list[str]()
-    for line in [*block, "### Response"]:
-        if not (section := _SECTION.fullmatch(line)):
-            lines.append(line)
-            continue
-        if is_thinking:
-            conversation.thinking("\n".join(lines).strip("\n"))
-        else:
-            _words(conversation, lines)
-        is_thinking, lines = section[1] == "Reasoning", []
+    begin = next((number for number, line in enumerate(block) if line.strip()), 0)
+    if block and _REASONING.fullmatch(block[begin]):
+        rest = block[begin + 1 :]
+        end = next((n for n in _unfenced(rest) if _RESPONSE.fullmatch(rest[n])), len(rest))
+        conversation.thinking("\n".join(rest[:end]).strip("\n"))
+        block = rest[end + 1 :]
+    _words(conversation, block)
 
 
 def _begin(text: str) -> tuple[Conversation, list[str]]:
@@ -262,9 +258,13 @@ def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
         conversation.result(tool["id"], body, "error" if tool["error"] else "ok", tool["name"])
 
 
-def _fence_after(fence: str, line: str) -> str:
-    """The ticks of the fence that is open below a line; "" for none."""
-    if fence:
-        return "" if line.rstrip() == fence else fence
-    opened = _FENCE.fullmatch(line)
-    return opened["ticks"] if opened else ""
+def _unfenced(lines: Sequence[str]) -> Iterator[int]:
+    """The numbers of the lines that stand in no fence and begin none."""
+    fence = ""
+    for number, line in enumerate(lines):
+        if fence:
+            fence = "" if line.rstrip() == fence else fence
+        elif opened := _FENCE.fullmatch(line):
+            fence = opened["ticks"]
+        else:
+            yield number
