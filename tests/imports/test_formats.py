@@ -86,6 +86,29 @@ def test_a_format_that_is_named_is_the_one_that_it_is_read_as() -> None:
         chats("💬: a\n", "openai")
 
 
+def test_json_with_a_byte_order_mark_is_read_as_it_is_recognized() -> None:
+    line = '{"messages": [{"role": "user", "content": "a"}]}'
+    for text in (f"\ufeff{line}", f"\ufeff{line}\n\ufeff{line}\n", f"\ufeff \n{line}\n{line}"):
+        assert {chat.text for chat in chats(text)} == {"💬: a\n"}
+
+
+def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
+    beside = [
+        {"type": "tool_result", "tool_use_id": "c", "content": "b"},
+        {"type": "text", "text": "beside"},
+        {"type": "chart"},
+    ]
+    asked = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "x"}}]}
+    (chat,) = chats(json.dumps([asked, {"role": "tool", "content": beside}]), "openai")
+    first, second = parse(chat.text).exchanges
+    (call,) = first.answers[0].proposals
+    assert (call.result and call.result.body, second.question and second.question.text) == (
+        "b",
+        "beside\n\n[chart]",
+    )
+    assert chat.losses == ("words stand for parts of the type chart",)
+
+
 def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:
     text = "💬: a\n\0\n🔒: b\n---\n\\❓:[yA] `{}`\r\n\ud800"
     said = [{"role": role, "content": text} for role in ("user", "assistant", "user")]

@@ -39,10 +39,21 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-MESSAGES = st.lists(
-    st.builds(lambda role, rest: {**rest, "role": role}, ROLES, st.dictionaries(KEYS, VALUES, max_size=3)),
-    max_size=5,
+RECORDS = st.builds(
+    lambda fields, name: {**fields, **name},
+    st.dictionaries(KEYS, VALUES, max_size=2),
+    st.dictionaries(st.sampled_from(["type", "name", "function"]), VALUES, min_size=1, max_size=2),
 )
+"""Parts, calls and the like, with anything in their fields."""
+FIELDS = st.fixed_dictionaries(
+    {"role": ROLES},
+    optional={
+        "content": st.lists(RECORDS, min_size=1, max_size=3) | VALUES,
+        "tool_calls": st.lists(RECORDS, max_size=2) | VALUES,
+        "tools": RECORDS,
+    },
+)
+MESSAGES = st.lists(st.builds(lambda rest, fields: {**rest, **fields}, RECORDS, FIELDS), max_size=5)
 MUTE = """💬: a
 
 🤖:
@@ -140,7 +151,8 @@ def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript
     assert [problem for problem in again.problems if problem.severity == "error"] == []
 
 
-@given(VALUES | MESSAGES | MESSAGES.map(lambda messages: {"messages": messages, "title": "a\nb"}))
+@given(VALUES | MESSAGES | st.builds(lambda root, said: {**root, "messages": said}, RECORDS, MESSAGES))
+@example([{"role": "user", "content": [{"type": [], "text": "x"}]}])
 def test_any_json_is_refused_or_becomes_a_valid_chat_of_no_more_turns(value: Any) -> None:
     try:
         made = chats(json.dumps(value))

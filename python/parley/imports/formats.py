@@ -82,4 +82,4 @@ _SIGNS = (
 
 
 def _is_json(text: str) -> bool:
-    return text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    return text.removeprefix("\ufeff").lstrip(" \t\r\n")[:1] in ("{", "[")

@@ -50,6 +50,7 @@ ROLES: dict[str, dict[str, _Speaker]] = {
 }
 """Who speaks in a message of each role, by formats."""
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+_BOM = "\ufeff"
 _DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
 """What stands before a failed result where a format has no field for that: requests of Parley's have it."""
@@ -66,6 +67,7 @@ class Record:
 
 def records(text: str) -> list[Record]:
     """The conversations in JSON, or in lines of it. Raises ValueError for anything else."""
+    text = text.removeprefix(_BOM)
     try:
         value = strict_json(text)
     except json.JSONDecodeError as error:
@@ -79,7 +81,7 @@ def _lines(text: str) -> Iterator[Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield strict_json(line)
+                yield strict_json(line.removeprefix(_BOM))
             except ValueError as error:
                 raise ValueError(f"line {number} is no JSON: {error}") from error
 
@@ -113,7 +115,7 @@ def kind(record: Record) -> str:
         return "codecompanion"
     contents = (message.get("content") for message in record.messages)
     blocks = (block for content in contents if isinstance(content, list) for block in content)
-    has_blocks = any(isinstance(block, dict) and block.get("type") in _BLOCKS for block in blocks)
+    has_blocks = any(isinstance(block, dict) and _string(block, "type") in _BLOCKS for block in blocks)
     return "anthropic" if has_blocks or "system" in record.root else "openai"
 
 
@@ -159,9 +161,10 @@ class _Reader:
                 raise ValueError(f'expected one of {", ".join(self._roles)} as "role"')
 
     def _user(self, message: Message) -> None:
-        parts = self._parts(message.get("content"))
-        if _mapping(message, "_meta").get("tag") == "image":
-            parts = iter([{"type": "image", "source": {"data": message.get("content")}}])
+        content = message.get("content")
+        parts = self._parts(content)
+        if isinstance(content, str) and _mapping(message, "_meta").get("tag") == "image":
+            parts = iter([{"type": "image", "source": {"data": content}}])
         for part in parts:
             if part.get("type") == "tool_result":
                 self._tool_result(part)
@@ -233,10 +236,8 @@ class _Reader:
 
     def _result(self, message: Message) -> None:
         content, tools = message.get("content"), _mapping(message, "tools")
-        parts = list(self._parts(content))
-        if any(part.get("type") == "tool_result" for part in parts):
-            for part in parts:
-                self._tool_result(part)
+        if any(part.get("type") == "tool_result" for part in self._parts(content)):
+            self._user(message)
             return
         call_id = _string(message, "tool_call_id") or _string(tools, "call_id") or _string(tools, "id")
         text, pictures = self._split(content)
