@@ -174,8 +174,8 @@ class Passing(Good):
 
     async def stream(self, request):
         tries.append(1)
-        if len(tries) < 3:
-            wait = float(len(tries))
+        if len(tries) < 4:
+            wait = (1.0, float("nan"), -1)[len(tries) - 1]
             raise ModelError("come again", reason="busy", retryable=True, retry_after=wait, status=429)
         yield Finished("complete")
 
@@ -467,8 +467,8 @@ async def test_a_passing_failure_before_the_first_event_is_tried_again_when_the_
     asker: Asker,
 ) -> None:
     assert await asker.say("passing") == [Finished("complete")]
-    assert asker.waits == [1.0, 2.0]
-    assert asker.notices == [f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2)]
+    assert asker.waits == [1.0, 1.0, 2.0]
+    assert asker.notices == [f"the provider passing says: busy: retry {n} of 3..." for n in (1, 2, 3)]
 
 
 async def test_many_events_at_once_come_whole_and_in_order(asker: Asker) -> None:

@@ -158,7 +158,7 @@ class ProviderClient:
     async def _wait(self, error: ModelError, tries: int, tell: Tell, clock: PausableClock) -> None:
         """Wait until a failed request may be sent again; raises the error where it should not be."""
         wait = error.retry_after
-        if wait is None:
+        if wait is None or not wait >= 0:  # nan is neither less nor more than anything
             wait = min(FIRST_WAIT_S * 2 ** (tries - 1), LAST_WAIT_S) * (1 - 0.25 * self._luck())
         if not error.retryable or tries > RETRIES or wait > LONGEST_WAIT_S:
             raise error

@@ -168,7 +168,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     # _base_client.py, read 2026-11-22).
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
-            return max(float(headers.get(name, "")) * unit, 0.0)
+            return float(headers.get(name, "")) * unit
         except ValueError:
             continue
     try:
