@@ -64,6 +64,7 @@ def bad(cls: Any, *fields: Any) -> object:
         (bad(Call, ("id", "name", "{}")), "a field of the Call"),
         (bad(Call, ToolCall("id", "name", bad(dict))), "a field of the Call"),  # type: ignore[arg-type]
         (bad(Usage, -1), "a field of the Usage"),
+        (Usage(10**400), "a field of the Usage"),
         (bad(Usage, True), "a field of the Usage"),
         (bad(Finished, "done"), "a field of the Finished"),
         (bad(Finished, ["complete"]), "a field of the Finished"),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.models.events import Usage
+from parley.tables import LARGEST
 
 
 def mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -49,6 +50,8 @@ def number(raw: Mapping[str, Any], key: str) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a whole number as {key!r}, got {type(value).__name__}")
+    if abs(value) > LARGEST:
+        raise ValueError(f"expected a whole number as {key!r}, got one that is too large")
     return value
 
 

@@ -18,6 +18,7 @@ from parley.models.accumulate import PartialCall
 from parley.models.encode import encoded
 from parley.models.events import Call, Event, Finished, Reason, TextDelta, ThinkingDelta, Usage
 from parley.models.quirks import Quirk
+from parley.tables import LARGEST
 from parley.text import one_line
 
 ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | Call | Usage | Finished
@@ -130,4 +131,4 @@ class EventDecoder(decoder.Decoder):
 
 
 def _is_count(number: object) -> bool:
-    return type(number) is int and number >= 0
+    return type(number) is int and 0 <= number <= LARGEST
