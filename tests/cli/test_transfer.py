@@ -109,7 +109,7 @@ def test_pictures_are_put_beside_a_chat_that_is_written(
     assert main(["import", "chat.json", "--to", "new.md"]) == 0
     assert (
         capsys.readouterr().err
-        == "parley: new.md: not carried over: words stand for parts of the type image\n"
+        == "parley: new.md: not carried over: parts of the type image are replaced by words\n"
     )
     transcript = parse(Path("new.md").read_text(encoding="utf-8"))
     assert transcript.exchanges[0].question is not None

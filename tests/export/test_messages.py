@@ -132,7 +132,7 @@ def test_what_a_line_cannot_hold_is_named() -> None:
     picture = f"![image/png 2 B](x.assets/{'0' * 64}.png)"
     assert list(lacks(parse(CHAT))) == ["only the beginning of its long results is there, as in the file"]
     assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
-        "words stand for its pictures",
+        "its pictures are replaced by words",
         "it ends with a question, and a chat to train with ends with an answer",
     ]
     assert line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"

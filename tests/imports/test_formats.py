@@ -106,7 +106,7 @@ def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
         "b",
         "beside\n\n[chart]",
     )
-    assert chat.losses == ("words stand for parts of the type chart",)
+    assert chat.losses == ("parts of the type chart are replaced by words",)
 
 
 def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:

@@ -302,7 +302,7 @@ class _Reader:
     def _lose(self, type_name: str) -> str:
         """The words that stand for a part of this type."""
         name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
-        self.conversation.lose(f"words stand for parts of the type {name}")
+        self.conversation.lose(f"parts of the type {name} are replaced by words")
         return f"[{name.replace('_', ' ')}]"
 
 
