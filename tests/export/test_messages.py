@@ -137,3 +137,15 @@ def test_what_a_line_cannot_hold_is_named() -> None:
     ]
     assert line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"
     assert list(lacks(parse("💬: a\n\n🤖:\n\nb\n\n💬: \n"))) == []
+
+
+ASKS = 'and\n\n❓: `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"}}`\n\n'
+
+
+@pytest.mark.parametrize(
+    "more", ["💬:\n\n" * 2_000, "🤖:[X]\n\n" * 2_000, ASKS * 1_200], ids=["💬:", "🤖:", "❓:"]
+)
+def test_much_that_is_only_begun_is_left_out(more: str) -> None:
+    chat = parse(f"💬: a\n\n🤖:\n\n{more}")
+    assert message_line(chat, "openai") == '{"messages": [{"role": "user", "content": "a"}]}'
+    assert list(lacks(chat))[-1] == "it ends with a question, and a chat to train with ends with an answer"

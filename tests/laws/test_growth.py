@@ -13,6 +13,7 @@ from parley.chat.reply import ReplyWriter
 from parley.chat.transcript import Exchange, Question, Result, Text, Transcript
 from parley.chat.writer import render
 from parley.display.view import ChatView, drawing
+from parley.export.messages import lacks
 from parley.models.accumulate import CallAccumulator, PartialCall, finished_calls
 from parley.models.memory import memory
 from parley.models.text_tools.json import JsonExtractor
@@ -150,3 +151,14 @@ def test_what_is_drawn_of_a_file_of_many_calls_is_found_in_linear_time() -> None
         assert len(drawing(chat_view)["proposals"]) == len(SeenCalls().draw(chat_view)) == count
 
     assert growth(draw, SIZE) < ALLOWED
+
+
+def test_what_is_only_begun_at_the_end_of_a_chat_is_found_in_linear_time() -> None:
+    def leave_out(count: int) -> None:
+        replies = tuple(
+            part for n in range(count) for part in (Text("and"), replace(asked(), call=call(n, index=0)))
+        )
+        begun = Exchange(Question((Text("q"),)), (answer(*replies),))
+        list(lacks(Transcript((begun, *(Exchange(Question()),) * count))))
+
+    assert growth(leave_out, SIZE) < ALLOWED

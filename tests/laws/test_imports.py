@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.reader import parse
-from parley.chat.transcript import Exchange, Proposal, Text, Transcript
+from parley.chat.rounds import rounds
+from parley.chat.transcript import CHOICES, YES, Exchange, Proposal, Question, Text, Transcript
 from parley.chat.writer import render
 from parley.export.messages import message_line
 from parley.imports.formats import chats
@@ -74,26 +76,34 @@ MUTE = """💬: a
 
 
 def turns(transcript: Transcript) -> list[Turn]:
-    """What is said in a chat, without what is only begun."""
-    exchanges = list(transcript.exchanges)
-    while exchanges and not says(exchanges[-1]):
-        answers = exchanges[-1].answers[:-1]
-        exchanges[-1:] = [Exchange(exchanges[-1].question, answers)] if answers else []
-    last = exchanges[-1] if exchanges else None
-    if last and last.answers and not any(map(is_said, last.answers[-1].segments)):
-        exchanges[-1] = Exchange(
-            last.question, tuple(a for a in last.answers if any(map(is_said, a.segments)))
-        )
-    return list(history(Transcript(tuple(exchanges)), len(exchanges) - 1, max_full_exchanges=None))
+    """What is said in a chat, without what is only begun, and without last calls that wait."""
+    exchanges = finished(transcript.exchanges)
+    return list(history(Transcript(exchanges), len(exchanges) - 1, max_full_exchanges=None))
+
+
+def finished(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    if not exchanges:
+        return ()
+    *before, last = exchanges
+    if not last.answers:
+        asks = last.question is not None and bool(last.question.text.strip())
+        return exchanges if asks else finished(tuple(before))
+    *answers, answer = last.answers
+    whole = rounds(answer)
+    if whole and any(map(waits, whole[-1].proposals)):
+        rest = replace(answer, segments=tuple(s for reply in whole[:-1] for s in reply.segments))
+        return finished((*before, replace(last, answers=(*answers, rest))))
+    if any(map(is_said, answer.segments)):
+        return exchanges
+    return finished((*before, replace(last, question=last.question or Question(), answers=tuple(answers))))
+
+
+def waits(call: Proposal) -> bool:
+    return call.result is None and call.choice not in set(CHOICES) - YES
 
 
 def is_said(segment: object) -> bool:
     return isinstance(segment, Proposal) or (isinstance(segment, Text) and bool(segment.text.strip()))
-
-
-def says(exchange: Exchange) -> bool:
-    asks = exchange.question is not None and bool(exchange.question.text.strip())
-    return asks or any(is_said(segment) for answer in exchange.answers for segment in answer.segments)
 
 
 def outline(transcript: Transcript, option: str) -> list[Any]:

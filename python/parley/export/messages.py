@@ -7,7 +7,7 @@ tools are in no chat, so they are in none of the lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,36 +72,36 @@ def lacks(transcript: Transcript) -> Iterator[str]:
     if any(attachment.is_text for attachment in returned):
         yield "only the beginning of its long results is there, as in the file"
     exchanges = _finished(transcript.exchanges)
-    if exchanges != _begun(transcript.exchanges):
+    if exchanges != _finished(transcript.exchanges, with_waiting=True):
         yield "calls at its end have no results yet: the reply that made them is left out"
     if exchanges and not exchanges[-1].answers and exchanges[-1].question and exchanges[-1].question.text:
         yield "it ends with a question, and a chat to train with ends with an answer"
 
 
-def _finished(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-    """The begun exchanges without last rounds whose calls wait: what came of them nobody knows."""
-    begun = _begun(exchanges)
-    if not begun or not begun[-1].answers:
-        return begun
-    *before, last = begun
-    *answers, answer = last.answers
-    *whole, final = rounds(answer)
-    if all(proposal.result or proposal.choice in _NO for proposal in final.proposals):
-        return begun
-    rest = Answer(answer.agent, tuple(segment for part in whole for segment in part.segments))
-    return _finished((*before, Exchange(last.question, (*answers, rest))))
+def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> tuple[Exchange, ...]:
+    """The exchanges up to where something was said last: what is only begun below that is left out.
+
+    Last rounds whose calls wait do not count, unless they are asked for: what came of them nobody knows.
+    """
+    before = list(exchanges)
+    while before:
+        last = before.pop()
+        answers = list(last.answers)
+        while answers:
+            answer = answers.pop() if with_waiting else _decided(answers.pop())
+            if _says_something(answer):
+                return (*before, Exchange(last.question, (*answers, answer)))
+        if last.question and last.question.text.strip():
+            return (*before, Exchange(last.question))
+    return ()
 
 
-def _begun(exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
-    """The exchanges without a last one, and last answers, in which nothing was said yet."""
-    if not exchanges:
-        return ()
-    *before, last = exchanges
-    answers = last.answers
-    while answers and not _says_something(answers[-1]):
-        answers = answers[:-1]
-    is_empty = not answers and not (last.question and last.question.text.strip())
-    return _begun(tuple(before)) if is_empty else (*before, Exchange(last.question, answers))
+def _decided(answer: Answer) -> Answer:
+    """An answer without last rounds whose calls wait."""
+    replies = list(rounds(answer))
+    while replies and not all(call.result or call.choice in _NO for call in replies[-1].proposals):
+        replies.pop()
+    return Answer(answer.agent, tuple(segment for reply in replies for segment in reply.segments))
 
 
 def _says_something(answer: Answer) -> bool:
