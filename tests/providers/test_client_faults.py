@@ -301,7 +301,7 @@ async def test_a_missing_key_is_told_in_whole_words(faulty: FaultyProviders) -> 
 
 
 async def test_a_key_typed_in_place_of_its_variables_name_is_not_shown(faulty: FaultyProviders) -> None:
-    error = await faulty.fail(faulty.provider("chat", api_key_env="sk-proj-0123456789abcdef"))
+    error = await faulty.fail(faulty.provider("chat", api_key_env="gsk_0123456789abcdef"))
     assert "0123456789abcdef" not in str(error)
 
 

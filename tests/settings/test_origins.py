@@ -44,11 +44,12 @@ auto = ["mock/*"]
 [mcp.servers.files]
 command = "npx"
 args = ["-y", "server", "--api-key", "{SECRET}", "--token={SECRET}", "--key", "${{KEY}}", "http://me:{SECRET}@x/"]
-env = {{ A = "{SECRET}", B = "${{B}}" }}
+env = {{ A = "{SECRET}", B = "${{B}}", C = "HUNTER2", D = "${{D:-{SECRET}}}", E = "${{env:E}}{SECRET}" }}
 enabled = true
 [mcp.servers.far]
 url = "https://far.example/mcp?key={SECRET}"
-headers = {{ Authorization = "Bearer {SECRET}" }}
+headers = {{ Authorization = "${{A:-Bearer {SECRET}}}", B = "${{env:B}}" }}
+client_secret = "HUNTER2"
 token_command = ["pass", "{SECRET}"]
 """
 
@@ -104,16 +105,23 @@ def test_an_agent_has_the_line_of_its_table(environ: dict[str, str]) -> None:
 
 def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str]) -> None:
     known = rows(environ, TOML)
-    assert SECRET not in repr(known)
+    assert SECRET not in repr(known).lower()
     assert known["providers.corp.base_url"][0] == "https://…@corp.example/v1?…"
     assert known["providers.corp.api_key_env"][0] == "…"
     assert known["providers.other.base_url"][0] == "…"
     assert known["providers.other.api_key_command"][0] == ["pass", "…"]
     hidden = ["-y", "server", "--api-key", "…", "--token=…", "--key", "${KEY}", "http://…@x/"]
     assert known["mcp.servers.files.args"][0] == hidden
-    assert known["mcp.servers.files.env"][0] == {"A": "…", "B": "${B}"}
+    assert known["mcp.servers.files.env"][0] == {
+        "A": "…",
+        "B": "${B}",
+        "C": "…",
+        "D": "${D:-…}",
+        "E": "…",
+    }
     assert known["mcp.servers.far.url"][0] == "https://far.example/mcp?…"
-    assert known["mcp.servers.far.headers"][0] == {"Authorization": "…"}
+    assert known["mcp.servers.far.headers"][0] == {"Authorization": "${A:-…}", "B": "${env:B}"}
+    assert known["mcp.servers.far.client_secret"][0] == "…"
     assert known["mcp.servers.far.token_command"][0] == ["pass", "…"]
 
 
@@ -129,6 +137,9 @@ def test_nothing_that_may_be_a_secret_is_among_the_values(environ: dict[str, str
         (["X-Site: Bearer {}"], ["X-Site: Bearer …"]),
         (["--pat", "{}", "--path", "x"], ["--pat", "…", "--path", "x"]),
         (["--pwd={}", "--credentials", "{}"], ["--pwd=…", "--credentials", "…"]),
+        (["--token", "HUNTER2"], ["--token", "…"]),
+        (["--token", "${{API_KEY:-{}}}", "${{PORT:-{}}}"], ["--token", "${API_KEY:-…}", "${PORT:-…}"]),
+        (["http://h/${{K:-{}}}/x", "${{K:-{}"], ["http://h/${K:-…}/x", "${K:-…"]),
         (["ghp_{}aaaaaaaaaaaaaaaaaa", "x-sk-{}-aaaaaaaaaaaaaaaaaa"], ["…", "x-…"]),
         (["-y", "@scope/server@1.2", "--port", "80", "/a/b:c", "https://h/p"], None),
     ],

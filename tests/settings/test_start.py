@@ -7,7 +7,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.engine import NOTHING_ASKED
 from parley.settings.start import Ready, Refusal, start
-from parley.settings.values import Settings
+from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 
 KEYS = {"OPENAI_API_KEY": "k"}
 AGENTS = "Claude, ChatGPT, Gemini, Ollama, Demo, Demo-OpenAI, Demo-Text"
@@ -103,3 +103,12 @@ def test_whoever_talks_to_the_demo_for_want_of_a_key_is_told(
 def test_a_question_may_still_be_put_into_the_chat(question: str, begins: bool) -> None:
     outcome = start(parse(""), Settings(), KEYS, None, may_want=lambda _: True, question=question)
     assert outcome == (Ready("") if begins else Refusal("no question", NOTHING_ASKED))
+
+
+def test_a_key_in_place_of_its_variables_name_is_nowhere_told() -> None:
+    corp, mine = ProviderSettings("corp", api_key_env="gsk_1234"), Agent("Mine", "corp", "m")
+    settings = Settings(agents=(mine,), providers={"corp": corp})
+    ready = start(parse(chat()), settings, {}, None, may_want=lambda wish: True)
+    assert isinstance(ready, Ready)
+    hidden = [ready.hint, settings.missing_key(mine, {}), key_source(corp)]
+    assert [("…" in text, "gsk_" in text) for text in hidden] == [(True, False)] * 3

@@ -14,7 +14,7 @@ from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE
 from parley.settings.load import settings_file
-from parley.settings.origins import HIDDEN, Entry, entries, is_variable
+from parley.settings.origins import Entry, entries
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 from parley.tables import did_you_mean
 from parley.text import one_line
@@ -50,8 +50,6 @@ def _key(agent: Agent, known: Settings) -> tuple[bool, str]:
     assert provider is not None, "an agent without a provider is none of the settings"
     missing = known.missing_key(agent, os.environ)
     text = f"no key: {missing} is not set" if missing else key_source(provider)
-    if provider.api_key_env and not is_variable(provider.api_key_env):  # a key, by mistake
-        text = text.replace(provider.api_key_env, HIDDEN)
     if provider.kind == PACKAGE:
         text = f"{text}, {_package(provider)}"
     return not missing, text
@@ -67,8 +65,8 @@ def _package(provider: ProviderSettings) -> str:
 
 def config(arguments: argparse.Namespace) -> int:
     """Print all settings and where each value comes from, or the value of one."""
-    known, file = settings(), settings_file(os.environ)
-    rows = _below(arguments.key, entries(known, file, os.environ))
+    file = settings_file(os.environ)
+    rows = _below(arguments.key, entries(settings(file), file, os.environ))
     if arguments.json:
         for row in rows:
             emit("setting", name=row.name, value=row.value, origin=row.origin)

@@ -45,7 +45,7 @@ _SECRETS = re.compile(
 
 def no_key(provider: ProviderSettings, why: str = "") -> ModelError:
     """The provider's key is not to be had."""
-    advice = f"set {provider.api_key_env} before you start Neovim"
+    advice = f"set {provider.key_variable} before you start Neovim"
     if provider.api_key_command:
         advice = f"look at providers.{provider.name}.api_key_command in the settings"
     detail = f" ({why})" if why else ""
@@ -65,7 +65,7 @@ def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> 
     is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
     headers = error.response.headers
-    key = provider.api_key_env or "the provider's key"
+    key = provider.key_variable or "the provider's key"
     return ModelError(
         f"{provider.name} answered {status}{f': {words}' if words else ''}. "
         f"What to do: {hint.format(key=bounded(key), model=model)}",

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 from parley.paths import chats_folder
 from parley.settings.load import ABSENT, SettingsFile
-from parley.settings.values import PROVIDERS, ProviderSettings, Settings
+from parley.settings.values import HIDDEN, PROVIDERS, ProviderSettings, Settings, variable_name
 from parley.tables import Rule
 
-HIDDEN = "…"
-"""In place of what may be a secret."""
 DEFAULT = "default"
 
 _NO_RULE = Rule()
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{[^}]*\}")
+_FALLBACK = re.compile(r"(\$\{[^}]*?:-)[^}]+")
+_FILLED_IN = re.compile(rf"\$\{{(?:env:)?\w+(?::-{HIDDEN})?\}}")
+"""What is filled in from the environment, with nothing beside it."""
 _COMMANDS = ("api_key_command", "token_command")
 _ADDRESSES = ("base_url", "url")
 _SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|pwd|auth|bearer|credential|cookie|dsn)[\w.-]*"
@@ -57,11 +57,6 @@ def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) 
     all_entries = [*_below(settings, Settings(), "", file), *_addresses(settings, environ)]
     by_name = {entry.name: entry for entry in all_entries}  # what a variable says counts more than the file
     return [_in_effect(entry, settings, file, environ) for entry in by_name.values()]
-
-
-def is_variable(text: str) -> bool:
-    """Whether a text is the name of a variable, or `${…}`, and so no secret itself."""
-    return _VARIABLE.fullmatch(text) is not None
 
 
 def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[Entry]:
@@ -131,12 +126,14 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
     match value:
         case str() if name in _ADDRESSES:
             return _address(value)
+        case str() if name == "api_key_env":
+            return variable_name(value)
         case str() if rule.is_secret:
-            return value if is_variable(value) else HIDDEN
+            return _secret(value)
         case tuple() if rule.is_secret or name in _COMMANDS:
             return [*value[:1], *(HIDDEN for _ in value[1:])]
         case Mapping() if rule.is_secret:
-            return {key: text if is_variable(text) else HIDDEN for key, text in value.items()}
+            return {key: _secret(text) for key, text in value.items()}
         case tuple() if name == "args":
             return list(_arguments(value))
         case tuple():
@@ -147,10 +144,21 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
             return value
 
 
+def _secret(text: str) -> str:
+    """A text that may be a secret as people read it: only where all of it is filled in."""
+    bare = _without_fallback(text)
+    return bare if _FILLED_IN.fullmatch(bare) else HIDDEN
+
+
+def _without_fallback(text: str) -> str:
+    """A text without what `${VAR:-default}` stands for where VAR has nothing."""
+    return _FALLBACK.sub(rf"\1{HIDDEN}", text)
+
+
 def _address(url: str) -> str:
     """An address without a user, a password and a query."""
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(_without_fallback(url))
     except ValueError:
         return HIDDEN
     host, at = parts.netloc.rpartition("@")[2], HIDDEN + "@" if "@" in parts.netloc else ""
@@ -162,11 +170,17 @@ def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
     """Arguments of a program, without those that an option calls a key, a token or the like."""
     is_secret = False
     for text in arguments:
-        shown = text
-        for pattern in _SECRETS:
-            shown = pattern.sub(rf"\1{HIDDEN}", shown)
-        yield HIDDEN if is_secret and not is_variable(text) else shown
+        yield _secret(text) if is_secret else _argument(text)
         is_secret = _SECRET_OPTION.fullmatch(text) is not None
+
+
+def _argument(text: str) -> str:
+    """An argument without what looks like a secret in it."""
+    text = _without_fallback(text)
+    if not _FILLED_IN.fullmatch(text):
+        for pattern in _SECRETS:
+            text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
 
 
 def _in_effect(entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> Entry:
@@ -184,7 +198,7 @@ def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
     """Where the key of a provider comes from, since that is why its agent is the default."""
     if provider and provider.api_key_command:
         return file.place(f"providers.{provider.name}.api_key_command")
-    return f"environment {provider.api_key_env}" if provider and provider.api_key_env else DEFAULT
+    return f"environment {provider.key_variable}" if provider and provider.key_variable else DEFAULT
 
 
 def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[Entry]:

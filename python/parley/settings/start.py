@@ -126,5 +126,5 @@ def _no_key(
     if is_chosen or agent.name != DEMO:
         return ""
     providers = (settings.provider(a.provider) for a in settings.all_agents())
-    variables = dict.fromkeys(p.api_key_env for p in providers if p and p.api_key_env)
+    variables = dict.fromkeys(p.key_variable for p in providers if p and p.key_variable)
     return f"no key is set: this is the demo model. To talk to another, set {any_of(*variables)}"

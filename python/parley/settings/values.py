@@ -5,6 +5,7 @@ Knows no files and no editor, and nothing of how a table of a user's becomes the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, NewType, Self
@@ -31,6 +32,12 @@ TEXT_TOOLS_MAX_TOKENS = 4096
 """Upper bound of `max_tokens` with tools in the text, where `safety.max_tokens_per_request` names none."""
 
 
+HIDDEN = "…"
+"""In place of what may be a secret."""
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
     """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it.
@@ -49,6 +56,16 @@ class ProviderSettings:
     official: bool = False
     builtin: bool = False
 
+    @property
+    def key_variable(self) -> str:
+        """The variable of its key as people read it."""
+        return variable_name(self.api_key_env or "")
+
+
+def variable_name(text: str) -> str:
+    """The name of a variable as people read it: a text that is none is hidden, since it may be a key."""
+    return text if not text or _VARIABLE.fullmatch(text) else HIDDEN
+
 
 def key_source(provider: ProviderSettings) -> str:
     """Where the key of a provider is found, once it is there."""
@@ -56,7 +73,7 @@ def key_source(provider: ProviderSettings) -> str:
         return "built in, needs no key"
     if provider.api_key_command:
         return f"the key comes from the command {provider.api_key_command[0]}"
-    return f"key found in {provider.api_key_env}" if provider.api_key_env else "needs no key"
+    return f"key found in {provider.key_variable}" if provider.key_variable else "needs no key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +331,11 @@ class Settings:
         return next(usable, demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
-        """The variable that should hold this agent's key and does not; "" where it does or none is needed."""
+        """The variable, as people read it, that lacks this agent's key; "" where none does."""
         provider = self.provider(agent.provider)
         if provider is None or provider.builtin or provider.api_key_command or not provider.api_key_env:
             return ""
-        return "" if environ.get(provider.api_key_env) else provider.api_key_env
+        return "" if environ.get(provider.api_key_env) else provider.key_variable
 
     def _has_key(self, agent: Agent, environ: Mapping[str, str]) -> bool:
         provider = self.provider(agent.provider)
