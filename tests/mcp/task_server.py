@@ -6,7 +6,8 @@ that it hears in the file named by LOG, and cancels nothing while the one named 
 
 `dig` and `web_search` have to run as tasks, `sift` may, `look` does not. The argument `polls` says after how
 many questions a task is over (0: never), unless the variable GO names a file whose being there ends it;
-`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour, or "junk".
+`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour, or "junk";
+`locked` are the numbers of questions to which it does not say how it is.
 """
 
 import json
@@ -53,6 +54,8 @@ class TaskServer:
         self.methods = list[str]()
         self.tasks = dict[str, dict[str, Any]]()
         self.pause_ms = 50
+        self.session = ""
+        """The id of the one session over HTTP that it knows; "" for none."""
         self._log = log
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -123,6 +126,9 @@ class TaskServer:
 
     def of_task(self, method: str, task: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
         match method:
+            case "tasks/get" if task["asked"] + 1 in task.get("locked", ()):
+                task["asked"] += 1
+                raise RefusedError(-32603, "database is locked")
             case "tasks/get":
                 return self.poll(task)
             case "tasks/update":
@@ -186,11 +192,16 @@ def http_server(tasks: TaskServer) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.headers.get("mcp-session-id", tasks.session) != tasks.session:
+                self.send_error(404)
+                return
             reply = tasks.answer(message)
             body = b"" if reply is None else json.dumps(reply).encode()
             self.send_response(202 if reply is None else 200)
             if reply is not None:
                 self.send_header("content-type", "application/json")
+            if tasks.session:
+                self.send_header("mcp-session-id", tasks.session)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -102,7 +102,7 @@ async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run()
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"end": "failed"}, "the shovel broke"),
+        ({"end": "failed"}, "it failed: the shovel broke"),
         ({"end": "cancelled"}, "its server cancelled it: step 2"),
         (
             {"end": "gone", "polls": 9},
@@ -175,6 +175,37 @@ async def test_a_server_that_is_gone_leaves_the_task_to_be_collected(newest: boo
             tasks.answer = lambda _: 1 / 0  # type: ignore[assignment,return-value]
             with pytest.raises(PendingError, match="Its result is collected when the turn goes on"):
                 await call
+
+
+@pytest.mark.parametrize("collects", [False, True])
+async def test_a_task_in_a_session_that_ended_is_asked_after_in_a_new_one(collects: bool) -> None:
+    with serving(newest=False) as (tasks, url):
+        tasks.session = "first"
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            began = Began()
+            call = asyncio.create_task(dug(servers, began, polls=0))
+            await until(lambda: tasks.methods.count("tasks/get") > 1)
+            if collects:
+                servers.restart("web")
+                with pytest.raises(PendingError):
+                    await call
+                await servers.catalogue()
+            tasks.tasks["task-1"]["polls"] = tasks.tasks["task-1"]["asked"] + 4
+            before, tasks.session = tasks.methods.count("initialize"), "second"
+            outcome = await (dug(servers, began, task="task-1") if collects else call)
+            assert (outcome, tasks.methods.count("initialize")) == (Outcome("ok", "dug"), before + 1)
+
+
+@SHAPES
+async def test_a_server_that_does_not_say_how_a_task_is_is_asked_again_then_later(newest: bool) -> None:
+    why = r"does not say how it is: database is locked\. "
+    with serving(newest=newest) as (_, url):
+        async with servers_of(ServerSettings("web", url=url)) as servers:
+            began = Began()
+            assert await dug(servers, began, polls=4, locked=[1]) == Outcome("ok", "dug")
+            with pytest.raises(PendingError, match=f"{why}Its result is collected"):
+                await dug(servers, began, polls=4, locked=[1, 2])
+            assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
 
 
 @SHAPES

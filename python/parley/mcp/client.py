@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
-from parley.mcp.session import CONNECTION_CLOSED, LostError, NotBegunError, Progress, Refusal, Signals
+from parley.mcp.session import (
+    CONNECTION_CLOSED,
+    LostError,
+    NotBegunError,
+    Progress,
+    Refusal,
+    Signals,
+    SilentError,
+)
 from parley.mcp.tasks import TaskError, TaskRequests
 from parley.text import one_line, size_text, visible
 from parley.tools.catalogue import Tool
@@ -209,23 +217,17 @@ class SdkSession:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             tell(progress, total, message)
 
-        hosts = list[str]()
+        hosts, state = list[str](), None
         try:
-            if task.id:
-                with self._errors():
-                    return await self._collected(await self._tasks.get(task.id), tell)
-            if name in self._as_tasks:
-                begin = partial(self._tasks.begin, name, arguments, report)
-                result, hosts = await self._after_visits(begin)
-            else:
-                once = partial(self._client.call_tool, name, arguments, progress_callback=report)
-                returned, hosts = await self._after_visits(once)
-                result = {"content": returned.content, "structuredContent": returned.structured_content}
-                result |= {"isError": returned.is_error, "_meta": returned.meta}
-            if (state := _begun(result)) is None:
-                return self._outcome(result, hosts)
-            await task.begin(state.id)
-            return await self._collected(state, tell, hosts)
+            if not task.id:
+                result, hosts = await self._answer(name, arguments, report)
+                if (state := _begun(result)) is None:
+                    return self._outcome(result, hosts)
+                await task.begin(state.id)
+            with self._errors():
+                state = state or await self._tasks.get(task.id)
+                ended = await self._tasks.result_of(state, lambda message: tell(None, None, message))
+            return self._outcome(ended, hosts)
         except TaskError as error:
             why = one_line(str(error), _MOST_SAID)
             return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {why}")
@@ -234,10 +236,16 @@ class SdkSession:
         """Nobody wants the result of a task any more."""
         await self._tasks.cancel(task_id)
 
-    async def _collected(self, task: TaskState, tell: Progress, hosts: Sequence[str] = ()) -> Outcome:
-        with self._errors():
-            result = await self._tasks.result_of(task, lambda message: tell(None, None, message))
-        return self._outcome(result, hosts)
+    async def _answer(
+        self, name: str, arguments: dict[str, Any], report: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The answer to a call, a result or a task that has begun, and the hosts of the pages before it."""
+        if name in self._as_tasks:
+            return await self._after_visits(partial(self._tasks.begin, name, arguments, report))
+        once = partial(self._client.call_tool, name, arguments, progress_callback=report)
+        returned, hosts = await self._after_visits(once)
+        result = {"content": returned.content, "structuredContent": returned.structured_content}
+        return result | {"isError": returned.is_error, "_meta": returned.meta}, hosts
 
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
         """The outcome that a result of a call means, its parts as they are in JSON or in the SDK.
@@ -353,6 +361,10 @@ class SdkSession:
 
         try:
             yield
+        except SilentError:
+            if self._settings.url is not None:
+                self._signals.connection_lost()
+            raise
         except MCPError as error:
             if isinstance(error.error.data, Refusal) and error.error.data.is_lost_session:
                 self._signals.connection_lost()

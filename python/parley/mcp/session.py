@@ -39,6 +39,10 @@ class LostError(ServerError):
     """The connection ended under a call."""
 
 
+class SilentError(LostError):
+    """A server does not say how a task is: perhaps our session is over."""
+
+
 class NotBegunError(ServerError):
     """The server does not know our session any more, so what was asked of it has not begun."""
 

@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, PendingError, ServerError
-from parley.mcp.session import Connect, LostError, NotBegunError, Progress, Session, Signals, cause
+from parley.mcp.session import (
+    Connect,
+    LostError,
+    NotBegunError,
+    Progress,
+    Session,
+    Signals,
+    SilentError,
+    cause,
+)
 from parley.mcp.stderr import StderrTail
 from parley.tools.catalogue import Tool
 from parley.tools.resources import is_reader, reader
@@ -150,7 +159,7 @@ class Supervisor:
             raise
 
     async def _ask_again(self, what: str, work: Work[T], task: TaskHandle) -> T:
-        """The result of `work`, once more where the connection ended under a call that goes on as a task."""
+        """The result of `work`; where the connection of a call that goes on as a task failed, asked again."""
         try:
             return await self.ask(what, work)
         except ServerError as error:
@@ -330,6 +339,9 @@ class Supervisor:
         except TimeoutError as error:
             limit = most if clock.now() - start >= most else seconds
             raise ServerError(f"{what} gave no answer within {limit:g} s") from error
+        except SilentError as error:
+            why = f"runs as a task, and its server does not say how it is: {_words(error)}"
+            raise ServerError(f"{what} {why}") from error
         except LostError as error:
             raise ServerError(self._ended(str(error) if self.settings.url else "")) from error
         except ServerError:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
-from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal
+from parley.mcp.session import CONNECTION_CLOSED, Refusal, SilentError
 from parley.tools.servers import NEWEST
 from parley.tools.tasks import EXTENSION, TaskState, is_of, state
 
@@ -23,6 +23,9 @@ _LIFE_MS = 24 * 3600 * 1000
 """A result is asked to be kept so long: overnight."""
 _CANCEL_S = 1.0
 _MOST_ANSWERS = 100
+_NO_SUCH_TASK = -32602
+_UNKNOWN = (_NO_SUCH_TASK, -32601)
+"""Error codes that say of a task that there is none, or that there are none; a failed call has its own."""
 
 
 class TaskError(ServerError):
@@ -49,13 +52,13 @@ class TaskRequests:
         return await self._send("tools/call", parameters, progress)
 
     async def get(self, task_id: str) -> TaskState:
-        """The state of a task. Raises TaskError where there is none, LostError where nobody says."""
+        """The state of a task. Raises TaskError where there is none, SilentError where nobody says."""
         return _state(await self._ask("tasks/get", {"taskId": task_id}), task_id)
 
     async def result_of(self, task: TaskState, tell: Callable[[str], None]) -> Mapping[str, Any]:
         """The result of a call, once its task is over; `tell` hears each time how it is.
 
-        Raises TaskError where there is none, LostError where the server cannot be asked any more.
+        Raises TaskError where there is none, SilentError where the server does not say how the task is.
         """
         fetch: asyncio.Future[Mapping[str, Any]] | None = None
         answered = set[str]()
@@ -79,9 +82,11 @@ class TaskRequests:
 
     async def cancel(self, task_id: str) -> None:
         """Tell the server that nobody wants the result any more; it need not heed that."""
+        from mcp.shared.exceptions import MCPError
+
         capabilities = self._client.server_capabilities.tasks
         if self._is_newest or (capabilities and capabilities.cancel is not None):
-            with suppress(ServerError, TimeoutError):
+            with suppress(MCPError, ServerError, TimeoutError):
                 async with asyncio.timeout(_CANCEL_S):
                     await self._ask("tasks/cancel", {"taskId": task_id})
 
@@ -133,8 +138,13 @@ class TaskRequests:
         try:
             return await self._send(method, parameters)
         except MCPError as error:
-            if isinstance(error.error.data, Refusal) or error.code == CONNECTION_CLOSED:
-                raise LostError(str(error)) from error
+            refusal = error.error.data if isinstance(error.error.data, Refusal) else None
+            if error.code == CONNECTION_CLOSED or (refusal and refusal.is_lost_session):
+                raise  # which is no matter of tasks
+            if refusal or (method != "tasks/result" and error.code not in _UNKNOWN):
+                raise SilentError(str(error)) from error
+            if method == "tasks/result" and error.code != _NO_SUCH_TASK:
+                raise TaskError(f"it failed: {error}") from error
             raise TaskError(f"its server does not know it any more: {error}. It may have run") from error
 
     async def _send(self, method: str, parameters: dict[str, Any], progress: Any = None) -> dict[str, Any]:
