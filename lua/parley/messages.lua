@@ -25,8 +25,10 @@ function H.flush()
   if H.is_plain() then
     return H.echo(queue)
   end
-  for _, message in ipairs(queue) do
-    vim.notify(message[1], message[2])
+  for number, message in ipairs(queue) do
+    if not pcall(vim.notify, message[1], message[2]) then -- a plugin's, and it is broken
+      return H.echo(vim.list_slice(queue, number))
+    end
   end
 end
 

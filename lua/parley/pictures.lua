@@ -187,7 +187,7 @@ H.draws.snacks = {
 H.draws["image.nvim"] = {
   is_there = function()
     local image = require("parley.plugins").get("image")
-    return image ~= nil and type(image.from_file) == "function"
+    return image ~= nil and vim.is_callable(image.from_file)
   end,
   draw = function(buf, picture, file)
     local plugin = require("image")

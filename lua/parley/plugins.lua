@@ -28,11 +28,14 @@ function H.apart(places)
   return table.concat(absolute, ";")
 end
 
---- Whether a function is Neovim's own, and no plugin has replaced it. One that is a part of the program was
---- read from a name without a folder (0.11), or from none (0.12).
----@param func function
+--- Whether a function is Neovim's own, and no plugin has replaced it, be it by a table that can be called, as
+--- nvim-notify is. What is built into the program has a source without a folder (0.11), or none (0.12).
+---@param func any
 ---@return boolean
 function M.is_builtin(func)
+  if type(func) ~= "function" then
+    return false
+  end
   local source = debug.getinfo(func, "S").source
   local is_inside = source:find("^@vim/") or source:find("^=?%?$")
   return is_inside ~= nil or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)

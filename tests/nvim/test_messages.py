@@ -89,3 +89,47 @@ def test_one_message_takes_one_row_and_its_colour(tmp_path: Path) -> None:
         normal = nvim.grid.style("~")
         assert nvim.grid.style("Parley: alone") != normal
         assert nvim.messages().count("alone") == 1
+
+
+def test_a_plugin_for_messages_gets_them_though_it_is_a_table(plain: Child) -> None:
+    """As `vim.notify = require("notify")` of nvim-notify is."""
+    plain.lua("""
+      _G.own, _G.notes = vim.notify, {}
+      vim.notify = setmetatable({}, {
+        __call = function(_, text, level) table.insert(_G.notes, { text, level }) end,
+      })
+      require('parley.host').message('by the plugin', 'warn')
+    """)
+    notes = [["Parley: by the plugin", 3]]
+    plain.until(lambda: plain.lua("return _G.notes") == notes, "the note")
+    plain.lua("vim.notify = _G.own")
+
+
+def test_no_message_is_lost_to_a_plugin_for_them_that_is_broken(plain: Child) -> None:
+    plain.lua("""
+      _G.own, _G.notes = vim.notify, {}
+      vim.notify = function(text)
+        assert(#_G.notes == 0, 'broken')
+        table.insert(_G.notes, text)
+      end
+    """)
+    say(plain, "the first", "the second", "the third")
+    assert plain.lua("return _G.notes") == ["Parley: the first"]
+    assert "the first" not in plain.messages()
+    assert plain.messages().count("the second") == 1
+    assert "Press ENTER" not in plain.screen()
+    plain.lua("vim.notify = _G.own")
+
+
+def test_chats_are_listed_by_a_function_for_that_which_is_a_table(plain: Child) -> None:
+    plain.lua("""
+      _G.own = vim.ui.select
+      vim.ui.select = setmetatable({}, { __call = function(_, items) _G.items = #items end })
+      local chats = {}
+      for number = 1, 100 do
+        chats[number] = { path = '/x', when = 'now', topic = 'chat' }
+      end
+      require('parley.picker').pick(chats)
+    """)
+    assert plain.lua("return _G.items") == 100
+    plain.lua("vim.ui.select = _G.own")
