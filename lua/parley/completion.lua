@@ -52,8 +52,9 @@ function M.prepare(base)
     H.last = now
     host.mention("resources", {})
   end
-  if base and base ~= H.asked and H.is_of_template(base) then
-    H.asked = base
+  -- Asked again after a while: a server may have been too slow for an answer.
+  if base and (base ~= H.asked or now - H.asked_at > H.pause) and H.is_of_template(base) then
+    H.asked, H.asked_at = base, now
     host.mention("resource_values", { base = base })
   end
 end
@@ -65,9 +66,10 @@ function M.has_resources(names, templates)
 end
 
 --- Told by the host: names that begin as one that was typed, each with whether more is to be typed behind it.
+--- What was asked about before that may be answered later.
 function M.has_values(base, names)
-  H.values = names
-  if H.asked == base then
+  if base == H.asked then
+    H.values = names
     H.again()
   end
 end

@@ -135,3 +135,36 @@ def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Pat
         nvim.keys("<C-g><C-g>")
         nvim.until_text("`fake:note://a.py` (3 lines)")
         nvim.until_idle()
+
+
+def test_values_of_a_template_are_those_of_what_was_typed_last_and_are_asked_for_again(
+    plain: Child, work: Path
+) -> None:
+    """An answer that comes late replaces no other, and a server that was too slow has another chance."""
+    plain.lua("""
+      local host, completion = require('parley.host'), require('parley.completion')
+      _G.before = { state = host.state, mention = host.mention, now = vim.uv.now }
+      _G.time, _G.asked = 0, {}
+      vim.uv.now = function() return _G.time end
+      host.state = function() return { channel = 1 } end
+      host.mention = function(name, what) table.insert(_G.asked, what.base) end
+      completion.has_resources({}, { { 'docs:page://', 'docs:page://{name}' } })
+    """)
+    try:
+        for text in ("@@docs:page://a", "@@docs:page://ab", "@@docs:page://ab"):
+            offers(plain, text)
+        assert plain.lua("return _G.asked") == ["docs:page://a", "docs:page://ab"]
+        answer = "require('parley.completion').has_values(...)"
+        plain.lua(answer, "docs:page://ab", [["docs:page://abc", False]])
+        plain.lua(answer, "docs:page://a", [["docs:page://a1", False]])
+        assert offers(plain, "@@docs:page://ab") == ["docs:page://abc@@"]
+        plain.lua("_G.time = 5001")
+        offers(plain, "@@docs:page://ab")
+        assert plain.lua("return _G.asked")[2:] == ["docs:page://ab"]
+    finally:
+        plain.lua("""
+          local host = require('parley.host')
+          host.state, host.mention, vim.uv.now = _G.before.state, _G.before.mention, _G.before.now
+          require('parley.completion').has_resources({}, {})
+          require('parley.completion').has_values('docs:page://ab', {})
+        """)
