@@ -40,10 +40,11 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_newest_chat_is_the_first_and_what_is_no_file_is_none(tmp_path: Path) -> None:
-    for name, at in (("old.md", 5), ("new.md", 9), ("notes.txt", 20)):
+    for name, at in (("first.md", 0), ("old.md", 5), ("new.md", 9), ("notes.txt", 20)):
         (tmp_path / name).write_text("")
         os.utime(tmp_path / name, (at, at))
     (tmp_path / "folder.md").mkdir()
     (tmp_path / "gone.md").symlink_to("nowhere")
-    assert list(newest_first(tmp_path)) == [(9.0, tmp_path / "new.md"), (5.0, tmp_path / "old.md")]
+    dated = [(9.0, "new.md"), (5.0, "old.md"), (0.0, "first.md")]
+    assert [(at, path.name) for at, path in newest_first(tmp_path)] == dated
     assert list(newest_first(tmp_path / "none")) == []

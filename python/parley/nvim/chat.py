@@ -48,6 +48,7 @@ from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.start import Ready, Refusal, has_question, wanted_agent
 from parley.settings.values import Agent
+from parley.storage.content import encoded
 from parley.storage.forks import fork_paths, own_path, write_new
 from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.tasks import TaskHandle
@@ -301,7 +302,7 @@ class Chat:
             except ValueError as error:
                 raise ParleyError(str(error)) from error
             spelled = (line.replace("\n", "\0") for line in lines)  # as the editor has a NUL
-            content = newline.join([*spelled, ""]).encode("utf-8", "surrogateescape")
+            content = encoded(newline.join([*spelled, ""]))
             for path in fork_paths(chat):
                 # One that was there and is gone may have left decisions behind.
                 is_free = not self.app.ledger(str(path)).is_known()

@@ -26,7 +26,7 @@ from parley.chat.transcript import Exchange, Question, Transcript
 from parley.chat.writer import note_lines
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.storage.content import bytes_of, content
+from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
 """Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
@@ -57,7 +57,7 @@ class TextDocument:
     def __init__(self, text: str, anchor: int, on_append: Callable[[str], None] = lambda _: None) -> None:
         self._lines = split_lines(text)
         self._pieces = list[str]()
-        """The line at the tip, as long as nobody has looked: adding to one string were quadratic."""
+        """The line at the tip, as long as nobody has looked: adding to one string would be quadratic."""
         self.anchor = anchor
         self._on_append = on_append
         self._tip = 0
@@ -159,7 +159,7 @@ class FileDocument(TextDocument):
         self.path = Path(os.path.realpath(path))
         self._on_disk = content(path)
         _check_writable(self.path)
-        text = self._on_disk.decode("utf-8", "surrogateescape")
+        text = decoded(self._on_disk)
         super().__init__(text, 0, on_append)
         self.anchor = in_hand(text) if anchor is None else anchor
         self._spelling = Spelling.of(text)
@@ -206,7 +206,7 @@ class FileDocument(TextDocument):
             below = self._tip + 1
             gap = [""] if lines[self._tip] else []
             lines = [*lines[:below], *gap, *note_lines(_UNFINISHED.text), *lines[below:]]
-        new = self._spelling.text(lines).encode("utf-8", "surrogateescape")
+        new = encoded(self._spelling.text(lines))
         if new == self._on_disk:
             return
         try:

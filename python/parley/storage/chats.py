@@ -15,6 +15,7 @@ from pathlib import Path
 
 from parley.errors import ParleyError
 from parley.paths import chats_folder
+from parley.storage.content import encoded
 from parley.storage.forks import write_new
 
 _NAME = "%Y-%m-%d.%H-%M-%S"
@@ -29,7 +30,7 @@ def chat_folder(setting: str | None, environ: Mapping[str, str]) -> Path:
 
 def newest_first(folder: Path) -> Iterator[tuple[float, Path]]:
     """The chats of a folder with the time (seconds since 1970) at which each changed."""
-    dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)))
+    dated = ((changed, path) for path in folder.glob("*.md") if (changed := _changed(path)) is not None)
     yield from sorted(dated, reverse=True)
 
 
@@ -50,7 +51,7 @@ def new_chat(folder: Path, text: str) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ParleyError(f"cannot make the folder of chats {folder}: {error.strerror}") from error
-    content, stem = text.encode("utf-8", "surrogateescape"), time.strftime(_NAME)
+    content, stem = encoded(text), time.strftime(_NAME)
     paths = (folder / f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in count(1))
     return next(path for path in paths if write_new(path, content))
 
@@ -58,5 +59,5 @@ def new_chat(folder: Path, text: str) -> Path:
 def remove_unchanged(path: Path, text: str) -> None:
     """Take away a new chat in which nothing was written since."""
     with suppress(OSError):
-        if path.read_bytes() == text.encode("utf-8", "surrogateescape"):
+        if path.read_bytes() == encoded(text):
             path.unlink()

@@ -32,6 +32,11 @@ def decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def encoded(text: str) -> bytes:
+    """The text of a chat as bytes: those that it was decoded from."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def opening(path: Path, size: int) -> bytes:
     """The first bytes of a regular file, however large. Raises ParleyError."""
     try:
