@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+import tomllib
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from parley.models.text_tools.template import builtin_templates, load_templates
 from parley.paths import config_path
 from parley.policy.rules import Pattern
 from parley.regular import MOST_SETTINGS
-from parley.settings.load import load_settings, merged
+from parley.settings.load import SettingsFile, load_settings, merged
 from parley.settings.read import read_settings
 from parley.settings.values import AGENTS, Agent, ChoiceKeys, Key, Settings
 from parley.tools.servers import ServerSettings
@@ -344,6 +347,27 @@ def test_what_is_wrong_is_told_with_where_it_was_written(tmp_path: Path) -> None
         "config.toml:20: agents[2].model",
         "config.toml:2: agent",
     ]
+
+
+@pytest.mark.parametrize(("items", "line"), [(200, ":205"), (1_500, "")])
+def test_the_line_below_a_long_list_is_looked_for_within_bounds(
+    tmp_path: Path, items: int, line: str
+) -> None:
+    text = "approval.auto = [\n" + '  "server/some_tool",\n' * items + "]\n\n\nnonsense = 1\n"
+    file = SettingsFile(tmp_path / "config.toml", text, tomllib.loads(text))
+    read, before = list[int](), sys.getprofile()
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is tomllib.loads.__code__:
+            read.append(len(next(iter(frame.f_locals.values()))))
+
+    sys.setprofile(profile)
+    try:
+        place = file.place("nonsense")
+    finally:
+        sys.setprofile(before)
+    assert place == f"config.toml{line}"
+    assert 0 < sum(read) < 2_000_000
 
 
 def test_a_setting_of_both_is_wrong_where_it_holds(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ ABSENT: Final = object()
 
 _MOST_SEARCHED = 64_000
 """Characters of a file of settings in which the line of a problem is looked for, statement by statement."""
+_MOST_TRIED = 1_000_000
+"""Characters that are read for that: a statement of many lines is read anew with each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class SettingsFile:
 
     @property
     def fault(self) -> str:
-        """Why nothing is asked: it cannot be read, and others than the user's settings would hold.
+        """Why nothing is asked: it cannot be read, so settings other than the user's would apply.
 
         "" where it can be read, or there is none.
         """
@@ -143,16 +145,24 @@ def _line(text: str, path: str) -> str:
     def has(end: int) -> bool:
         return _value(tomllib.loads("\n".join(lines[:end])), path) is not ABSENT
 
-    return f":{ends[bisect_left(ends, True, key=has) - 1] + 1}"
+    number = bisect_left(ends, True, key=has)
+    return f":{ends[number - 1] + 1}" if number < len(ends) else ""
 
 
 @lru_cache(1)
 def _ends(text: str) -> Sequence[int]:
-    """The lines behind the statements of a TOML text, counted from 0, and the line of the first."""
-    lines, ends = text.split("\n"), [0]
+    """The lines behind the statements of a TOML text, counted from 0, and the line of the first.
+
+    Those below a statement that takes too long to read are missing.
+    """
+    lines, ends, room = text.split("\n"), [0], _MOST_TRIED
     for end in range(1, len(lines) + 1):
+        statement = "\n".join(lines[ends[-1] : end])
+        room -= len(statement)
+        if room < 0:
+            break
         with suppress(ValueError, RecursionError):  # it goes on, as a list over several lines does
-            tomllib.loads("\n".join(lines[ends[-1] : end]))
+            tomllib.loads(statement)
             ends.append(end)
     return ends
 
