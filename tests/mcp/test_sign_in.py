@@ -20,6 +20,7 @@ from pydantic import AnyUrl
 from parley.errors import ServerError
 from parley.mcp.loopback import Loopback
 from parley.mcp.servers import Servers
+from parley.mcp.sign_in import with_scope
 from parley.secrets import HANDED_OUT
 from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit
@@ -348,6 +349,14 @@ async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_i
             assert parameters(person.pages[0].url)["scope"] == "use admin"
             assert await whoami(servers) == "somebody who signed in"
             assert only(servers).error == ""
+
+
+@pytest.mark.timeout(5)
+def test_a_challenge_is_widened_in_linear_time() -> None:
+    assert with_scope('Bearer scope="a b", error="x"', "c") == 'Bearer, error="x", scope="c"'
+    assert with_scope("Bearer error=x ,scope=a", "c") == 'Bearer error=x, scope="c"'
+    for unit in (",", ", ", ' scope="', ",scope=,"):
+        assert with_scope(f"Bearer {unit * 50_000}", "c").endswith('scope="c"')
 
 
 # --- Renewing -----------------------------------------------------------------------------------------------

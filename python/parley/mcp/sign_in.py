@@ -50,7 +50,7 @@ _WAIT_S = 600.0
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
-_SCOPE = re.compile(r"""[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
+_SCOPE = re.compile(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 Browse: TypeAlias = Callable[[Visit], object]
@@ -190,9 +190,7 @@ class _Attempt:
         if self._scope and response.status_code == 401 and str(response.url) == self._url:
             challenge = response.headers.get("www-authenticate") or "Bearer"
             scope = union_of(extract_scope_from_www_auth(response) or "", self._scope)
-            rest = _SCOPE.sub("", challenge)
-            comma = "," if "=" in rest else ""
-            response.headers["www-authenticate"] = f'{rest}{comma} scope="{scope}"'
+            response.headers["www-authenticate"] = with_scope(challenge, scope)
         if response.request.method != "POST" or not response.is_error or str(response.url) == self._url:
             return
         self._reason = f"HTTP {response.status_code}"
@@ -202,6 +200,13 @@ class _Attempt:
         except (ValueError, AttributeError):
             return
         self._reason = one_line(": ".join([self._reason, *words]), _MOST_SHOWN)
+
+
+def with_scope(challenge: str, scope: str) -> str:
+    """A server's challenge that asks for this scope, whatever it asked for."""
+    rest = _SCOPE.sub("", challenge)
+    comma = "," if "=" in rest else ""
+    return f'{rest}{comma} scope="{scope}"'
 
 
 class BearerAuth(httpx2.Auth):
