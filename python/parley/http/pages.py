@@ -9,7 +9,7 @@ from typing import Any
 from parley.text import one_line
 
 MOST_READ = 20_000
-_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^>]*>")
+_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^<>]*>")
 _KEYS = ("message", "error_description", "detail", "title", "error")
 
 
