@@ -53,6 +53,8 @@ class Provider:
     renews: bool = True
     methods: list[str] = field(default_factory=list)
     """The ways in which clients say who they are at its endpoint for tokens; empty for its own."""
+    page: str = "/authorize"
+    """Where its page to sign in at is, as it says."""
     demands: str = ""
     """The scope, in the words of a challenge, without which the tool is refused."""
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
@@ -198,14 +200,15 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
             if scope["type"] == "http":
                 bearer = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
                 provider.requests.append((scope["method"], scope["path"], bearer))
-                if provider.methods and scope["path"] == "/.well-known/oauth-authorization-server":
+                is_own = provider.methods or provider.page != "/authorize"
+                if is_own and scope["path"] == "/.well-known/oauth-authorization-server":
                     metadata = {
                         "issuer": f"{base}/",
-                        "authorization_endpoint": f"{base}/authorize",
+                        "authorization_endpoint": f"{base}{provider.page}",
                         "token_endpoint": f"{base}/token",
                         "response_types_supported": ["code"],
                         "code_challenge_methods_supported": ["S256"],
-                        "token_endpoint_auth_methods_supported": provider.methods,
+                        "token_endpoint_auth_methods_supported": provider.methods or ["none"],
                     }
                     await JSONResponse(metadata)(scope, receive, send)
                     return

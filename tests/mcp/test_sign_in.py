@@ -245,6 +245,23 @@ async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Pa
     assert "`headers` or `token_command`" in text
 
 
+@pytest.mark.parametrize(
+    ("oddity", "why"),
+    [
+        (
+            {"page": "/authorize#x"},
+            ": its address has a #",
+        ),
+        ({"lasts_s": 10**400}, "what came is not as OAuth says"),
+    ],
+)
+async def test_a_page_or_a_token_that_is_not_as_oauth_says_is_told(
+    oddity: dict[str, Any], why: str, state: Path
+) -> None:
+    async with guarded(Provider(**oddity)) as provider:
+        assert (await failing(provider, state)).endswith(why)
+
+
 async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Path) -> None:
     pages: list[Visit] = []
     async with guarded(Provider()) as provider, at(provider.url, state) as servers:

@@ -51,6 +51,10 @@ _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 _SCOPE = re.compile(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
+_FAULTS = (
+    *(OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError),
+    *(ValueError, OverflowError),  # by what came, its numbers among it
+)
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 Browse: TypeAlias = Callable[[Visit], object]
@@ -77,7 +81,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
             raise ServerError(f"nobody signed in to '{server}' within {_WAIT_S:g} s") from error
         except (ServerError, ProxyError) as error:
             raise ServerError(f"signing in to '{server}' failed: {error}") from None
-        except (OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, ValueError) as error:
+        except _FAULTS as error:
             # Not `from error`: some of those hold what was granted, and a traceback would show it.
             raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
     login = attempt.login()
@@ -173,7 +177,10 @@ class _Attempt:
             self._client.token_endpoint_auth_method = (
                 "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
             )
-        self._state = parse_qs(urlsplit(page).query)["state"][0]
+        states = parse_qs(urlsplit(page).query).get("state")
+        if not states:  # "The endpoint URI MUST NOT include a fragment component" (RFC 6749, section 3.1)
+            raise ServerError(f"the page of {visit(page, '').host} cannot be opened: its address has a #")
+        self._state = states[-1]
         self._browse(visit(page, f"Sign in to {self._server}"))
 
     async def _callback(self) -> AuthorizationCodeResult:
