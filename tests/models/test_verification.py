@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from parley.chat.reader import parse
 from parley.chat.transcript import Result, ToolCall
 from parley.models.events import Finished, TextDelta, ThinkingDelta, ThinkingEnd
+from parley.models.fingerprint import rebuilt
 from parley.models.verification import RequestRecord, Verification, settings_changes, verify
 from parley.tools.catalogue import Catalogue, Tool
 from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, calls, says
@@ -266,3 +270,24 @@ async def test_settings_are_told_apart_from_edits() -> None:
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
         name = {"system_prompt": "the model of", "model": "the system"}[key]
         assert [each[: len(name)] for each in settings_changes(then, other, has_tools=False)] == [name]
+
+
+async def test_what_replies_that_say_the_same_were_asked_is_worked_out_once_for_each() -> None:
+    turns = Turns("💬: 0\n", RecordingModel(*[says("ok")] * 20), LoggedTools(Catalogue()))
+    turns.model.ledger = turns.ledger
+    for number in range(1, 21):
+        assert (await turns.run()).kind == "complete"
+        turns.ask(str(number))
+    count, before = 0, sys.getprofile()
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is rebuilt.__code__
+
+    sys.setprofile(profile)
+    try:
+        edits = outcome(turns, turns.text.replace("💬: 0", "💬: zero"))
+    finally:
+        sys.setprofile(before)
+    assert edits == [(1, "the question was reworded", 20)]
+    assert count == 20

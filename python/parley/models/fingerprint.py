@@ -28,6 +28,9 @@ Units: TypeAlias = tuple[str, ...]
 Source: TypeAlias = UserTurn | Text | Thinking | CallOutcome | Attachment
 GoesBack: TypeAlias = Callable[[Thinking, ModelTurn], bool]
 
+REBUILT_FROM = ("provider", "model", "full", "thinks", "space")
+"""The keys of a header that units are rebuilt from."""
+
 _STAND_INS = frozenset({OMITTED, NO_QUESTION, GO_ON})
 _DIGEST_BYTES = 10
 _OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})

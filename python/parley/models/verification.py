@@ -17,7 +17,15 @@ from parley.chat.history import CallOutcome, whole
 from parley.chat.rounds import Round, last_notice, rounds
 from parley.chat.transcript import Attachment, Exchange, Proposal, Question, Text, Thinking, Transcript
 from parley.models import fingerprint as units
-from parley.models.fingerprint import Units, front_matter, rebuilt, reply_sources, reply_units, sources
+from parley.models.fingerprint import (
+    REBUILT_FROM,
+    Units,
+    front_matter,
+    rebuilt,
+    reply_sources,
+    reply_units,
+    sources,
+)
 from parley.models.unit_changes import Change, EditKind, What, changes
 
 _WORDS: Mapping[tuple[EditKind, What], str] = {
@@ -183,7 +191,7 @@ class _Place:
         self.answer = transcript.exchanges[exchange].answers[answer]
         self.is_cut = last_notice(self.answer) is not None and reply == rounds(self.answer)[-1]
         """Whether it ended early: what came of such a request is not kept."""
-        self._units = dict[int, Units]()
+        self._units = dict[tuple[Any, ...], Units]()
 
     @property
     def here(self) -> _Location:
@@ -195,9 +203,10 @@ class _Place:
 
     def units(self, header: Mapping[str, Any]) -> Units:
         """The units of the request for it, with these settings."""
-        if id(header) not in self._units:
-            self._units[id(header)] = rebuilt(self.above, header)
-        return self._units[id(header)]
+        settings = tuple(header[key] for key in REBUILT_FROM)
+        if settings not in self._units:
+            self._units[settings] = rebuilt(self.above, header)
+        return self._units[settings]
 
     @cached_property
     def above(self) -> Transcript:
