@@ -13,7 +13,8 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Result, ToolCall
 from parley.models.events import Finished, TextDelta, ThinkingDelta, ThinkingEnd
-from parley.models.fingerprint import rebuilt
+from parley.models.fingerprint import header, rebuilt
+from parley.models.request import Request
 from parley.models.verification import RequestRecord, Verification, settings_changes, verify
 from parley.tools.catalogue import Catalogue, Tool
 from tests.fakes import LoggedTools, RecordingModel, ScriptStep, Turns, calls, says
@@ -262,9 +263,11 @@ async def test_settings_are_told_apart_from_edits() -> None:
         "max_full_exchanges was None, and is 2",
         "the tool clock is gone",
         "the tool new is new",
-        "the tool weather is defined anew",
+        "the definition of the tool weather has changed",
     ]
     missing = {**then, "tools": {}, "missing": ["mock"]}
+    assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are missing now"]
+    del then["servers"]  # as in records from before they were kept
     assert settings_changes(then, missing, has_tools=True) == ["the tools of mock are missing now"]
     for key in ("system_prompt", "model"):  # who changed the file is told so as of an edit
         other = {**then, "front": {**then["front"], key: "x"}, "system": "x", "model": "m"}
@@ -273,8 +276,9 @@ async def test_settings_are_told_apart_from_edits() -> None:
 
 
 async def test_what_replies_that_say_the_same_were_asked_is_worked_out_once_for_each() -> None:
-    turns = Turns("💬: 0\n", RecordingModel(*[says("ok")] * 20), LoggedTools(Catalogue()))
-    turns.model.ledger = turns.ledger
+    model = RecordingModel(*[says("ok")] * 20)
+    turns = Turns("💬: 0\n", model, LoggedTools(Catalogue()))
+    model.ledger = turns.ledger
     for number in range(1, 21):
         assert (await turns.run()).kind == "complete"
         turns.ask(str(number))
@@ -291,3 +295,20 @@ async def test_what_replies_that_say_the_same_were_asked_is_worked_out_once_for_
         sys.setprofile(before)
     assert edits == [(1, "the question was reworded", 20)]
     assert count == 20
+
+
+def test_of_servers_that_are_missing_alone_no_tool_is_called_gone() -> None:
+    read, other = Tool("x", "read"), Tool("y", "read", "of y")
+    tools = [read, other, Tool("x", "write"), Tool("y", "list"), Tool("y", "find")]
+    then = header(request_with(Catalogue.of(tools)), "")
+    now = header(request_with(Catalogue.of([other, Tool("y", "find")], ["x"])), "")
+    assert settings_changes(then, now, has_tools=True) == [
+        "the tools of x are missing now",
+        "the tool list is gone",
+        "the name of the tool y__read is read now",
+    ]
+
+
+def request_with(catalogue: Catalogue) -> Request:
+    transcript = parse("💬: a\n\n🤖:[A]\n\nb\n")
+    return Request(transcript, 0, "demo", "m", catalogue=catalogue)

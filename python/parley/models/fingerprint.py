@@ -79,6 +79,7 @@ def header(request: Request, guidance: str) -> dict[str, Any]:
         "front": front_matter(request.transcript),
         "parameters": digest(request.temperature, request.max_tokens, request.thinking, text_tools),
         "tools": tools(request.catalogue) if request.offers_tools else {},
+        "servers": servers(request.catalogue) if request.offers_tools else {},
         "missing": list(request.catalogue.missing),
         "full": request.max_full_exchanges,
         "thinks": request.keep_thinking,
@@ -95,6 +96,14 @@ def front_matter(transcript: Transcript) -> dict[str, str]:
 def tools(catalogue: Catalogue) -> dict[str, str]:
     """The tools on offer by their names on the wire."""
     return {wire: tool.digest[: 2 * _DIGEST_BYTES] for wire, tool in catalogue.tools}
+
+
+def servers(catalogue: Catalogue) -> dict[str, list[str]]:
+    """The names on the wire of the tools of each server, which alone do not tell whose they are."""
+    names = dict[str, list[str]]()
+    for wire, tool in catalogue.tools:
+        names.setdefault(tool.server, []).append(wire)
+    return names
 
 
 def rebuilt(transcript: Transcript, settings: Mapping[str, Any]) -> Units:

@@ -85,8 +85,8 @@ class Edit:
 class Verification:
     """The edits of a chat, how many `requests` led to what is in it, and how many of them are the `same` now.
 
-    `unknown` are the exchange and line, from 1, of each reply to which no request on record led, and which
-    none that is the same holds.
+    `unknown`: exchange and line (from 1) of each reply that no request on record led to, unless a later
+    request that is still the same contains it.
     """
 
     edits: tuple[Edit, ...]
@@ -151,14 +151,27 @@ def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_too
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
         sentences.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
     if has_tools:
-        old, new = then["tools"], now["tools"]
-        missing = [name for name in now["missing"] if name not in then["missing"]]
-        sentences += [f"the tools of {name} are missing now" for name in missing]
-        sentences += [f"the tool {name} is gone" for name in sorted(old.keys() - new.keys()) if not missing]
-        sentences += [f"the tool {name} is new" for name in sorted(new.keys() - old.keys())]
-        both = sorted(old.keys() & new.keys())
-        sentences += [f"the tool {name} is defined anew" for name in both if old[name] != new[name]]
+        sentences += _changes_of_tools(then, now)
     return sentences
+
+
+def _changes_of_tools(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What has changed in the tools; of servers that are missing now nobody knows which are gone."""
+    missing = [server for server in now["missing"] if server not in then["missing"]]
+    yield from (f"the tools of {server} are missing now" for server in missing)
+    old, new = dict(then["tools"]), dict(now["tools"])
+    both = sorted(old.keys() & new.keys())
+    changed = [name for name in both if old.pop(name) != new.pop(name)]
+    names = {digest: name for name, digest in new.items()}
+    owners = {name: server for server, tools in then.get("servers", {}).items() for name in tools}
+    for name, digest in sorted(old.items()):
+        if other := names.pop(digest, ""):  # names depend on the tools of other servers
+            del new[other]
+            yield f"the name of the tool {name} is {other} now"
+        elif not missing or owners.get(name, missing[0]) not in missing:
+            yield f"the tool {name} is gone"
+    yield from (f"the tool {name} is new" for name in sorted(new))
+    yield from (f"the definition of the tool {name} has changed" for name in changed)
 
 
 def _different(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
