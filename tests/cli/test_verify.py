@@ -78,6 +78,29 @@ def test_programs_read_edits_unknown_replies_and_settings(
         chat.configure("")
 
 
+OTHER = """
+[[agents]]
+name = "Other"
+provider = "demo"
+model = "demo"
+system_prompt = "Be another."
+max_tokens = 7777
+"""
+
+
+def test_who_was_chosen_for_an_answer_is_not_held_against_who_is_asked_by_default(
+    tmp_path: Path, forks: ForkServer
+) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.configure(OTHER)
+    for name, front in (("one.md", ""), ("two.md", "---\nmodel: mine\n---\n\n")):
+        (tmp_path / name).write_text(f"{front}💬: hello\n", encoding="utf-8")
+        assert shell.run("respond", name, "--agent", "Other").returncode == 0
+        assert shell.run("verify", name).stdout == b"1 of 1 requests still fit the chat\n"
+    shell.configure(OTHER.replace("Be another.", "Be yourself."))
+    assert b": the system prompt has changed\n" in shell.run("verify", "one.md").stdout
+
+
 def test_a_chat_of_another_machine_cannot_be_verified(tmp_path: Path, chat: Shell, forks: ForkServer) -> None:
     other = Shell(tmp_path, forks)
     other.chat.write_bytes((chat.folder / "answered.md").read_bytes())

@@ -87,14 +87,13 @@ def _exchange_at(transcript: Transcript, line: int) -> int:
 async def _settings(text: str, arguments: argparse.Namespace, then: Any) -> list[str]:
     """Changes of the settings since the last request on record."""
     async with onlooker(with_tools=arguments.tools) as app:
-        agent = (
-            then["agent"]
-            if app.settings.named_agent(then["agent"]) and "agent" not in then["front"]
-            else None
-        )
-        _, seen = await look(app, text, arguments.file, None, with_tools=arguments.tools)
+        # Where the front matter asked for no other, that agent was the default or was chosen, which is kept
+        # nowhere. Of one that is chosen, the front matter decides on no provider and no model.
+        is_free = not then["front"].keys() & {"agent", "provider", "model"}
+        agent = then["agent"] if is_free and app.settings.named_agent(then["agent"]) else None
+        _, seen = await look(app, text, arguments.file, agent, with_tools=arguments.tools)
         request = seen.request(tools_on=True)
-        now = header(request, guidance(seen.catalogue)) | {"agent": agent or seen.settings.agent}
+        now = header(request, guidance(seen.catalogue)) | {"agent": seen.settings.agent}
     return settings_changes(then, now, has_tools=arguments.tools and bool(then["tools"]))
 
 

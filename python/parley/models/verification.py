@@ -144,9 +144,11 @@ def settings_changes(then: Mapping[str, Any], now: Mapping[str, Any], *, has_too
             for key in keys
             if then[key] != now[key]
         ]
-    if not front & {"system_prompt", "system_prompt+"} and then["system"] != now["system"]:
+    is_same_agent = then["agent"] in ("", now["agent"])  # another has its own
+    is_prompt_free = is_same_agent and not front & {"system_prompt", "system_prompt+"}
+    if is_prompt_free and then["system"] != now["system"]:
         sentences.append("the system prompt has changed")
-    if not front and then["parameters"] != now["parameters"]:
+    if is_same_agent and not front and then["parameters"] != now["parameters"]:
         sentences.append("temperature, max_tokens, thinking or tool_mode has changed")
     if "max_full_exchanges" not in front and then["full"] != now["full"]:
         sentences.append(f"max_full_exchanges was {then['full']}, and is {now['full']}")
