@@ -16,7 +16,7 @@ import pytest
 
 from parley.errors import BusyError, ParleyError
 from parley.policy.approval import CallKey, Entry, LedgerView
-from parley.storage.ledger import ChatLedger, LedgerFile, default_path
+from parley.storage.ledger import ChatLedger, LedgerFile, default_path, shell_ledger
 from tests.ledgers import open_ledger
 
 KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
@@ -36,6 +36,17 @@ def chat(file: LedgerFile, tmp_path: Path) -> ChatLedger:
 
 def states(ledger: ChatLedger) -> list[str]:
     return [entry.state for entry in ledger.view().entries]
+
+
+def test_a_command_that_only_reads_makes_no_ledger(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    with shell_ledger(environ) as ledger:
+        assert ledger is None
+    assert list(tmp_path.iterdir()) == []
+    LedgerFile(default_path(environ)).close()
+    with shell_ledger(environ) as ledger:
+        assert ledger is not None
+        assert ledger.chat("chat.md").requests() == []
 
 
 def test_a_yes_starts_its_call_once(chat: ChatLedger) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import closing
 from typing import Any
 
 from parley.chat.front_matter import read_front_matter
@@ -54,10 +53,8 @@ def _cautions(path: str, transcript: Transcript) -> list[Problem]:
     """Problems of the calls that wait, as this machine knows them: those that may have run."""
     if not (keys := open_keys(transcript)):
         return []
-    from parley.storage.ledger import LedgerFile, default_path
+    from parley.storage.ledger import shell_ledger
 
-    where = default_path(os.environ)
-    if not where.exists():
-        return []
-    with closing(LedgerFile(where, viewer="shell")) as ledger:
-        return list(cautions(Approvals(transcript, Catalogue(), ledger.chat(path).view(keys))))
+    with shell_ledger(os.environ) as ledger:
+        view = ledger.chat(path).view(keys) if ledger else None
+    return list(cautions(Approvals(transcript, Catalogue(), view))) if view else []

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,10 +166,10 @@ def _tree(value: Any) -> Any:
 
 def log(arguments: argparse.Namespace) -> int:
     """Print what was decided, run and asked in a chat, and the totals."""
-    from parley.storage.ledger import LedgerFile, default_path
+    from parley.storage.ledger import shell_ledger
 
-    with closing(LedgerFile(default_path(os.environ))) as ledger:
-        history = ledger.chat(arguments.file).history()
+    with shell_ledger(os.environ) as ledger:
+        history = ledger.chat(arguments.file).history() if ledger else []
     if not history:
         content(
             Path(arguments.file)

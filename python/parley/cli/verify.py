@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ from parley.models.verification import Edit, RequestRecord, Verification, settin
 from parley.models.verification import verify as verification
 from parley.storage.attachments import ChatAttachments
 from parley.storage.content import text_of
-from parley.storage.ledger import LedgerFile, default_path
+from parley.storage.ledger import default_path, shell_ledger
 from parley.text import one_line
 
 
@@ -57,13 +56,11 @@ def verify(arguments: argparse.Namespace) -> int:
 
 def _records(path: str) -> list[RequestRecord]:
     """The requests of a chat that are on record. Raises ParleyError where a record is not what it was."""
-    where = default_path(os.environ)
-    if not where.exists():
-        return []
-    with closing(LedgerFile(where, viewer="shell")) as ledger:
-        rows = ledger.chat(path).requests()
+    with shell_ledger(os.environ) as ledger:
+        rows = ledger.chat(path).requests() if ledger else []
     for row in rows:
         if request_digest(row.header, row.units) != row.digest:
+            where = default_path(os.environ)
             raise ParleyError(f"the record of the requests of {path} in {where} is damaged")
     headers = {row.header: json.loads(row.header) for row in rows}
     return [RequestRecord(row.at, headers[row.header], row.units, row.reply) for row in rows]

@@ -14,7 +14,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,7 @@ class Database:
     def _renew(self) -> bool:
         """Whether the open file was no longer the one at the path, which is open now.
 
-        Who would go on with a file without a name would hide what is decided and run from everybody else.
+        Going on with a file that has no name any more would hide what is decided and run from everybody else.
         Its log is emptied first: SQLite would find it beside the new file and take it for that one's.
         """
         if self.path is None or (self._identity is not None and self._place() == self._identity):
@@ -325,6 +325,21 @@ def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
     if key.definition:
         row = _stored(key.digest), _stored(key.definition)
         db.execute("INSERT OR IGNORE INTO definitions (digest, definition) VALUES (?, ?)", row)
+
+
+@contextmanager
+def shell_ledger(environ: Mapping[str, str]) -> Iterator[LedgerFile | None]:
+    """The ledger for a command that only reads in it; None where there is none yet, and none is made."""
+    path = default_path(environ)
+    try:
+        is_there = path.exists()
+    except OSError:  # opening it tells why
+        is_there = True
+    if not is_there:
+        yield None
+        return
+    with closing(LedgerFile(path, viewer="shell")) as ledger:
+        yield ledger
 
 
 class ChatLedger:
