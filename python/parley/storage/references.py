@@ -2,8 +2,8 @@
 
 Of files only what is inside the working directory is read, links resolved, nothing hidden, only text and
 pictures: a question may have been written by somebody else. For one file outside, the user is asked. The same
-holds for what the editor has of a file. How much a question may bring, and how long is looked for it, is
-bounded; what is left out of a pattern is said in its place.
+holds for what the editor has of a file. How much a question may bring, and how long the search for it may
+take, is bounded; what is left out of a pattern is said in its place.
 """
 
 from __future__ import annotations
