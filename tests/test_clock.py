@@ -164,7 +164,7 @@ def test_a_form_counts_neither_against_the_call_nor_against_its_turn(then: float
         supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, questioner)
 
         async def call() -> Outcome:
-            return await supervisor.call(ASKS, {"then": then}, None, turn)
+            return await supervisor.call(ASKS, {"then": then}, None, turn, TaskHandle())
 
         found = [outcome async for outcome in together([call], 12, turn)]
         elapsed = turn.now()
@@ -212,7 +212,7 @@ def test_a_call_goes_on_as_long_as_its_server_reports_progress_within_bounds(
         supervisor = Supervisor(ServerSettings("fake", timeout_s=10), nothing, reporter)
 
         async def call() -> Outcome:
-            return await supervisor.call(ASKS, arguments, None, turn)
+            return await supervisor.call(ASKS, arguments, None, turn, TaskHandle())
 
         found = [outcome async for outcome in together([call], 12, turn)]
         elapsed = turn.now()
@@ -242,7 +242,7 @@ def test_a_task_without_end_is_left_to_be_collected_where_its_server_outlives_us
     async def work(settings: ServerSettings) -> Outcome:
         supervisor = Supervisor(settings, nothing, digger)
         try:
-            return await supervisor.call(ASKS, {}, None, PausableClock())
+            return await supervisor.call(ASKS, {}, None, PausableClock(), TaskHandle())
         finally:
             if ending := supervisor.stop():
                 await ending

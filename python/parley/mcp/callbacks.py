@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.clock import PausableClock
 from parley.errors import ParleyError
+from parley.mcp.plain import plain
 from parley.policy.rate import RateWindow
 from parley.programs import start_folder
 from parley.text import visible
@@ -188,9 +189,7 @@ def _sampled(sample: Sample, clock: PausableClock, max_bytes: int) -> Callable[.
 
 def _text(content: Any, max_bytes: int) -> str:
     blocks = content if isinstance(content, list) else [content]
-    return result_text(
-        [block.model_dump(mode="json", by_alias=True) for block in blocks], max_bytes=max_bytes
-    )
+    return result_text([plain(block) for block in blocks], max_bytes=max_bytes)
 
 
 def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from parley.errors import ServerError
 from parley.mcp.callbacks import Elicitor
+from parley.mcp.plain import plain
 from parley.mcp.session import (
     CONNECTION_CLOSED,
     LostError,
@@ -35,7 +36,6 @@ from parley.tools.visits import Visit, required_visits
 
 if TYPE_CHECKING:
     from mcp import Client
-    from pydantic import BaseModel
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
@@ -160,7 +160,7 @@ class SdkSession:
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt for these arguments."""
         result, _ = await self._after_visits(partial(self._client.get_prompt, name, dict(arguments)))
-        return prompt_text(map(_plain, result.messages[:MOST_PARTS]), self._max_bytes)
+        return prompt_text(map(plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
         """The text of a resource, of all its parts. Raises ServerError where it holds none."""
@@ -178,7 +178,7 @@ class SdkSession:
         """The parts of a resource, as they are in the result of a call."""
         once = partial(self._client.read_resource, uri, cache_mode="refresh")
         result, _ = await self._after_visits(once)
-        return [{"type": "resource", "resource": _plain(part)} for part in result.contents[:MOST_PARTS]]
+        return [{"type": "resource", "resource": plain(part)} for part in result.contents[:MOST_PARTS]]
 
     async def resources(self) -> ResourceList:
         """The resources and templates of all pages; nothing is asked of a server that says it has none."""
@@ -256,7 +256,7 @@ class SdkSession:
 
         content = result.get("content")
         content = content if isinstance(content, list) else [content]
-        parts = [_plain(part) if isinstance(part, BaseModel) else part for part in content[:MOST_PARTS]]
+        parts = [plain(part) if isinstance(part, BaseModel) else part for part in content[:MOST_PARTS]]
         if (more := len(content) - MOST_PARTS) > 0:
             parts.append({"type": "text", "text": f"[left out: {more} more parts of this result]"})
         status: Literal["ok", "error"] = "error" if result.get("isError") else "ok"
@@ -346,7 +346,7 @@ class SdkSession:
                 raise
             definitions = getattr(page, kind)
             for definition in definitions[:left]:
-                yield _plain(definition)
+                yield plain(definition)
             left -= len(definitions)
             if left < 0:
                 self._leave_out(f"all {kind} beyond the first {MOST_LISTED}", kind)
@@ -393,7 +393,3 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
 def _opened(hosts: Sequence[str]) -> str:
     """What stands before the result of a call that was made again."""
     return f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"
-
-
-def _plain(value: "BaseModel") -> dict[str, Any]:
-    return value.model_dump(mode="json", by_alias=True, exclude_none=True)

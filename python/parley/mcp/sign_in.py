@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -32,7 +32,7 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, BaseModel
+from pydantic import AnyUrl
 
 from parley.addresses import flaw
 from parley.errors import ServerError
@@ -40,6 +40,7 @@ from parley.http import bodies
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp.logins import Login, Logins, union_of
 from parley.mcp.loopback import PATH, Loopback
+from parley.mcp.plain import plain
 from parley.secrets import HANDED_OUT
 from parley.text import one_line
 from parley.tools.servers import ServerSettings, again
@@ -132,12 +133,12 @@ class _Attempt:
             return None
         context = self.provider.context
         places = {
-            "authorization_server": _plain(context.oauth_metadata),
-            "resource": _plain(context.protected_resource_metadata),
+            "authorization_server": plain(context.oauth_metadata),
+            "resource": plain(context.protected_resource_metadata),
             "issuer": context.auth_server_url,
         }
-        tokens = _plain(self._tokens)
-        return Login(self._url, tokens, _plain(self._client), places, _expiry(self._tokens))
+        tokens = plain(self._tokens)
+        return Login(self._url, tokens, plain(self._client), places, _expiry(self._tokens))
 
     def explain(self, error: Exception) -> str:
         """What went wrong; a token's own error holds what came instead of one, and is not shown."""
@@ -280,7 +281,7 @@ class _Renewal:
         return self._tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._logins.put(replace(self._login, tokens=_plain(tokens), expires_at=_expiry(tokens)))
+        self._logins.put(replace(self._login, tokens=plain(tokens), expires_at=_expiry(tokens)))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return self._client
@@ -335,10 +336,6 @@ def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull |
         redirect_uris=[AnyUrl(back)],
         token_endpoint_auth_method="client_secret_basic" if settings.client_secret else "none",
     )
-
-
-def _plain(model: BaseModel | None) -> dict[str, Any]:
-    return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _expiry(tokens: OAuthToken) -> float | None:

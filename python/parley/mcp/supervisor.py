@@ -118,7 +118,7 @@ class Supervisor:
         arguments: dict[str, Any],
         progress: Progress | None,
         clock: PausableClock,
-        task: TaskHandle | None = None,
+        task: TaskHandle,
     ) -> Outcome:
         """The result of `tool`, which must still be what it was when the call was approved.
 
@@ -126,8 +126,6 @@ class Supervisor:
         of progress on. Each report gives the call its time anew. Raises PendingError where the call goes on
         as a task, and the server cannot be asked after it.
         """
-
-        task = task or TaskHandle()
 
         async def call(session: Session, renew: Renew) -> Outcome:
             if reason := self._changed(tool):

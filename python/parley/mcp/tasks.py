@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import ServerError
+from parley.mcp.plain import plain
 from parley.mcp.session import CONNECTION_CLOSED, Refusal, SilentError
 from parley.tools.servers import NEWEST
 from parley.tools.tasks import EXTENSION, TaskState, is_of, state
@@ -128,7 +129,7 @@ class TaskRequests:
                     raise TaskError(f"what it asks is not answered: {answer.message}")
                 answers[key] = {"action": "cancel"}
             else:
-                answers[key] = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+                answers[key] = plain(answer)
         if answers:
             await self._ask("tasks/update", {"taskId": task.id, "inputResponses": answers})
 

@@ -1,0 +1,13 @@
+"""Values of the SDK as plain JSON: the one form in which they leave it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+def plain(model: BaseModel | None) -> dict[str, Any]:
+    """The fields of a value that are there, under their names on the wire; of None, none."""
+    return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
