@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
 from tests.cli.shell import Shell, toml
 from tests.forks import ForkServer
 from tests.mcp.oauth_server import browser, serving
@@ -39,6 +40,17 @@ def test_a_login_opens_the_browser_and_later_commands_use_it(shell: Shell, tmp_p
     assert "tracker: ready\n  whoami: Who is signed in." in output(shell.run("tools"))[1]
     assert output(shell.run("logout", "tracker"))[1].startswith("signed out of tracker")
     assert output(shell.run("logout", "tracker"))[::2] == (1, "parley: you are not signed in to tracker\n")
+
+
+def test_a_logout_says_which_servers_of_the_project_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path(".mcp.json").write_text('{"mcpServers": {"x": {"url": "https://x.example/mcp"}}}', encoding="utf-8")
+    assert main(["logout", "x"]) == 1
+    assert "parley: the servers in " in capsys.readouterr().err
 
 
 def test_a_turn_says_which_command_signs_in(shell: Shell) -> None:

@@ -146,11 +146,13 @@ def _open(url: str) -> None:
 
 def logout(arguments: argparse.Namespace) -> int:
     """Forget what an MCP server granted when you signed in."""
-    from parley.runtime.app import App
+    return asyncio.run(_logout(arguments.server))
 
-    server, app = arguments.server, App(settings(), os.environ)
-    if not app.servers.sign_out(server):
-        raise ParleyError(f"you are not signed in to {server}")
+
+async def _logout(server: str) -> int:
+    async with _application() as app:
+        if not app.servers.sign_out(server):
+            raise ParleyError(f"you are not signed in to {server}")
     say_line(f"signed out of {server}: what it granted is deleted here")
     return COMPLETE
 
