@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
-"""The number of a server's tools, prompts, resources or templates, and of the pages that it lists them on."""
+"""At most so many tools, prompts, resources or templates of a server are taken, from as many pages."""
 MOST_PARTS = 1_000
 """The parts of one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
@@ -250,7 +250,7 @@ class SdkSession:
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
         """The outcome that a result of a call means, its parts as they are in JSON or in the SDK.
 
-        Of a task nobody has looked at them yet: what is no part is nothing.
+        Nobody has checked the parts of a task's result yet: what is no part is left out.
         """
         from pydantic import BaseModel
 

@@ -287,7 +287,7 @@ def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
         tools = result["tools"] if (method, version) == ("tools/list", NEWEST) else ()
         return not any(find_invalid_x_mcp_header(tool["inputSchema"]) for tool in tools)
     except KeyError:
-        return True  # it does not look
+        return True  # the SDK does not check results of this method
     except (ValueError, RecursionError):
         return False
 

@@ -29,7 +29,7 @@ class StderrTail:
         self._keeps = self._is_stale = False
 
     def keep(self) -> None:
-        """Forgets what this child wrote no sooner than the next one writes something."""
+        """Keep what this child wrote until the next one writes something."""
         self.close()
         self._keeps = True
 

@@ -1,4 +1,4 @@
-"""The ways in which servers could be begun with, in a file: the next process needs no first try that fails.
+"""How each server could be spoken to last time, in a file: the next process need not try in vain first.
 
 A hint and no more: whatever is wrong with it costs one try. Knows nothing of what a way does.
 """

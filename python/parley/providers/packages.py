@@ -65,7 +65,7 @@ class PackageProviders:
         await asyncio.gather(*(worker.close() for worker in workers))
 
     async def _worker(self, name: str) -> _Worker:
-        """A worker for the provider, that can take on something. Raises ModelError."""
+        """A worker for the provider that can take on work. Raises ModelError."""
         if name not in self._offers:
             try:
                 self._offers[name] = await asyncio.to_thread(offer, PROVIDERS, name)
