@@ -73,6 +73,15 @@ def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(
     assert err.endswith(f"parley {command}: error: {message}\n")
 
 
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_has_no_colours_where_python_has_some_for_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    command = parser().commands.get(name, parser())
+    command.fill()
+    assert command.color is False, "the default of Python 3.14 is True"
+    assert command.format_help().startswith("usage: parley ")
+
+
 @pytest.mark.parametrize("name", ["ask", "chat", "respond", "compact", "messages", "replay"])
 def test_an_agent_is_named_in_short_everywhere(name: str) -> None:
     arguments = parser().parse_args([name, *([] if name == "chat" else ["chat.md"]), "-a", "Demo"])

@@ -36,6 +36,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
         super().__init__(*rest, **options)
+        self.color = False  # Python 3.14 and later: the screen would write their escapes out, as text
         self._fill: Callable[[Parser], None] | None = fill
         self.commands = dict[str, Parser]()
 
