@@ -61,6 +61,7 @@ print([name for name in {_HEAVY} if name in sys.modules], file=sys.stderr)
         ("ask --last -c chat.md hi", "argument -c/--continue: not allowed with argument --last"),
         ("chat chat.md --last", "argument --last: not allowed with argument FILE"),
         ("respond chat.md --nix", "unrecognized arguments: --nix"),
+        ("check chat.md --js", "unrecognized arguments: --js"),
     ],
 )
 def test_what_cannot_hold_is_refused_with_the_usage_of_its_command(

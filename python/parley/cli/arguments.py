@@ -35,6 +35,7 @@ class Parser(argparse.ArgumentParser):
     """Says what it says on the screen that everything goes through, and learns its arguments when used."""
 
     def __init__(self, *rest: Any, fill: Callable[[Parser], None] = lambda _: None, **options: Any) -> None:
+        options.setdefault("allow_abbrev", False)  # the screen knows `--json` by the whole word
         super().__init__(*rest, **options)
         self.color = False  # Python 3.14 and later: the screen would write their escapes out, as text
         self._fill: Callable[[Parser], None] | None = fill
