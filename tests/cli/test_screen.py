@@ -141,6 +141,16 @@ def test_a_pipe_pays_for_no_terminal(tmp_path: Path) -> None:
     assert done.stdout == b"**as it is**\nFalse\n"
 
 
+def test_half_a_character_ends_no_output_into_a_pipe() -> None:
+    """Bytes that are no UTF-8 stay what they are."""
+    content = io.BytesIO()
+    screen = Screen(io.TextIOWrapper(content), None, {})
+    screen.say("say \ud83d \udcff\n")
+    screen.stream("stream \ude00\n")
+    assert screen.end(0) == 0
+    assert content.getvalue() == "say \ufffd ".encode() + b"\xff\n" + "stream \ufffd\n".encode()
+
+
 def test_no_stop_and_no_end_writes_to_what_is_no_terminal() -> None:
     out, err = io.StringIO(), io.StringIO()
     screen = Screen(out, err, TERMINAL)

@@ -204,3 +204,12 @@ def test_what_is_no_json_is_named_where_it_came_from(shell: Shell) -> None:
     done = shell.run("convert", "--to", "openai", after="< chat.md")
     assert done.returncode == 1
     assert error(done).startswith("parley: standard input is no JSON: ")
+
+
+def test_a_turn_that_went_well_does_so_where_a_call_holds_half_a_character(shell: Shell) -> None:
+    function = {"name": "web_search", "arguments": '{"query": "\ud83d"}'}
+    call = json.dumps({"index": 0, "id": "call_1", "type": "function", "function": function})
+    shell.chat.write_text(f"💬: hello\n\n🤖:[Demo]\n\n❓: `{call}`\n", encoding="utf-8")
+    done = shell.run("respond", "chat.md")
+    assert (done.returncode, error(done)) == (0, "")
+    assert '❓ web_search {"query": "\ufffd"}\n' in done.stdout.decode()

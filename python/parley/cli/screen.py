@@ -11,6 +11,7 @@ import codecs
 import io
 import json
 import os
+import re
 import stat
 import sys
 import time
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _FRAME_S = 0.03
 """What changes more often is drawn this often."""
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of surrogate pairs, which no encoding has, but for those that stand for bytes (PEP 383)."""
 _FULL_SCREEN, _BACK = "\x1b[?1049h\x1b[H\x1b[2J", "\x1b[?1049l"
 
 
@@ -217,6 +220,8 @@ class Screen:
         self._erase()
         if self._out_is_terminal:
             self._at_start = text.endswith("\n")
+        else:
+            text = _HALVES.sub("\ufffd", text)
         self._is_behind_pipe = self._is_pipe
         if self._out is None:
             self._failure = "it is closed" if self.needs_output else ""
