@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -53,6 +56,10 @@ class Both:
         self._ours, theirs = pty.openpty()
         stack.callback(os.close, self._ours)
         self.stream = stack.enter_context(os.fdopen(theirs, "w", encoding=encoding))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size of the terminal."""
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def text(self) -> str:
         """What was written since the last look."""
@@ -139,6 +146,18 @@ def test_a_pipe_pays_for_no_terminal(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == b"**as it is**\nFalse\n"
+
+
+@pytest.mark.parametrize("columns", [1, 2, 6])
+def test_no_terminal_is_too_narrow(stack: ExitStack, columns: int) -> None:
+    both = Both(stack)
+    both.resize(columns, 1)
+    screen = Screen(both.stream, both.stream, TERMINAL)
+    screen.status(STATUS)
+    screen.stream("some text\n\n| a | b |\n|---|---|\n| c | d |\n\n> a word")
+    screen.complain("two words")
+    assert screen.end(0) == 0
+    assert "two\nwords\n" in both.text()
 
 
 def test_half_a_character_ends_no_output_into_a_pipe() -> None:

@@ -28,6 +28,8 @@ _COLOURS: Mapping[str, str] = {
 _LEAST = 6
 _MOST_ROWS_OF_NOTE = 4
 _INDENT = "    "
+_WIDEST = 2
+"""The cells of the widest character."""
 _MOST_IN_CELL = 8
 """More characters are never drawn in one cell: `text.contained` sees to that."""
 
@@ -96,7 +98,11 @@ def cut(text: str, width: int, end: str = "") -> str:
 
 
 def rows(chunks: Chunks, width: int) -> list[list[Chunk]]:
-    """Chunks on as many rows as they take, all of them; further ones are set in."""
+    """Chunks on as many rows as they take, all of them; further ones are set in.
+
+    Where a width has no room for a character behind that, they are wider.
+    """
+    width = max(width, len(_INDENT) + _WIDEST)
     lines, used = [list[Chunk]()], 0
     for chunk in chunks:
         text = chunk[0]

@@ -94,7 +94,7 @@ class Screen:
     @property
     def width(self) -> int:
         """The cells of a row."""
-        return self._size().columns or 80
+        return self._columns()
 
     @property
     def height(self) -> int:
@@ -159,12 +159,11 @@ class Screen:
         self._erase()
         begin = "\n" if self._err_is_terminal and not self._at_start else ""
         line = visible(text).replace("\n", "\\n")
-        if self._err_is_terminal and len(line) >= self._err_width():
+        width = self._columns(self._err) - 1
+        if self._err_is_terminal and len(line) > width:
             from textwrap import wrap
 
-            line = "\n".join(
-                wrap(line, self._err_width() - 1, break_long_words=False, break_on_hyphens=False)
-            )
+            line = "\n".join(wrap(line, width, break_long_words=False, break_on_hyphens=False))
         self._write_err(f"{begin}{line}\n")
         self._at_start = True
         self._draw()
@@ -239,8 +238,9 @@ class Screen:
         else:
             self._write_err(text)
 
-    def _err_width(self) -> int:
-        return self._size(self._err).columns or 80
+    def _columns(self, stream: TextIO | None = None) -> int:
+        """The cells of a row: two at least, since the last one stays free."""
+        return max(self._size(stream).columns or 80, 2)
 
     def _size(self, stream: TextIO | None = None) -> os.terminal_size:
         stream = stream or (self._out if self._out_is_terminal else self._err)

@@ -1,0 +1,33 @@
+"""Rows of a terminal: whatever the text and however narrow the terminal, all of it is there, and it ends."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from parley.cli.rows import fit, markdown_rows, note_rows, rows
+from parley.text import contained
+from tests.strategies import any_text
+
+INDENT = "    "
+TITLES = st.sampled_from(["**name** x", "`**a**`", "日本語 テキスト", "👩‍👩‍👧", "```"])
+TEXTS = st.one_of(any_text, st.text(), TITLES)
+LEAST = len(INDENT) + 2
+"""What a row takes that is set in and has a wide character."""
+
+
+@given(st.lists(TEXTS, max_size=3), st.integers(1, 12))
+def test_rows_hold_all_of_any_text_in_any_width(texts: list[str], width: int) -> None:
+    chunks = [(contained(text), "") for text in texts]
+    lines = rows(chunks, width)
+    first, *further = ["".join(chunk[0] for chunk in line) for line in lines]
+    assert first + "".join(line.removeprefix(INDENT) for line in further) == "".join(c[0] for c in chunks)
+    assert all(cell_len(line) <= max(width, LEAST) for line in (first, *further))
+
+
+@given(st.lists(TEXTS, max_size=3), st.integers(1, 12))
+def test_pages_notes_and_cut_rows_end_in_any_width(texts: list[str], width: int) -> None:
+    assert len(list(markdown_rows(["```", *texts, "```", *texts], width))) >= len(texts)
+    assert 1 <= len(note_rows([(text, "") for text in texts], width)) <= 4
+    assert cell_len("".join(chunk[0] for chunk in fit([(text, "", "") for text in texts], width))) <= width
