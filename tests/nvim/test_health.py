@@ -75,10 +75,11 @@ def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str
             assert line.format(url) in report(nvim)
 
 
-def test_a_model_elsewhere_is_not_knocked_at(tmp_path: Path) -> None:
-    with child(tmp_path, env={"OLLAMA_BASE_URL": "http://models.example/v1"}) as nvim:
+def test_a_model_elsewhere_is_not_knocked_at_and_its_address_shows_no_password(tmp_path: Path) -> None:
+    with child(tmp_path, env={"OLLAMA_BASE_URL": "http://me:hunter2@models.example/v1?key=hunter2"}) as nvim:
         text = report(nvim)
-    assert "Ollama: llama3.1 of ollama at http://models.example/v1" in text
+    assert "Ollama: llama3.1 of ollama at http://…@models.example/v1?…: " in text
+    assert "hunter2" not in text
     assert "listens" not in text
 
 

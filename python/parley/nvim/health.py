@@ -22,6 +22,7 @@ from parley.errors import ParleyError
 from parley.models.formats import PACKAGE, sdks
 from parley.paths import config_path
 from parley.runtime.app import App
+from parley.settings.origins import address
 from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
@@ -76,7 +77,7 @@ def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
     provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
     base = _base(app, provider)
-    where += f" at {base}" if base else ""
+    where += f" at {address(base)}" if base else ""
     if provider.kind == PACKAGE:
         try:
             where += f" by the package {offer(PROVIDERS, provider.name).package}"

@@ -59,6 +59,17 @@ def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) 
     return [_in_effect(entry, settings, file, environ) for entry in by_name.values()]
 
 
+def address(url: str) -> str:
+    """An address as people read it: without user, password and query, and what stands in for a variable."""
+    try:
+        parts = urlsplit(_without_fallback(url))
+    except ValueError:
+        return HIDDEN
+    host, at = parts.netloc.rpartition("@")[2], HIDDEN + "@" if "@" in parts.netloc else ""
+    query = HIDDEN if parts.query else ""
+    return parts._replace(netloc=at + host, query=query, fragment="").geturl()
+
+
 def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[Entry]:
     """The settings of a table; of one of the user's, those that are no default.
 
@@ -125,7 +136,7 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
     """A value as JSON, without what may be a secret in it."""
     match value:
         case str() if name in _ADDRESSES:
-            return _address(value)
+            return address(value)
         case str() if name == "api_key_env":
             return variable_name(value)
         case str() if rule.is_secret:
@@ -153,17 +164,6 @@ def _secret(text: str) -> str:
 def _without_fallback(text: str) -> str:
     """A text without what `${VAR:-default}` stands for where VAR has nothing."""
     return _FALLBACK.sub(rf"\1{HIDDEN}", text)
-
-
-def _address(url: str) -> str:
-    """An address without a user, a password and a query."""
-    try:
-        parts = urlsplit(_without_fallback(url))
-    except ValueError:
-        return HIDDEN
-    host, at = parts.netloc.rpartition("@")[2], HIDDEN + "@" if "@" in parts.netloc else ""
-    query = HIDDEN if parts.query else ""
-    return parts._replace(netloc=at + host, query=query, fragment="").geturl()
 
 
 def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
@@ -205,4 +205,4 @@ def _addresses(settings: Settings, environ: Mapping[str, str]) -> Iterator[Entry
     """Addresses of providers that a variable sets."""
     for name, provider in {**PROVIDERS, **settings.providers}.items():
         if provider.base_url_env and (url := environ.get(provider.base_url_env)):
-            yield Entry(f"providers.{name}.base_url", _address(url), f"environment {provider.base_url_env}")
+            yield Entry(f"providers.{name}.base_url", address(url), f"environment {provider.base_url_env}")
