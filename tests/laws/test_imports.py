@@ -161,11 +161,14 @@ def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript
     assert [problem for problem in again.problems if problem.severity == "error"] == []
 
 
-@given(VALUES | MESSAGES | st.builds(lambda root, said: {**root, "messages": said}, RECORDS, MESSAGES))
-@example([{"role": "user", "content": [{"type": [], "text": "x"}]}])
-def test_any_json_is_refused_or_becomes_a_valid_chat_of_no_more_turns(value: Any) -> None:
+@given(
+    st.sampled_from([None, None, "openai", "anthropic", "codecompanion"]),
+    VALUES | MESSAGES | st.builds(lambda root, said: {**root, "messages": said}, RECORDS, MESSAGES),
+)
+@example(None, [{"role": "user", "content": [{"type": [], "text": "x"}]}])
+def test_any_json_is_refused_or_becomes_a_valid_chat_of_no_more_turns(name: str | None, value: Any) -> None:
     try:
-        made = chats(json.dumps(value))
+        made = chats(json.dumps(value), name)
     except ValueError:
         return
     (chat,) = made
