@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from parley.chat.grammar import fit
 from parley.chat.reader import parse
-from parley.cli.chat import _HELP
+from parley.cli.chat import _HELP, _prepare_line, _typed
 from tests.cli.glass import Glass
 from tests.cli.shell import PARLEY, Shell, raw
 from tests.nvim.harness import Child
@@ -161,6 +163,24 @@ def test_it_goes_on_from_what_an_editor_made_of_the_file(shell: Shell, chat: Cha
         assert until_prompt(glass, 4)[-4:] == ["💬: /edit", "mine", "", "💬:"]
         end(glass)
     assert path.read_text(encoding="utf-8") == "💬: say: mine\n\n🤖:[Demo-OpenAI]\n\nmine\n\n💬: \n"
+
+
+def test_a_signal_that_comes_while_the_editor_is_open_asks_nothing(shell: Shell, chat: Chat) -> None:
+    code = "import os, signal, sys; open(sys.argv[1], 'w', encoding='utf-8').write('\\U0001f4ac: mine\\n')"
+    code += "; os.kill(os.getppid(), signal.SIGTERM)"
+    shell.ask("other")
+    with chat("chat.md", EDITOR=shlex.join([sys.executable, "-c", code])) as glass:
+        until_prompt(glass, 1)
+        glass.press("/edit\r")
+        assert glass.end() == 130
+    assert shell.text == "💬: mine\n"
+
+
+def test_a_byte_that_is_no_text_ends_no_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = io.BytesIO(b'caf\xe9\n"""a\n\xff"""\n')
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content, encoding="utf-8"))
+    _prepare_line([])
+    assert [fit(_typed()[0]) for _ in range(2)] == ["caf\ufffd", "a\n\ufffd"]
 
 
 def test_commands_are_listed_and_what_is_none_is_told(shell: Shell, chat: Chat) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import shlex
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from parley.chat.new import new_text
 from parley.cli import main
-from parley.cli.editor import command
+from parley.cli.editor import _lent_terminal, command
 from parley.errors import ParleyError
 from tests.cli.shell import Shell
 
@@ -101,6 +103,18 @@ def test_an_editor_that_fails_is_an_error(
     monkeypatch.setenv("EDITOR", "./none")
     assert main(["edit", "chat.md"]) == 1
     assert "cannot start" in capsys.readouterr().err
+
+
+def test_a_terminal_that_goes_while_the_editor_is_open_is_no_error() -> None:
+    before, (ours, theirs) = os.dup(0), pty.openpty()
+    os.dup2(theirs, 0)
+    try:
+        with _lent_terminal():
+            os.close(ours)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(theirs)
 
 
 ROGUE = """

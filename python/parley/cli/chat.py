@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import os
 import signal
 import sys
@@ -144,7 +145,7 @@ class _Conversation:
                 self._answer()
             case ("/edit", ""):
                 open_editor(Path(self._arguments.file), os.environ)
-                if _is_unanswered(self._transcript()):
+                if not self._is_over and _is_unanswered(self._transcript()):
                     self._answer()
             case ("/agent", name):
                 self._choose_agent(name)
@@ -194,8 +195,10 @@ def _typed() -> tuple[str, bool]:
 def _prepare_line(questions: Sequence[str]) -> None:
     """Have the questions of the chat as the history of the line, and what is pasted as one text.
 
-    A Python without readline has neither.
+    A Python without readline has neither. A byte that is no text ends no conversation.
     """
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
     with suppress(ImportError):
         import readline
 

@@ -83,4 +83,5 @@ def _lent_terminal() -> Iterator[None]:
             yield
     finally:
         if modes is not None:
-            termios.tcsetattr(_STANDARD_INPUT, termios.TCSADRAIN, modes)
+            with suppress(termios.error):  # it has gone meanwhile
+                termios.tcsetattr(_STANDARD_INPUT, termios.TCSADRAIN, modes)
