@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import pty
 import signal
 from pathlib import Path
 
 import pytest
 
+from parley.cli.keyboard import Keyboard
 from tests.cli.glass import Glass
-from tests.cli.shell import PARLEY, Shell
+from tests.cli.shell import PARLEY, PATIENCE_S, Shell
 from tests.nvim.harness import Child
 
 WORDS = [f"word{number}" for number in range(120)]
@@ -61,3 +64,18 @@ def test_what_is_typed_while_an_answer_comes_is_no_question(shell: Shell, neovim
         assert rows[-1] == "💬:"
         assert not any("more" in row for row in rows)
     assert "more" not in shell.chats[0].read_text(encoding="utf-8")
+
+
+async def test_no_key_is_waited_for_at_a_terminal_that_has_gone() -> None:
+    """Also when the program goes on after a stop, or is left."""
+    problems, news = list[object](), asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+    ours, theirs = pty.openpty()
+    keyboard = Keyboard(theirs, theirs)
+    with keyboard.open(news.clear, news.clear, news.set):
+        os.close(ours)
+        signal.raise_signal(signal.SIGCONT)
+        await asyncio.wait_for(news.wait(), PATIENCE_S)
+        assert await keyboard.key() == "end of input"
+    os.close(theirs)
+    assert problems == []

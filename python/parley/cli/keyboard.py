@@ -16,10 +16,11 @@ import termios
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from select import select
 from typing import Any, TypeAlias
 
-from parley.cli.signals import handlers
+from parley.cli.signals import handlers, soon
 
 _GONE = "end of input"
 _KEYS = {
@@ -67,13 +68,11 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
             if os.tcgetpgrp(handle) == os.getpgrp():  # in the background it is the shell's
                 termios.tcsetattr(handle, termios.TCSANOW, attributes)
 
-    def stop() -> None:
-        on_stop()
+    def give_back() -> None:
         put(before)
-        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
     def leave(*_: object) -> None:
-        put(before)
+        give_back()
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGQUIT)
 
@@ -81,17 +80,22 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
         put(silent)
         on_return()
 
-    def soon(handler: Callable[[], None]) -> Callable[..., object]:
-        return lambda *_: loop.call_soon_threadsafe(handler)
-
     _originals[handle] = before
-    with handlers({signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGQUIT: leave}):
+    stop = soon(loop, partial(_stop, on_stop, give_back))
+    with handlers({signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGQUIT: leave}):
         try:
             put(silent)
             yield
         finally:
-            put(before)
+            give_back()
             del _originals[handle]
+
+
+def _stop(on_stop: Callable[[], None], give_back: Callable[[], None]) -> None:
+    """Be stopped, with the terminal as it was before."""
+    on_stop()
+    give_back()
+    os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
 
 def forget_typed(handle: int) -> None:
@@ -124,28 +128,22 @@ class Keyboard:
         """
         loop, before = asyncio.get_running_loop(), termios.tcgetattr(self._handle)
 
-        def stop() -> None:
-            on_stop()
+        def give_back() -> None:
             self._set(_originals.get(self._handle, before), _NO_MARKS)
-            os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
 
         def go_on() -> None:
             self._set(_by_key(before), _MARK_PASTES)
             on_return()
 
-        def soon(handler: Callable[[], None]) -> Callable[..., object]:
-            return lambda *_: loop.call_soon_threadsafe(handler)
-
-        table = {signal.SIGTSTP: soon(stop), signal.SIGCONT: soon(go_on), signal.SIGWINCH: soon(on_resize)}
-        with handlers(table):
+        stop, resize = soon(loop, partial(_stop, on_stop, give_back)), soon(loop, on_resize)
+        with handlers({signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGWINCH: resize}):
             try:
                 self._set(_by_key(before), _MARK_PASTES)
                 loop.add_reader(self._handle, self._read)
                 yield
             finally:
                 loop.remove_reader(self._handle)
-                with suppress(termios.error):  # the terminal is gone
-                    self._set(before, _NO_MARKS)
+                self._set(before, _NO_MARKS)
 
     def clear(self) -> None:
         """Throw away what was typed so far: nobody has seen what it would answer.
@@ -165,9 +163,9 @@ class Keyboard:
         return self._keys.popleft()
 
     def _set(self, attributes: Attributes, marks: bytes) -> None:
-        termios.tcsetattr(self._handle, termios.TCSANOW, attributes)
-        if self._terminal is not None:
-            with suppress(OSError):  # it is gone
+        with suppress(termios.error, OSError):  # the terminal is gone
+            termios.tcsetattr(self._handle, termios.TCSANOW, attributes)
+            if self._terminal is not None:
                 os.write(self._terminal, marks)
 
     def _read(self) -> None:

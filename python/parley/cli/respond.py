@@ -20,7 +20,7 @@ from parley.cli.choices import Script, record_sightings
 from parley.cli.exits import MISSING, USAGE
 from parley.cli.keyboard import hushed
 from parley.cli.report import CODES, Report, report_for
-from parley.cli.signals import ended_as_by_ctrl_c, handlers
+from parley.cli.signals import ended_as_by_ctrl_c, handlers, soon
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
 from parley.policy.plan import AwaitQuestion, Complete, next_step
@@ -126,10 +126,9 @@ def undisturbed() -> AbstractContextManager[None]:
 
     What stands below is drawn anew when the command goes on after Ctrl-Z: a shell wrote there.
     """
-    loop, go_on = asyncio.get_running_loop(), screen().go_on
     if screen().draws and screen().is_terminal and screen().can_ask:  # in a pipe a pager may have the keys
-        return hushed(sys.stdin.fileno(), screen().give_way, go_on)
-    return handlers({signal.SIGCONT: lambda *_: loop.call_soon_threadsafe(go_on)})
+        return hushed(sys.stdin.fileno(), screen().give_way, screen().go_on)
+    return handlers({signal.SIGCONT: soon(asyncio.get_running_loop(), screen().go_on)})
 
 
 async def _work(arguments: argparse.Namespace, work: Work, on_stop: OnStop) -> int:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 @contextmanager
@@ -16,6 +20,11 @@ def handlers(table: Mapping[signal.Signals, Callable[..., object]]) -> Iterator[
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def soon(loop: AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., object]:
+    """A handler of signals that has another one called by the loop, between two of its steps."""
+    return lambda *_: loop.call_soon_threadsafe(handler)
 
 
 @contextmanager
