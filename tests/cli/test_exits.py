@@ -220,3 +220,12 @@ def test_a_check_goes_on_behind_a_file_that_cannot_be_read(run: Callable[..., En
 def test_trusting_what_is_no_json_fails(run: Callable[..., Ended]) -> None:
     Path("servers.json").write_text("{no", encoding="utf-8")
     assert run("trust", "servers.json").code == 1
+
+
+def test_a_definition_is_converted_or_refused_however_deep_it_is(run: Callable[..., Ended]) -> None:
+    """Where reading it ends is not where writing it does, and not the same in each Python."""
+    for depth in range(50, 1500, 50):
+        schema = b'{"type": "object", "properties": {"a": ' * depth + b"{}" + b"}}" * depth
+        ended = run("convert", "--to", "anthropic", stdin=b'[{"name": "t", "inputSchema": %s}]' % schema)
+        assert (ended.code, ended.out) == (1, "") or (ended.code, ended.err) == (0, "")
+    assert ended.err == "parley: standard input: it is nested too deep to be a tool\n"

@@ -264,3 +264,15 @@ def test_a_file_that_wastes_time_is_told_of_in_few_lines(text: str) -> None:
 def test_a_digest_tells_contents_apart_to_the_byte() -> None:
     assert digest(b"{}") != digest(b"{} ")
     assert digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_a_file_that_is_nested_too_deep_says_so_and_costs_no_other_server() -> None:
+    found = read_text('{"mcpServers": ' + "[" * 100_000)
+    assert found.problems == ("parley: f.json: the file: is nested too deep",)
+    for depth in range(100, 990, 10):
+        deep = "[" * depth + "]" * depth
+        found = read_text(
+            f'{{"mcpServers": {{"odd": {{"command": "x", "args": {deep}}}, "b": {{"command": "y"}}}}}}'
+        )
+        assert found.servers.keys() == {"b"} or "the file: is nested too deep" in found.problems[0]
+        assert len(found.problems) == 1

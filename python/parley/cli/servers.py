@@ -49,14 +49,13 @@ def convert(arguments: argparse.Namespace) -> int:
     shape = format_for(arguments.to).tool
     try:
         definitions = json.loads(read(PIPE), parse_constant=_no_number)
-        converted = convert_all(definitions, lambda name, tool: shape(name, wire_tool(tool)))
+        say_json(convert_all(definitions, lambda name, tool: shape(name, wire_tool(tool))))
     except json.JSONDecodeError as error:
         raise ParleyError(f"standard input is no JSON: {error}") from error
     except ValueError as error:
         raise ParleyError(f"standard input: {error}") from error
     except RecursionError as error:
         raise ParleyError("standard input: it is nested too deep to be a tool") from error
-    say_json(converted)
     return COMPLETE
 
 

@@ -28,6 +28,7 @@ _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20
 _LONGEST = 500
+_TOO_DEEP = "is nested too deep"
 """Characters of a problem: a project's file is read before anybody trusts it, and may want to waste time."""
 
 
@@ -130,8 +131,10 @@ def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
     try:
         text = content.decode(json.detect_encoding(content))
         table = json.loads(plain_json(text), object_pairs_hook=table_of)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _WrongError(Flaw("no JSON", str(error))) from error
+    except RecursionError as error:
+        raise _WrongError(Flaw("the file", _TOO_DEEP)) from error
     return table if isinstance(table, dict) else {}
 
 
@@ -157,6 +160,8 @@ def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, n
         flaws += islice(_foreign(entry, place.path), max(_MOST_PROBLEMS + 1 - len(flaws), 0))
     except _WrongError as wrong:
         flaws += wrong.flaws
+    except RecursionError:
+        flaws.append(Flaw(place.path, _TOO_DEEP))
 
 
 def _server(name: str, table: Any, place: _Place) -> ServerSettings:
