@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import os
@@ -231,11 +230,14 @@ def test_the_help_names_every_function_of_the_module() -> None:
     assert sorted(re.findall(r"\*parley\.(\w+)\(\)\*", _help())) == sorted(defined)
 
 
-def test_the_page_on_the_shell_names_every_command() -> None:
-    parsers = [a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)]
-    cells = [cell.strip("`").split() for cell, *_ in table(SHELL, "command", "what it does")]
-    named = [words[1].strip("`") for words in cells if words[0] == "parley"]
-    assert sorted(named) == sorted(parsers[0].choices)
+def test_the_page_on_the_shell_names_every_command_with_its_options() -> None:
+    rows = {
+        cells[0].split()[1].strip("`"): " ".join(cells) for cells in table(SHELL, "command", "what it does")
+    }
+    commands = parser().commands
+    assert sorted(rows) == sorted(commands)
+    options = [(n, a.option_strings) for n, c in commands.items() for a in c.arguments if a.option_strings]
+    assert [(name, names) for name, names in options if not any(each in rows[name] for each in names)] == []
 
 
 def test_the_exit_codes_are_one_table() -> None:
