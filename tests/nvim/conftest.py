@@ -16,7 +16,7 @@ PACE = "0.004"
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim with a host, for tests that leave it usable."""
     env = {"PARLEY_DEMO_PACE": PACE}
-    init = "vim.o.timeoutlen = 200 require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
+    init = "require('parley').setup({ safety = { rate_limit_per_minute = 100000 } })"
     with child(tmp_path_factory.mktemp("shared"), init=init, env=env) as one:
         yield one
 
@@ -37,7 +37,7 @@ def nvim(shared: Child) -> Iterator[Child]:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim in which no host is started: what is tested is Lua's."""
     home = tmp_path_factory.mktemp("plain")
-    init = "vim.o.timeoutlen = 200\nvim.g.parley_python = '/nowhere/python'"
+    init = "vim.g.parley_python = '/nowhere/python'"
     with child(home, init=init) as one:
         one.lua("require('parley.host').start = function() return false end")
         yield one

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pynvim
@@ -140,6 +141,8 @@ class Child:
             os.environ.clear()
             os.environ.update(before)
         _leave_signals_alone(self.nvim)
+        loop: Any = self.nvim._session._async_session.loop
+        self._pipe = loop._to_close[0].get_extra_info("pipe")
         self.grid = Grid()
         self.notes: list[Any] = []
         self.pid: int = self.nvim.funcs.getpid()
@@ -219,17 +222,19 @@ class Child:
     def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
         """The condition's value, once it has one.
 
-        A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are.
+        A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are,
+        unless Neovim draws something.
         """
-        end, pause = time.monotonic() + seconds, 0.01
+        end, pause = time.monotonic() + seconds, 0.005
         while True:
             self.until_open()
             if value := condition():
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
-            time.sleep(pause)
-            pause = min(pause * 1.3, 0.06)
+            time.sleep(0.01)
+            select([self._pipe], [], [], pause)
+            pause = min(pause * 1.3, 0.05)
 
     def until_open(self, seconds: float = 2.0) -> None:
         """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""
@@ -300,12 +305,13 @@ def child(
 
     `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts
     have their imports behind them (`tests/forks`), unless they are not `forked`, or are not this checkout's.
+    After a `ya` it waits a fifth as long as usual for the key that would make it a text object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
     forking = forked and root == ROOT and not (clean or rplugin)
     python = f"vim.g.parley_python = {forks().python!r}\n" if forking else ""
-    config.write_text(f"{rtp}{python}{init}\n", encoding="utf-8")
+    config.write_text(f"vim.o.timeoutlen = 200\n{rtp}{python}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.mcp_servers import FAKE
 from tests.nvim.harness import Child, child
+from tests.nvim.test_servers import tools
 
 FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 
@@ -125,8 +126,8 @@ def test_resources_of_servers_that_run_are_offered_and_are_brought(tmp_path: Pat
     init = f"require('parley').setup(vim.json.decode([==[{json.dumps(settings)}]==]))"
     with child(tmp_path, init=init) as nvim:
         nvim.command(f"cd {tmp_path}")
+        tools(nvim, "fake: ready")
         nvim.edit("chat.md", "💬: ")
-        nvim.lua("require('parley.completion').has_resources({}, {})")
         words = ["fake:note://a.py@@", "fake:note://b c.md@@"]
         nvim.until(lambda: offers(nvim, "@@fake") == words, "the resources")
         assert "resource" in nvim.screen()

@@ -41,8 +41,12 @@ def test_eleven_settings_that_are_wrong_can_all_be_read_at_once(tmp_path: Path, 
         assert "did you mean parallel?" in shown
         assert "Press ENTER" not in shown
         assert "hi" in shown, "the chat is still to be seen"
-        nvim.keys("j")
-        nvim.until(lambda: nvim.nvim.options["cmdheight"] == 1, "the rows given back")
+
+        def is_given_back() -> bool:
+            nvim.keys("j")
+            return bool(nvim.nvim.options["cmdheight"] == 1)
+
+        nvim.until(is_given_back, "the rows given back")
 
 
 @pytest.mark.parametrize("init", ["", "vim.notify = load(string.dump(vim.notify, true))"], ids=["", "0.12"])

@@ -119,7 +119,7 @@ def test_of_very_many_diagnostics_the_worst_come(nvim: Child, work: Path) -> Non
     code(nvim, work)
     hints = [(0, 0, 4, f"hint {n}", "") for n in range(300)]
     diagnose(nvim, *hints, (3, 0, 1, "an error", ""))
-    ask(nvim, "say: hello @@diagnostics@@")
+    ask(nvim, "write 9 words @@diagnostics@@")
     complete(nvim)
     assert "numbers.py:4:1: error: an error\n(101 more)\n```" in nvim.text()
     assert nvim.text().partition("🤖")[0].count(": hint: ") == 199

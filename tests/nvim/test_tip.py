@@ -24,7 +24,7 @@ LAST = HEIGHT - 3
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    env = {"PARLEY_DEMO_PACE": "0.01"}
+    env = {"PARLEY_DEMO_PACE": "0.005"}
     init = "vim.o.laststatus, vim.o.ruler = 2, false"
     home = tmp_path_factory.mktemp("tip")
     with child(home, init=init, width=WIDTH, height=HEIGHT, env=env) as nvim:
@@ -249,18 +249,20 @@ def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
 
 
 def test_an_error_in_the_middle_of_a_chat_shows_its_notice_and_the_question_below(nvim: Child) -> None:
-    unreachable = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "api_key_command": ["echo", "key"]}
-    agents = [{"name": "Off", "provider": "off", "model": "m"}]
-    nvim.lua(
-        "require('parley').setup(...)", {"agents": agents, "agent": "Off", "providers": {"off": unreachable}}
-    )
     below = f"\n🤖:[Off]\n\n\n\n💬: more\n\n🤖:[Off]\n\n{LONG}\n"
-    nvim.edit("chat.md", f"{BEFORE}💬: anything\n{below}")
-    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    nvim.command("call cursor(search('anything'), 1000)")
-    nvim.command("normal! zb")
-    nvim.command("ParleyRespond")
-    nvim.until_text("🔒: [Interrupted")
+    agents = [{"name": "Off", "provider": "off", "model": "refusing"}]
+    with hanging_model() as model:
+        model.go.set()
+        off = {"kind": "openai", "base_url": f"{model.url}/v1", "api_key_command": ["echo", "key"]}
+        nvim.lua(
+            "require('parley').setup(...)", {"agents": agents, "agent": "Off", "providers": {"off": off}}
+        )
+        nvim.edit("chat.md", f"{BEFORE}💬: anything\n{below}")
+        nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+        nvim.command("call cursor(search('anything'), 1000)")
+        nvim.command("normal! zb")
+        nvim.command("ParleyRespond")
+        nvim.until_text("🔒: [Interrupted")
     nvim.until_idle()
     assert nvim.lines()[nvim.cursor[0] - 1].startswith("🔒: [Interrupted")
     assert "💬: more" in nvim.screen()
