@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from parley.tools.servers import ServerSettings
 from tests.defaults import new_servers
 from tests.e2e.hostile import INDEX, Hostile, hostile
+from tests.nvim.hanging_model import hanging_model
 from tests.nvim.harness import ROOT, child, nvim_path
 
 
@@ -180,7 +182,7 @@ llm = false
 [[agents]]
 name = "Local"
 provider = "local"
-model = "demo"
+model = "refusing"
 [[agents]]
 name = "Theirs"
 provider = "theirs"
@@ -189,7 +191,7 @@ model = "theirs"
 kind = "package"
 [providers.local]
 kind = "anthropic"
-base_url = "http://127.0.0.1:9"
+base_url = {model}
 api_key_command = ["keys", "model"]
 [mcp.servers.npx]
 command = "npx"
@@ -209,7 +211,7 @@ token_command = ["keys", "web"]
 
 
 @pytest.fixture
-def user(tmp_path: Path, there: Hostile) -> User:
+def user(tmp_path: Path, there: Hostile) -> Iterator[User]:
     bin_, log = tmp_path / "own", tmp_path / "own.log"
     bin_.mkdir()
     for name, then in (("npx", "exit 1"), ("uvx", "exit 1"), ("keys", "echo a-key")):
@@ -217,12 +219,16 @@ def user(tmp_path: Path, there: Hostile) -> User:
         (bin_ / name).chmod(0o755)
     config = tmp_path / "config" / "parley" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(SETTINGS.format(python=json.dumps(sys.executable)), encoding="utf-8")
     environ = {
         f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
     path = there.environ(f"{bin_}{os.pathsep}{os.environ['PATH']}")["PATH"]
-    return User({**environ, "HOME": str(tmp_path), "PATH": path}, log, tmp_path / "state" / "parley" / "work")
+    with hanging_model() as model:
+        model.go.set()
+        settings = SETTINGS.format(python=json.dumps(sys.executable), model=json.dumps(model.url))
+        config.write_text(settings, encoding="utf-8")
+        work = tmp_path / "state" / "parley" / "work"
+        yield User({**environ, "HOME": str(tmp_path), "PATH": path}, log, work)
 
 
 THEIRS = "no installed package has a provider called 'theirs': install one"
@@ -249,7 +255,7 @@ def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
         nvim.command(f"cd {there.folder}")
         nvim.edit("theirs/chat.md", "💬: hi\n")
         nvim.command("ParleyRespond")
-        nvim.until(lambda: "local cannot be reached" in nvim.text(), "the end of the turn")
+        nvim.until(lambda: "local answered 403" in nvim.text(), "the end of the turn")
         check_started(user, there, nvim.messages())
         nvim.until_idle()
         nvim.command("ParleyAgent Theirs")
@@ -277,7 +283,7 @@ def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User,
     if way == ["-m", "parley"]:
         assert THEIRS in answer_of("Theirs")
     answer = answer_of("Local")
-    assert "local cannot be reached" in answer
+    assert "local answered 403" in answer
     check_started(user, there, answer)
 
 
