@@ -24,7 +24,7 @@ def is_stopped(pid: int) -> bool:
 
 def test_what_is_typed_while_an_answer_comes_is_not_drawn_into_it(shell: Shell, neovim: Child) -> None:
     shell.ask(f"say: {' '.join(WORDS)}")
-    with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.01") as terminal:
+    with shell.terminal("respond", "chat.md", PARLEY_DEMO_PACE="0.004") as terminal:
         glass, pid = Glass(neovim, terminal, 80, 24), terminal.process.pid
         glass.until_row("word3")
         assert not terminal.is_by_lines()
@@ -52,7 +52,7 @@ def test_a_signal_that_ends_an_answer_gives_the_terminal_back(shell: Shell, numb
 
 
 def test_what_is_typed_while_an_answer_comes_is_no_question(shell: Shell, neovim: Child) -> None:
-    with shell.terminal("chat", program=PARLEY, PARLEY_DEMO_PACE="0.01") as terminal:
+    with shell.terminal("chat", program=PARLEY, PARLEY_DEMO_PACE="0.004") as terminal:
         glass = Glass(neovim, terminal, 80, 24)
         glass.until(lambda text: text.endswith("💬:"), "the prompt")
         glass.press(f"say: {' '.join(WORDS)}\r")

@@ -109,7 +109,7 @@ WINDOWS = {
 def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, window: str) -> None:
     options, last = WINDOWS[window]
     with frames(nvim) as drawn:
-        ask(nvim, "write 80 words", options)
+        ask(nvim, "write 120 words", options)
         nvim.until(lambda: nvim.screen() and nvim.lines()[-1] == "💬: ", "the next question")
         nvim.until_idle()
         nvim.flush()

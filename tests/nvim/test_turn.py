@@ -348,7 +348,8 @@ def test_questions_can_be_jumped_to_and_listed(nvim: Child) -> None:
 
 
 def test_below_a_line_that_is_longer_than_the_window_its_end_stays_on_the_screen(nvim: Child) -> None:
-    nvim.edit("long.md", f"{MARKER} write 600 words\n")
+    nvim.command("split | resize 9")
+    nvim.edit("long.md", f"{MARKER} write 250 words\n")
     nvim.command("ParleyRespond")
     nvim.until(lambda: nvim.lines()[-1] == f"{MARKER} ", "the end of the turn")
     nvim.until_idle()
