@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 
 from parley.mcp.callbacks import Left
@@ -19,6 +18,7 @@ from parley.mock_server import create_server
 from parley.tools.catalogue import Tool
 from parley.tools.servers import ServerSettings, ServerStatus
 from parley.tools.visits import Visit
+from tests.asgi import AsgiServer
 from tests.defaults import new_servers
 
 FAKE = str(Path(__file__).parent / "mcp" / "fake_server.py")
@@ -119,8 +119,7 @@ def url_of(listener: socket.socket) -> str:
 @asynccontextmanager
 async def running(app: Any, listener: socket.socket) -> AsyncIterator[None]:
     """An ASGI application that answers there."""
-    config = uvicorn.Config(app, log_level="critical", lifespan="on", ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = AsgiServer(app, lifespan="on")
     serving = asyncio.create_task(server.serve([listener]))
     await until(lambda: server.started)
     try:

@@ -154,7 +154,7 @@ async def test_a_model_without_tools_or_eyes_is_told_of_the_picture(tmp_path: Pa
     assert proposals(path)[0].result == Result("ok", "", (attachment_of(PIXEL, "chat.assets", "png"),))
 
 
-LONG = 150_000
+LONG, ROOM = 15_000, 10_000
 
 
 @pytest.mark.parametrize("agent", SEEING)
@@ -162,6 +162,7 @@ async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
     tmp_path: Path, agent: str
 ) -> None:
     where, path, settings = tooled(tmp_path, agent)
+    settings = replace(settings, loop=replace(settings.loop, result_max_bytes=ROOM))
     path.write_text(f'💬: call long {{"bytes": {LONG}}}\n', encoding="utf-8")
     async with where.start(settings) as process:
         await respond(process, path)
@@ -169,8 +170,8 @@ async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
         assert first.result
         (whole,) = first.result.attachments
         text = (tmp_path / whole.path).read_text(encoding="utf-8")
-        assert (len(text), whole.label) == (LONG, "150 kB")
-        assert first.result.body == f"{text[:102_400]}… [truncated: 47600 bytes omitted]"
+        assert (len(text), whole.label) == (LONG, "15 kB")
+        assert first.result.body == f"{text[:ROOM]}… [truncated: 5000 bytes omitted]"
         before = path.read_text(encoding="utf-8")
         path.write_text(f'{before}call read_result {{"call": "{first.call.id}"}}\n', encoding="utf-8")
         assert await respond(process, path) == []
@@ -179,8 +180,8 @@ async def test_a_long_result_lies_beside_the_chat_and_is_read_on_without_asking(
     assert f'call \\"{first.call.id}\\" reads on in this result' in asked
     (_, second) = proposals(path)
     assert second.result
-    end = f"\n[Characters 102400 to {LONG} of {LONG}; this is the end]"
-    assert second.result == Result("ok", text[102_400:] + end)
+    end = f"\n[Characters {ROOM} to {LONG} of {LONG}; this is the end]"
+    assert second.result == Result("ok", text[ROOM:] + end)
     assert read(path).problems == ()
 
 

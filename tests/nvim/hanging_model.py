@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
-
 from parley.demo.server import create_app
+from tests.asgi import AsgiServer
 
 
 @dataclass
@@ -61,8 +60,7 @@ def hanging_model(words: Mapping[str, str] | None = None) -> Iterator[HangingMod
             pass
         model.given_up += 1
 
-    config = uvicorn.Config(serve, port=0, log_level="critical", lifespan="off", ws="none")
-    server = uvicorn.Server(config)
+    server = AsgiServer(serve, port=0, lifespan="off")
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
