@@ -1,6 +1,7 @@
 # make demo    open Neovim on a chat with the demo model; without a terminal, play the session and print it
 # make test    run all tests but those of the next two
-# make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them
+# make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them,
+#              with package managers and with type checkers
 # make fuzz    try every law with new examples, for MINUTES=5
 # make check   formatting, lint, types and `make test`: what has to pass before anything is merged
 # make pyright get the second type checker that programs of the library's users are tried with
@@ -54,7 +55,7 @@ fuzz: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FACTOR),--factor $(FACTOR)) -- $(ONLY)
 
-guests: environment $(GUESTS)/.stamp
+guests: environment pyright $(GUESTS)/.stamp
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m guests
 
 $(GUESTS)/.stamp: Makefile | environment
@@ -70,7 +71,7 @@ $(GUESTS)/.stamp: Makefile | environment
 	fi
 	@touch $@
 
-lint: environment stylua pyright
+lint: environment stylua
 	@$(BIN)/ruff format --quiet --check python rplugin tests examples
 	@$(BIN)/ruff check --quiet python rplugin tests examples
 	@$(BIN)/python -m mypy --no-error-summary

@@ -126,6 +126,7 @@ def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
     }
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("errors_in", [errors_by_mypy, errors_by_pyright])
 def test_a_type_checker_finds_the_errors_of_users_programs_and_no_others(
     errors_in: Callable[[Path], set[tuple[str, int]]], tmp_path: Path

@@ -94,6 +94,7 @@ def is_complete(checkout: Checkout) -> bool:
     return any(list(place.parent.rglob("innocent.py")) for place in places)
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize(("tool", "command"), [("pip", "ParleyRespond"), ("uv", "ParleyInstall")])
 def test_a_command_that_installs_runs_nothing_of_the_folder(
     tmp_path: Path, there: Hostile, checkout: Checkout, tool: str, command: str
@@ -132,6 +133,7 @@ def test_the_build_script_runs_nothing_of_the_folder(
     assert there.ran() == []
 
 
+@pytest.mark.guests
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_a_package_that_is_not_what_the_lock_says_is_not_installed(
     tmp_path: Path, there: Hostile, checkout: Checkout, tool: str
@@ -287,6 +289,7 @@ def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User,
     check_started(user, there, answer)
 
 
+@pytest.mark.guests
 @pytest.mark.skipif(shutil.which("npx") is None, reason="npx is not installed")
 async def test_npx_takes_neither_program_nor_registry_of_the_folder(
     tmp_path: Path, there: Hostile, monkeypatch: pytest.MonkeyPatch
@@ -305,6 +308,7 @@ async def test_npx_takes_neither_program_nor_registry_of_the_folder(
     assert told.state == own.state == "failed"
 
 
+@pytest.mark.guests
 @pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed")
 @pytest.mark.parametrize("way", [("run", "--offline"), ("tool", "run", "--offline")], ids=" ".join)
 async def test_uv_takes_neither_project_nor_program_nor_index_of_the_folder(
