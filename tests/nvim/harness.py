@@ -260,8 +260,9 @@ class Child:
         )
 
     def until_waiting(self, seconds: float = PATIENCE_S) -> None:
-        """Return when a choice is waited for, and its keys are there."""
-        self.until(lambda: self.lua("return vim.fn.maparg('ya', 'n') ~= ''"), "the choice keys", seconds)
+        """Return when a choice is waited for: its keys are there, and the turn has ended."""
+        waits = "return vim.fn.maparg('ya', 'n') ~= '' and not require('parley.handle').busy(0)"
+        self.until(lambda: self.lua(waits), "the choice keys", seconds)
 
     def messages(self) -> str:
         """What was said."""

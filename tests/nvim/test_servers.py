@@ -54,9 +54,9 @@ def approved(nvim: Child, question: str) -> Path:
     """The chat of a question whose one call was approved."""
     path = ask(nvim, question)
     nvim.until_waiting(LONG_S)
-    nvim.until_idle(LONG_S)
+    buf = nvim.nvim.current.buffer.number
     nvim.keys("ya")
-    nvim.until_text("❓:[ya]", LONG_S)
+    nvim.until(lambda: any("❓:[ya]" in line for line in nvim.lines(buf)), "the choice", LONG_S)
     return path
 
 
