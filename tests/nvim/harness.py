@@ -225,16 +225,16 @@ class Child:
         A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are,
         unless Neovim draws something.
         """
-        end, pause = time.monotonic() + seconds, 0.005
+        end, pause = time.monotonic() + seconds, 0.002
         while True:
             self.until_open()
             if value := condition():
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
-            time.sleep(0.01)
-            select([self._pipe], [], [], pause)
-            pause = min(pause * 1.3, 0.05)
+            time.sleep(pause)
+            select([self._pipe], [], [], 2 * pause)
+            pause = min(pause * 1.3, 0.02)
 
     def until_open(self, seconds: float = 2.0) -> None:
         """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""
@@ -306,13 +306,13 @@ def child(
 
     `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts
     have their imports behind them (`tests/forks`), unless they are not `forked`, or are not this checkout's.
-    After a `ya` it waits a fifth as long as usual for the key that would make it a text object.
+    After a `ya` it waits a tenth as long as usual for the key that would make it a text object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
     forking = forked and root == ROOT and not (clean or rplugin)
     python = f"vim.g.parley_python = {forks().python!r}\n" if forking else ""
-    config.write_text(f"vim.o.timeoutlen = 200\n{rtp}{python}{init}\n", encoding="utf-8")
+    config.write_text(f"vim.o.timeoutlen = 100\n{rtp}{python}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -77,18 +77,23 @@ def test_servers_start_with_the_chat_if_that_is_set(tmp_path: Path) -> None:
         nvim.until(started, "a server that nobody has asked for yet")
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_no_process_is_left(tmp_path: Path, end: str) -> None:
-    with child(tmp_path, init=setup(SERVERS), forked=False) as nvim:
-        tools(nvim, "plain: ready")
-        for name in SERVERS:
-            nvim.until_text(f"{name}: ready")
-        started = below(nvim.pid)
-        assert len(started) >= len(SERVERS) + 3, "the host, its reaper, and the child of a server"
-        ENDS[end](nvim)
+def test_no_process_is_left(tmp_path: Path) -> None:
+    """Of several Neovims, each of which ends in another way."""
+    with ExitStack() as stack:
+        started = dict[str, tuple[Child, set[int]]]()
+        for number, end in enumerate(ENDS):
+            home = tmp_path / str(number)
+            home.mkdir()
+            nvim = stack.enter_context(child(home, init=setup(SERVERS), forked=False))
+            tools(nvim, "plain: ready")
+            for name in SERVERS:
+                nvim.until_text(f"{name}: ready")
+            started[end] = nvim, below(nvim.pid)
+            assert len(started[end][1]) >= len(SERVERS) + 3, "the host, its reaper, and the child of a server"
+        for end, (nvim, _) in started.items():
+            ENDS[end](nvim)
         began = time.monotonic()
-        while left := started & parents().keys():
+        while left := {end: pids for end, (_, all_) in started.items() if (pids := all_ & parents().keys())}:
             assert time.monotonic() - began < within(3.0), f"still there: {left}"
             time.sleep(0.05)
-        if end == "SIGKILL of the host":
-            tools(nvim, "plain: ready")
+        tools(started["SIGKILL of the host"][0], "plain: ready")

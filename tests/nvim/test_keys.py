@@ -78,7 +78,7 @@ require('parley.view').draw(buf, vim.api.nvim_buf_get_changedtick(buf), {
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim without Parley, to compare with."""
-    with child(tmp_path_factory.mktemp("bare"), clean=True) as one:
+    with child(tmp_path_factory.mktemp("bare"), init="vim.o.timeoutlen = 200", clean=True) as one:
         yield one
 
 

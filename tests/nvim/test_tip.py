@@ -24,7 +24,7 @@ LAST = HEIGHT - 3
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    env = {"PARLEY_DEMO_PACE": "0.005"}
+    env = {"PARLEY_DEMO_PACE": "0.004"}
     init = "vim.o.laststatus, vim.o.ruler = 2, false"
     home = tmp_path_factory.mktemp("tip")
     with child(home, init=init, width=WIDTH, height=HEIGHT, env=env) as nvim:
@@ -115,7 +115,7 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
         nvim.flush()
     places = [place(frame) for frame in drawn]
     seen = [number for number, row in enumerate(places) if row is not None]
-    assert len(seen) > 10
+    assert len(seen) > 5
     assert set(places[seen[0] : seen[-1] + 1]) == {last}
     assert "Analyzing request..." in drawn[seen[-1]][last]
 
