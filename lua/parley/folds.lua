@@ -368,11 +368,11 @@ function H.catch_up(buf)
       H.later[buf][id] = nil
     elseif not H.has_cursor(buf, mark[1] + 1, mark[3].end_row + 1) then
       H.later[buf][id] = nil
-      if fold.both then
+      if fold.both and not fold.is_open then
         H.each_by_hand(buf, function()
           vim.cmd(("silent! %dfoldclose"):format(mark[1] + 1))
         end)
-      else
+      elseif not fold.both then
         fold.both, H.levels[buf] = true, nil
         local _, last = H.span(fold, mark)
         for _, win in ipairs(vim.fn.win_findbuf(buf)) do

@@ -83,13 +83,14 @@ def test_a_call_that_gets_its_result_is_one_row_with_it_and_an_undo_takes_it_apa
     plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in plain.screen(), "both again")
 
 
+@pytest.mark.parametrize("status", ["", "[error]"])
 @pytest.mark.parametrize("later", [False, True])
-def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves(
-    plain: Child, later: bool
+def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves_unless_it_failed(
+    plain: Child, later: bool, status: str
 ) -> None:
     opened(plain, waiting_chat(call(1, query="google")))
     at = next(number for number, line in enumerate(plain.lines()) if line.startswith("❓"))
-    result = ["", "🛠️: [web_search][call_1]", "", "`found`", "", "Said.", "", "💬: "]
+    result = ["", f"🛠️: [web_search][call_1]{status}", "", "`found`", "", "Said.", "", "💬: "]
     plain.nvim.api.buf_set_lines(0, at + 1, -1, True, result)
     plain.nvim.api.win_set_cursor(0, (at + 5, 0))
     if later:
@@ -106,8 +107,14 @@ def test_a_result_that_the_cursor_is_in_is_folded_with_its_call_once_it_leaves(
     plain.keys("k")
     assert "`found`" in shown(plain)
     plain.keys("G")
-    plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in shown(plain), "both in one row")
-    assert "`found`" not in plain.screen()
+    plain.until(lambda: plain.cursor[0] == len(plain.lines()), "the cursor at the end")
+    plain.lua("vim.cmd.doautocmd('CursorMoved')")
+    if status:
+        assert "`found`" in shown(plain)
+        assert '❓ web_search(query: "google")' in shown(plain)
+    else:
+        plain.until(lambda: '🛠 web_search(query: "google") → 5 B, ok' in shown(plain), "both in one row")
+        assert "`found`" not in plain.screen()
     plain.command("call search('^❓', 'b')")
     plain.keys("zo")
     plain.until(lambda: "`found`" in shown(plain), "it, opened")
