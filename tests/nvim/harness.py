@@ -220,21 +220,32 @@ class Child:
         return bool(self.nvim.api.get_mode()["blocking"])
 
     def until(self, condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE_S) -> Any:
-        """The condition's value, once it has one.
+        """The condition's value, once it has one, and Neovim has drawn what goes with it.
 
         A question costs the test itself a millisecond and more: the longer nothing came, the rarer they are,
         unless Neovim draws something.
         """
-        end, pause = time.monotonic() + seconds, 0.002
+        end, pause, has_waited = time.monotonic() + seconds, 0.002, False
         while True:
             self.until_open()
             if value := condition():
+                if has_waited:
+                    self._settle()
                 return value
             if time.monotonic() > end:
                 raise AssertionError(f"{what or 'the condition'} did not come about:\n{self.report()}")
+            has_waited = True
             time.sleep(pause)
             select([self._pipe], [], [], 2 * pause)
             pause = min(pause * 1.3, 0.02)
+
+    def _settle(self) -> None:
+        """Take what Neovim draws, until it draws nothing for a moment, or goes on and on."""
+        with suppress(EOFError, OSError, ValueError):  # it may have ended
+            for _ in range(5):
+                if not select([self._pipe], [], [], 0.01)[0]:
+                    break
+                self.flush()
 
     def until_open(self, seconds: float = 2.0) -> None:
         """Return when Neovim takes requests; it takes none while it waits for the rest of a key."""

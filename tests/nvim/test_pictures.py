@@ -167,8 +167,12 @@ def test_it_goes_with_its_line_and_comes_back(nvim: Child, home: Path, plugin: s
     nvim.keys("ggOabove<Esc>")
     at_rest(nvim)
     nvim.until(lambda: drawn(nvim) == sorted([name(first), name(second)]), "both")
-    rows = [row for row in nvim.screen().split("\n") if row]
-    assert [name(first) in rows, rows.count("[end]")] == [True, 2]
+
+    def are_shown() -> bool:
+        rows = nvim.screen().split("\n")
+        return name(first) in rows and rows.count("[end]") == 2
+
+    nvim.until(are_shown, "both on the screen")
 
 
 HOSTILE = {
