@@ -327,7 +327,7 @@ async def test_corrected_failures_are_recorded_where_that_is_wanted(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("place", "why"),
-    [("~nobody-at-all/records.jsonl", "home directory"), ("file/records.jsonl", ""), ("x\0", "null byte")],
+    [("~nobody-at-all/records.jsonl", "home directory"), ("file/records.jsonl", ""), ("x\0", "null")],
 )
 async def test_records_that_cannot_be_written_cost_a_notice_and_no_answer(
     place: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
