@@ -62,8 +62,7 @@ def _records(path: str) -> list[RequestRecord]:
         if request_digest(row.header, row.units) != row.digest:
             where = default_path(os.environ)
             raise ParleyError(f"the record of the requests of {path} in {where} is damaged")
-    headers = {row.header: json.loads(row.header) for row in rows}
-    return [RequestRecord(row.at, headers[row.header], row.units, row.reply) for row in rows]
+    return [RequestRecord(row.at, json.loads(row.header), row.units, row.reply) for row in rows]
 
 
 def _attachments(path: str, transcript: Transcript) -> list[Edit]:
