@@ -20,6 +20,7 @@ from tests.mcp_servers import until as until_true
 from tests.nvim.counting import environ, is_complete, problems, until, waits
 from tests.nvim.harness import Child, child
 from tests.nvim.test_kill import respond
+from tests.nvim.test_status import RECORD, statuses
 
 SERVER = str(Path(__file__).parents[1] / "mcp" / "task_server.py")
 QUESTION = "💬: call dig {}"
@@ -168,6 +169,7 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
     hold.touch()
     with editor(digging) as nvim:
         begun(nvim, digging)
+        nvim.lua(RECORD)
         nvim.command("edit! | ParleyRespond")
         until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
         until(nvim, lambda: nvim.variable("parley_status") == "Analyzing request...", "the next turn")
@@ -175,6 +177,7 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
         until(nvim, lambda: is_complete(nvim), "the end")
         assert "its server cancelled it" in nvim.text()
         assert "Neovim" not in nvim.messages()
+        assert statuses(nvim).count("Analyzing request...") >= 2, "again when the other has ended"
 
 
 def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:

@@ -42,7 +42,7 @@ from parley.nvim.turn import Turn, Work
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import exchange_at, open_calls, open_keys
 from parley.policy.doubts import sighting
-from parley.policy.status import waiting_for
+from parley.policy.status import ANALYZING, waiting_for
 from parley.policy.topic import fill_topic
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
@@ -475,6 +475,7 @@ class Chat:
     async def _begun(self, work: Work, turn: Turn) -> engine.End:
         if self._before is not None:
             await self._before.wait()
+            self.status(ANALYZING, turn.handle)  # its end took that away
         return await work(turn)
 
     def _begin_next(self) -> None:
