@@ -34,13 +34,21 @@ def nvim(shared: Child) -> Iterator[Child]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+def hostless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim in which no host is started: what is tested is Lua's."""
     home = tmp_path_factory.mktemp("plain")
     init = "vim.o.timeoutlen = 200\nvim.g.parley_python = '/nowhere/python'"
     with child(home, init=init) as one:
         one.lua("require('parley.host').start = function() return false end")
         yield one
+
+
+@pytest.fixture
+def plain(hostless: Child) -> Child:
+    """The same, with nothing open."""
+    hostless.keys("<C-\\><C-n>")
+    hostless.clear()
+    return hostless
 
 
 @pytest.fixture

@@ -20,11 +20,26 @@ from tests.forks import forks
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 45.0
 WIDTH, HEIGHT = 100, 30
+OPTIONS = """
+_G.options_at_start = {}
+for name, info in pairs(vim.api.nvim_get_all_options_info()) do
+  if not vim.tbl_contains({ 'channel', 'columns', 'lines', 'scroll', 'window' }, name) then
+    _G.options_at_start[name] = { vim.api.nvim_get_option_value(name, { scope = 'global' }), info.scope == 'win' }
+  end
+end
+"""
 # Where Treesitter ends while syntax is on, Neovim reads the syntax file for the text that it wipes out.
 CLEAR = """
+for name, start in pairs(_G.options_at_start) do
+  for _, scope in ipairs(start[2] and { 'global', 'local' } or { 'global' }) do
+    if vim.api.nvim_get_option_value(name, { scope = scope }) ~= start[1] then
+      vim.api.nvim_set_option_value(name, start[1], { scope = scope })
+    end
+  end
+end
 local on = vim.g.syntax_on
 vim.g.syntax_on = nil
-vim.cmd('silent! %bwipeout! | silent! only! | messages clear')
+vim.cmd('silent! tabonly! | silent! %bwipeout! | silent! only! | messages clear')
 vim.g.syntax_on = on
 """
 
@@ -147,6 +162,7 @@ class Child:
         self.notes: list[Any] = []
         self.pid: int = self.nvim.funcs.getpid()
         self.nvim.ui_attach(width, height, rgb=True, ext_linegrid=True)
+        self.lua(OPTIONS)
 
     # --- Doing ---
 
@@ -171,7 +187,7 @@ class Child:
         return path
 
     def clear(self) -> None:
-        """Have one window with nothing in it, and no messages."""
+        """Have one window with nothing in it, each option as it was at the start, and no messages."""
         self.lua(CLEAR)
 
     # --- Seeing ---
