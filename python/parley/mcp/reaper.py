@@ -16,7 +16,7 @@ from pathlib import Path
 
 _SHELL = "/bin/sh"
 _CLOSE_S = 4.0
-_POLL_S = 0.02
+_POLL_S = 0.01
 
 # stdin is the FIFO, `$1` its path; each line a process group, or 0: "look who is still there". Groups that
 # are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
@@ -44,14 +44,14 @@ signal() {
   for group in $groups; do kill -s "$1" -- "-$group" 2>/dev/null; done
   for stray in $(strays "$2"); do kill -s "$1" "$stray" 2>/dev/null; done
 }
-pause() { sleep 0.1 2>/dev/null || sleep 1; }
+pause() { sleep "$1" 2>/dev/null || sleep 1; }
 sweep() {
   groups=
   for name in TERM KILL KILL; do
     ticks=5
     while [ -n "$(strays "$1")" ]; do
       [ "$ticks" -gt 0 ] || { signal "$name" "$1"; break; }
-      pause
+      pause 0.1
       ticks=$((ticks - 1))
     done
   done
@@ -71,22 +71,20 @@ collect() {
   done
 }
 wait_for() {
-  ticks=$1
-  while prune; [ "$ticks" -gt 0 ] && [ -n "$groups$(strays "$fifo:")" ]; do
-    pause
-    ticks=$((ticks - 1))
+  while prune; left_over=$groups$(strays "$fifo:"); [ $# -gt 0 ] && [ -n "$left_over" ]; do
+    pause "$1"
+    shift
   done
 }
 collect
 ending=1
-wait_for 5
-collect
-signal TERM "$fifo:"
-wait_for 13
-collect
-signal KILL "$fifo:"
-wait_for 3
-signal KILL "$fifo:"
+half='0.01 0.02 0.03 0.04 0.1 0.1 0.1 0.1'
+for step in "TERM $half" "KILL $half $half 0.1 0.1 0.1" 'KILL 0.1 0.1 0.1'; do
+  wait_for ${step#* }
+  collect
+  [ -n "$left_over$groups" ] || break
+  signal "${step%% *}" "$fifo:"
+done
 rm -f "$fifo"
 rmdir "${fifo%/*}"
 """
