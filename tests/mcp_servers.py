@@ -104,8 +104,8 @@ async def hosted(app: Any, seen: list[dict[str, str]], port: int = 0) -> AsyncIt
 
 
 def listening(port: int = 0) -> socket.socket:
-    """A socket of this machine for a server to listen at."""
-    listener = socket.socket()
+    """A socket of this machine for a server to listen at; asyncio ends Nagle's delay where TCP is named."""
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     return listener

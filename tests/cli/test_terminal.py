@@ -154,7 +154,7 @@ def refusing(status: int, body: bytes, kind: str) -> Iterator[str]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Refuser)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

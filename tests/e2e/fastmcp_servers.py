@@ -18,8 +18,8 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def port() -> socket.socket:
-    """A socket that listens on a port of its own."""
-    listener = socket.socket()
+    """A socket that listens on a port of its own; asyncio ends Nagle's delay where TCP is named."""
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     return listener
 

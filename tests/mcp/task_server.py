@@ -190,6 +190,8 @@ def http_server(tasks: TaskServer) -> ThreadingHTTPServer:
     """A server over HTTP, at a port of its own, without sessions."""
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if self.headers.get("mcp-session-id", tasks.session) != tasks.session:
