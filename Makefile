@@ -3,7 +3,8 @@
 # make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them,
 #              with package managers and with type checkers
 # make fuzz    try every law with new examples, for MINUTES=5
-# make check   formatting, lint, types and `make test`: what has to pass before anything is merged
+# make branches  see which branches of Parley the tests that try the same each time go through; there is a floor
+# make check   formatting, lint, types, `make test` and `make branches`: what has to pass before a merge
 # make pyright get the second type checker that programs of the library's users are tried with
 # make format  put Python and Lua into shape
 # make man    write the manual page, doc/parley.1, anew from the help of the commands
@@ -44,9 +45,12 @@ demo:
 	@nvim=$$(.ci/environment nvim) && PYTHONPATH="$$PWD/python" $(BIN)/python -m parley.nvim.demo "$$nvim"
 
 test: environment
-	@rm -f .coverage .coverage.*
 	@PATH="$$PWD/$(BIN):$$PATH" $(if $(SHUFFLE),PARLEY_FUZZ=1) $(BIN)/python -m pytest -n logical --dist worksteal \
-	  -p tests.branches $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
+	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
+
+branches: environment
+	@rm -f .coverage .coverage.*
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -p tests.branches
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 
@@ -79,7 +83,7 @@ lint: environment stylua
 	@if command -v luacheck >/dev/null; then luacheck --quiet $(LUA); \
 	else echo "luacheck is not installed: Lua is not linted (apt install lua-check, brew install luacheck)"; fi
 
-check: lint test
+check: lint test branches
 
 format: environment stylua
 	@$(BIN)/ruff check --quiet --fix-only python rplugin tests examples
@@ -119,4 +123,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test fuzz guests lint check format bench man screens lock clean
+.PHONY: environment stylua pyright demo test branches fuzz guests lint check format bench man screens lock clean
