@@ -1,4 +1,4 @@
-"""Branch coverage of Parley by the tests that try the same each time: a plugin of pytest, for `make branches`.
+"""Branch coverage by the tests that try the same each time: a plugin of pytest, for `make branches`.
 
 Only those run. Left out are laws and what goes through the same code as often, which would take several times
 as long, what looks at the texts of the project, and what runs in processes of its own: Neovim's half and the

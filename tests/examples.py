@@ -13,12 +13,13 @@ VARIABLE = "PARLEY_FUZZ"
 FACTOR = int(os.environ.get(VARIABLE, "0"))
 """How many times more examples than `make test` tries; 0 is `make test` itself."""
 
-# Machines are shared: how long an example takes says nothing of Parley.
-_UNTIMED: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# Machines are shared: how long an example takes says nothing of Parley. The examples of a law share an editor.
+_CHECKS_LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+_UNTIMED: Any = {"deadline": None, "suppress_health_check": _CHECKS_LEFT_OUT}
 # A new seed may begin with many chats that say nothing about a law; the seed of `make test` does not.
 _UNLUCKY: Any = {
     "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much],
+    "suppress_health_check": [*_CHECKS_LEFT_OUT, HealthCheck.filter_too_much],
 }
 settings.register_profile("repeatable", derandomize=True, database=None, max_examples=COMMON, **_UNTIMED)
 settings.register_profile(

@@ -24,7 +24,8 @@ OPTIONS = """
 _G.options_at_start = {}
 for name, info in pairs(vim.api.nvim_get_all_options_info()) do
   if not vim.tbl_contains({ 'channel', 'columns', 'lines', 'scroll', 'window' }, name) then
-    _G.options_at_start[name] = { vim.api.nvim_get_option_value(name, { scope = 'global' }), info.scope == 'win' }
+    local value = vim.api.nvim_get_option_value(name, { scope = 'global' })
+    _G.options_at_start[name] = { value, info.scope == 'win' }
   end
 end
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse
@@ -33,7 +33,6 @@ def steps(draw: st.DrawFn) -> Callable[[Child], None]:
 TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rounds=st.lists(st.lists(steps(), max_size=4), max_size=5), lines=LINES)
 def test_it_holds_what_the_buffer_holds(
     plain: Child, rounds: list[list[Callable[[Child], None]]], lines: list[str]
