@@ -13,7 +13,8 @@ VARIABLE = "PARLEY_FUZZ"
 FACTOR = int(os.environ.get(VARIABLE, "0"))
 """How many times more examples than `make test` tries; 0 is `make test` itself."""
 
-# Machines are shared: how long an example takes says nothing of Parley. The examples of a law share an editor.
+# Machines are shared: how long an example takes says nothing of Parley. The examples of a law may share an
+# editor.
 _CHECKS_LEFT_OUT = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 _UNTIMED: Any = {"deadline": None, "suppress_health_check": _CHECKS_LEFT_OUT}
 # A new seed may begin with many chats that say nothing about a law; the seed of `make test` does not.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.harness import HEIGHT, WIDTH, Child, child
+from tests.nvim.harness import Child, child
 
 PACE = "0.004"
 
@@ -24,11 +24,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def nvim(shared: Child) -> Iterator[Child]:
     """The shared Neovim, with nothing open, and `vim.ui` as it is without the tests before."""
-    shared.keys("<C-\\><C-n>")
+    shared.clear()
     shared.lua("_G.ui = _G.ui or { select = vim.ui.select, input = vim.ui.input, open = vim.ui.open }")
     shared.lua("for name, of_neovim in pairs(_G.ui) do vim.ui[name] = of_neovim end")
-    shared.nvim.ui_try_resize(WIDTH, HEIGHT)
-    shared.clear()
     yield shared
     assert not shared.blocked(), shared.screen()
 
@@ -46,7 +44,6 @@ def hostless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def plain(hostless: Child) -> Child:
     """The same, with nothing open."""
-    hostless.keys("<C-\\><C-n>")
     hostless.clear()
     return hostless
 

@@ -148,6 +148,7 @@ class Child:
         self, home: Path, arguments: list[str], width: int, height: int, env: dict[str, str]
     ) -> None:
         self.home = home
+        self._size = width, height
         before = dict(os.environ)
         os.environ.update(env)
         try:
@@ -188,8 +189,13 @@ class Child:
         return path
 
     def clear(self) -> None:
-        """Have one window with nothing in it, each option as it was at the start, and no messages."""
+        """Have one window with nothing in it, size and options as at the start, and no messages."""
+        self.keys("<C-\\><C-n>")
+        while self.blocked():
+            self.keys("<CR>")
+        self.nvim.ui_try_resize(*self._size)
         self.lua(CLEAR)
+        self.flush()
 
     # --- Seeing ---
 

@@ -65,8 +65,7 @@ def waiting(nvim: Child, state: str) -> None:
     has_result = state == "call 1 has its result"
     first = line(chat, 1, "note", "[ya]" if has_result else "")
     result = f"\n🛠️: [note][call_{chat}_1]\n\n`noted`\n\n" if has_result else ""
-    nvim.command("silent! %bwipeout!")
-    nvim.command("messages clear")
+    nvim.clear()
     text = BEFORE + first + result + line(chat, 2, "note") + line(chat, 3, "other")
     nvim.edit(f"chat-{chat}.md", text)
     ready(nvim)

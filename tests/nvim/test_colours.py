@@ -50,8 +50,8 @@ A file_with_rows, its __init__ aside; `code_span_here`, see [the_manual](https:/
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["treesitter", "syntax"])
-def chat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """A chat in a Neovim without a host."""
+def neovim(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim without a host."""
     init = "vim.g.parley_python = '/nowhere/python' vim.o.termguicolors = true"
     with child(tmp_path_factory.mktemp("colours"), init=init, width=80, height=40) as neovim:
         neovim.lua("require('parley.host').start = function() return false end")
@@ -59,6 +59,14 @@ def chat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         show(neovim, CHAT)
         assert has_treesitter(neovim) == request.param
         yield neovim
+
+
+@pytest.fixture
+def chat(neovim: Child) -> Child:
+    """The chat."""
+    neovim.command("colorscheme default")
+    show(neovim, CHAT)
+    return neovim
 
 
 def is_link(neovim: Child) -> bool:
@@ -73,7 +81,7 @@ def has_treesitter(neovim: Child) -> bool:
 
 def show(neovim: Child, text: str) -> None:
     """Open a chat, its last line on the screen."""
-    neovim.command("silent! %bwipeout!")
+    neovim.clear()
     neovim.edit("chat.md", text)
     neovim.until(lambda: neovim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     neovim.command("normal! G")
@@ -110,11 +118,8 @@ def test_nor_is_it_after_the_syntax_was_set_anew(chat: Child) -> None:
 
 def test_nor_in_a_chat_that_is_too_long_for_treesitter(chat: Child) -> None:
     show(chat, "💬: long\n\n🤖:\n\n" + "a line_of_words\n" * 1000 + CHAT)
-    try:
-        assert not has_treesitter(chat)
-        assert_no_underscore_stands_out(chat)
-    finally:
-        show(chat, CHAT)
+    assert not has_treesitter(chat)
+    assert_no_underscore_stands_out(chat)
 
 
 def test_markers_are_no_links(chat: Child) -> None:
@@ -177,7 +182,6 @@ def test_where_a_scheme_has_no_colour_of_the_terminals_a_question_is_underlined(
     chat.command("colorscheme habamax | redraw!")
     assert {style["background"] for style in terminal_styles(chat, "What is in")} == {236}
     assert not any(style.get("underline") for style in terminal_styles(chat, "What is in"))
-    chat.command("colorscheme default | redraw!")
 
 
 COUNT = """
@@ -238,7 +242,6 @@ def test_the_page_of_tools_has_colours_of_its_own(chat: Child) -> None:
         colours(chat, name)["fg"] for name in ("Function", "Special", "Special", "String")
     ]
     assert [text for text, style, before in underscores(chat) if style != before] == []
-    show(chat, CHAT)
 
 
 def test_the_log_has_colours_of_its_own(chat: Child) -> None:
@@ -258,7 +261,6 @@ def test_the_log_has_colours_of_its_own(chat: Child) -> None:
         colours(chat, name)["fg"] for name in names
     ]
     assert [text for text, style, before in underscores(chat) if style != before] == []
-    show(chat, CHAT)
 
 
 def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Path) -> None:

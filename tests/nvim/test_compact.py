@@ -23,7 +23,6 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(neovim: Child) -> Iterator[Child]:
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     neovim.lua(SETTINGS)
     yield neovim

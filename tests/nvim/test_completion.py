@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,17 @@ FAKE_SERVER = {"command": sys.executable, "args": [FAKE]}
 
 
 @pytest.fixture
-def work(plain: Child) -> Iterator[Path]:
+def work(plain: Child, tmp_path: Path) -> Path:
     """A folder to work in, which Neovim works in, with a chat open that nothing is asked in yet."""
-    folder = plain.home / "project"
+    folder = tmp_path / "project"
     for name in ("src/a.py", "src/b.py", "src/.key", "notes.md", ".env", ".git/config", "odd@name", "diff"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x\n", encoding="utf-8")
-    (folder / "link").unlink(missing_ok=True)
     (folder / "link").symlink_to(folder / "src")
     plain.command(f"cd {folder}")
     plain.edit("chat.md", "💬: ")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    yield folder
-    plain.keys("<C-\\><C-n>")
-    plain.command("%bwipeout!")
+    return folder
 
 
 def offers(nvim: Child, text: str, after: str = "") -> list[str]:
@@ -76,6 +72,7 @@ def test_what_begins_as_was_typed_is_offered(plain: Child, work: Path, text: str
 
 def test_files_elsewhere_are_offered_by_their_whole_path(plain: Child, work: Path) -> None:
     assert offers(plain, f"@@{work}/no") == [f"{work}/notes.md@@"]
+    (plain.home / "project").mkdir()
     assert "~/project/" in offers(plain, "@@~/pro")
 
 
@@ -96,7 +93,7 @@ def test_a_name_that_is_a_command_is_only_a_name(plain: Child, work: Path) -> No
 
 def test_a_folder_of_many_files_is_read_to_a_bound(plain: Child, work: Path) -> None:
     many = work / "many"
-    many.mkdir(exist_ok=True)
+    many.mkdir()
     for number in range(11_000):
         (many / f"{number}.txt").touch()
     assert len(offers(plain, "@@many/")) == 10_000

@@ -16,8 +16,7 @@ ANSWER = 2
 
 def chat(nvim: Child, lines: list[str] | None = None) -> int:
     """A buffer with a question and the start of its answer; the handle of its turn."""
-    nvim.keys("<C-\\><C-n>")
-    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('enew')")
+    nvim.clear()
     # Read from a file, so that what follows is all there is to undo.
     path = nvim.home / "edit.md"
     path.write_text("".join(line + "\n" for line in lines or TEXT), encoding="utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.nvim.harness import Child, child
+from tests.nvim.test_host import host_pid
 from tests.nvim.test_servers import server, setup, tools
 from tests.nvim.test_turn import MARKER
 
@@ -21,9 +22,12 @@ SERVERS = {"stubborn": server("--stubborn"), "parent": server("--parent"), "plai
 
 
 def parents() -> dict[int, int]:
-    """The parent of each process that runs; one that has ended and was not waited for does not."""
+    """The parent of each process that runs; one that has ended and was not waited for does not.
+
+    Where there is no /proc, nothing runs.
+    """
     found = dict[int, int]()
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
             state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
             if state != "Z":
@@ -54,8 +58,7 @@ def kill(signal_number: int) -> Callable[[Child], None]:
 
 
 def kill_host(nvim: Child) -> None:
-    channel = nvim.lua("return require('parley.host').state().channel")
-    os.kill(nvim.nvim.funcs.jobpid(channel), signal.SIGKILL)
+    os.kill(host_pid(nvim), signal.SIGKILL)
 
 
 ENDS = {

@@ -53,7 +53,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def desk(neovim: Child) -> Child:
     """The same, with the page of servers alone."""
-    neovim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('silent! only!')")
+    neovim.clear()
     return neovim
 
 

@@ -75,8 +75,8 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(neovim: Child) -> Iterator[Child]:
-    neovim.keys("<C-\\><C-n>")
-    neovim.lua("require('parley').setup({}) vim.cmd('silent! %bwipeout!') vim.cmd('messages clear')")
+    neovim.clear()
+    neovim.lua("require('parley').setup({})")
     yield neovim
     assert not neovim.blocked()
     neovim.lua("""
@@ -148,7 +148,6 @@ def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     nvim.command("enew | call setline(1, 'changed')")
     nvim.command("ParleyFind needle")
     nvim.until(lambda: "Needle" in nvim.text(), "the chat")
-    nvim.command("set hidden")
     assert "E37" not in nvim.messages()
     assert nvim.lua("return vim.fn.winnr('$')") == 2
 

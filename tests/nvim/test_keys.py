@@ -49,7 +49,6 @@ return {
 }
 """
 RESET = """
-vim.o.clipboard, vim.o.operatorfunc, vim.o.langmap, vim.o.langremap = '', '', '', false
 vim.g.clipboard = {
   name = 'none',
   copy = { ['+'] = function(lines) _G.plus = lines end, ['*'] = function(lines) _G.plus = lines end },
@@ -83,7 +82,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 
 def prepare(nvim: Child, row: int, column: int = 0, setup: str = "") -> None:
-    nvim.keys("<C-\\><C-n>")
     nvim.clear()
     nvim.lua(RESET, TEXT)
     nvim.lua(setup)

@@ -37,7 +37,6 @@ def waiting(*arguments: str, before: int = 60) -> str:
 
 def draw(nvim: Child, text: str, catalogue: Catalogue, width: int) -> list[int]:
     """Have a chat drawn, and brought to the user, as after a turn; the rows of its calls."""
-    nvim.keys("<C-\\><C-n>")
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("legible.md", text)

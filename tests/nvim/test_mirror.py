@@ -16,7 +16,7 @@ LINES = st.lists(
     st.sampled_from(["", "text", "💬: ask", "🤖:[A]", "a\0b", "ends\r", "\ufeffmark", "ü", "---"]), max_size=4
 )
 KEYS = ["ggdd", "Gp", "u", "<C-r>", "ggOabove<Esc>", "Gobelow<CR>more<Esc>", "ggJ", ":%d<CR>", ":g/e/m0<CR>"]
-KEYS += ["ggVGyP", ":e!<CR>", ":%s/e/x/ge<CR>", "gUU", ":3,$sort!<CR>", ":silent! undo 0<CR>"]
+KEYS += ["ggVGyP", ":e!<CR>", ":%s/e/x/ge<CR>", "gUU", ":silent! 3,$sort!<CR>", ":silent! undo 0<CR>"]
 NUMBERS = count()
 
 
@@ -30,6 +30,11 @@ def steps(draw: st.DrawFn) -> Callable[[Child], None]:
     return lambda nvim: nvim.nvim.api.buf_set_lines(0, min(first, last), max(first, last), False, lines)
 
 
+FOLLOW = """
+local function follow() require('parley.changes').follow(vim.api.nvim_get_current_buf()) end
+follow()
+vim.api.nvim_create_autocmd('BufReadPost', { buffer = 0, callback = follow })  -- as a chat is
+"""
 TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
 
 
@@ -37,9 +42,9 @@ TAKE = "return require('parley.changes').take(vim.api.nvim_get_current_buf())"
 def test_it_holds_what_the_buffer_holds(
     plain: Child, rounds: list[list[Callable[[Child], None]]], lines: list[str]
 ) -> None:
-    plain.keys("<C-\\><C-n>")
+    plain.clear()
     plain.edit(f"mirror{next(NUMBERS)}.txt", "".join(line + "\n" for line in lines if "\0" not in line))
-    plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")
+    plain.lua(FOLLOW)
     mirror = Mirror(lambda: 0.0)
     for edits in [[], *rounds]:
         for edit in edits:
@@ -52,7 +57,6 @@ def test_it_holds_what_the_buffer_holds(
             line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(plain.lines())
         ]
         assert text.transcript == parse("\n".join([*plain.lines(), ""]))
-    plain.command("bwipeout!")
 
 
 def test_only_what_has_changed_crosses(plain: Child) -> None:

@@ -65,9 +65,7 @@ def rows(first: int, last: int) -> str:
 @pytest.fixture
 def chat(plain: Child) -> Child:
     """The chat, with nothing yanked."""
-    plain.keys("<C-\\><C-n>")
-    plain.clear()
-    plain.lua("vim.fn.setreg('\"', 'nothing') vim.o.selection = 'inclusive'")
+    plain.lua("vim.fn.setreg('\"', 'nothing')")
     plain.edit("objects.md", "\n".join(CHAT))
     plain.until(lambda: plain.lua("return vim.fn.maparg('iq', 'o') ~= ''"), "the objects")
     plain.lua("_G.asked = {}")

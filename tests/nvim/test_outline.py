@@ -18,8 +18,6 @@ FIRST, EACH = 5, LINES + 5
 @pytest.fixture
 def chat(plain: Child) -> Child:
     """A chat that is longer than the window."""
-    plain.keys("<C-\\><C-n>")
-    plain.lua("vim.cmd('silent! %bwipeout! | silent! only!')")
     plain.edit("a-long-name.md", CHAT)
     plain.until(lambda: plain.lua("return vim.fn.maparg('gO', 'n')") == "<Cmd>ParleyOutline<CR>", "the key")
     return plain

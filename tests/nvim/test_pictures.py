@@ -91,7 +91,7 @@ BOTH = pytest.mark.parametrize("plugin", [IMAGE, SNACKS], ids=["image.nvim", "sn
 @pytest.fixture(autouse=True)
 def without_plugins(nvim: Child) -> Iterator[None]:
     yield
-    nvim.lua("vim.cmd('silent! %bwipeout!')")
+    nvim.clear()
     assert nvim.lua("return vim.tbl_count(_G.pictures or {})") == 0
     nvim.lua(NONE)
 

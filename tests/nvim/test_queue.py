@@ -51,7 +51,6 @@ def neovim(tmp_path_factory: pytest.TempPathFactory, server: HangingModel) -> It
 
 @pytest.fixture
 def nvim(neovim: Child, model: HangingModel) -> Iterator[Child]:
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     yield neovim
     assert not neovim.blocked()

@@ -35,12 +35,6 @@ COMMANDS = {
     "Prompt": "none/none",
 }
 KEYS = ["<C-g><C-g>", "<C-g>x", "<C-g>t", "<C-g>q", "]]", "[[", "K", "gO", "ya"]
-RESET = """
-if vim.fn.exists('+winfixbuf') == 1 then vim.wo.winfixbuf = false end
-vim.cmd('silent! tabonly! | silent! only!')
-vim.o.hidden, vim.o.cmdheight, vim.o.swapfile, vim.o.directory = true, 1, false, '.'
-require('parley').setup({ agent = 'Demo' })
-"""
 
 _number = count(1)
 
@@ -71,9 +65,8 @@ def check(nvim: Child) -> None:
 
 
 def go(nvim: Child, place: str) -> None:
-    nvim.keys("<C-\\><C-n>")
-    nvim.lua(RESET)
     nvim.clear()
+    nvim.lua("require('parley').setup({ agent = 'Demo' })")
     nvim.edit("chat.md", CHAT)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     nvim.lua(PLACES[place])

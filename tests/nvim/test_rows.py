@@ -58,12 +58,11 @@ def draw(nvim: Child, tools: Catalogue = TOOLS) -> list[int]:
 
 def opened(nvim: Child, text: str, width: int = 80, before: str = "") -> list[int]:
     """Open a chat in a window of this width, with its cursor on the first call; the rows of its calls."""
-    nvim.keys("<C-\\><C-n>")
     nvim.clear()
     nvim.nvim.ui_try_resize(width, HEIGHT)
     nvim.edit("rows.md", text)
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    nvim.command("setlocal foldmethod=manual foldenable nowrap< foldexpr=0")
+    nvim.command("setlocal foldmethod=manual")
     if before:
         nvim.command(before)
     rows = draw(nvim)
@@ -439,7 +438,7 @@ def test_a_window_without_room_for_text_shows_no_call(plain: Child) -> None:
 @pytest.mark.parametrize("option", ["foldtext", "foldmethod=expr foldexpr"])
 def test_what_a_modeline_would_evaluate_never_leaves_the_sandbox(plain: Child, option: str) -> None:
     file = plain.home / "sandbox"
-    plain.command("silent! %bwipeout! | set modeline modelineexpr")
+    plain.command("set modeline modelineexpr")
     expression = f"writefile([],'{file}').'parley'"
     modeline = f"<!-- vim: set {option}={expression} : -->"
     plain.edit("notes.md", f"# notes\n\ntext\n\n{modeline}\n")

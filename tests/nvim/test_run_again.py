@@ -54,8 +54,7 @@ def other(second: Child) -> Child:
 
 def cleared(nvim: Child) -> Child:
     """The same, with nothing open."""
-    nvim.keys("<C-\\><C-n>")
-    nvim.lua("vim.cmd('silent! %bwipeout!') vim.cmd('messages clear')")
+    nvim.clear()
     return nvim
 
 

@@ -27,7 +27,6 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(neovim: Child) -> Child:
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     neovim.lua("""
         _G.events = {}

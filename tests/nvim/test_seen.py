@@ -30,7 +30,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 def ask(nvim: Child, home: Path) -> Chat:
     """A chat whose call was made by the shell's model, with text above it that no window holds."""
-    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only! | silent! tabonly!') vim.cmd('messages clear')")
+    nvim.clear()
     chat = Chat(home, f"chat-{next(_number)}")
     call = f'{{"name":"note","arguments":"{{\\"text\\":\\"{chat.name}\\"}}"}}'
     line = f'❓: `{{"index":0,"id":"call_1","type":"function","function":{call}}}`'

@@ -38,7 +38,6 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def desk(neovim: Child) -> Child:
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     return neovim
 

@@ -38,7 +38,6 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 @pytest.fixture
 def desk(neovim: Child, tmp_path: Path) -> Child:
     """The same with nothing open, in a folder of its own."""
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     neovim.command(f"cd {tmp_path}")
     return neovim

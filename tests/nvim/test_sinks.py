@@ -41,12 +41,9 @@ def ran(nvim: Child) -> bool:
 @pytest.fixture
 def chat(plain: Child) -> Child:
     """A chat, in a Neovim without a host, that evaluates what the status line of Parley says twice."""
-    plain.keys("<C-\\><C-n>")
-    plain.clear()
     plain.command(f"cd {plain.home}")
     plain.edit("chat.md", "💬: hi\n")
     plain.until(lambda: plain.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    plain.lua("vim.o.laststatus, vim.o.cmdheight = 2, 1")
     return plain
 
 
@@ -76,7 +73,6 @@ def test_bars_that_evaluate_what_they_show_show_it(chat: Child, bar: str, text: 
         if bar.startswith(("statusline", "winbar", "tabline")):
             assert visible(text) in screen
     remote(chat, "status", buf, "", 0)
-    chat.command(f"set showtabline& title& {bar.partition('=')[0]}&")
 
 
 any_text = st.lists(st.sampled_from([*TEXTS.values(), "%", "{", "}", "<", "!", " "]) | st.text(max_size=5))

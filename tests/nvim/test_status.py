@@ -35,7 +35,8 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 def desk(nvim: Child, home: Path, **settings: Any) -> None:
     """Nothing open, and a server anew whose tool ends when `home/go` is there."""
-    nvim.lua("vim.cmd('silent! %bwipeout! | silent! only!') vim.cmd('messages clear') _G.said = {}")
+    nvim.clear()
+    nvim.lua("_G.said = {}")
     server = {
         "command": sys.executable,
         "args": [str(HERE / "patient_server.py")],

@@ -45,8 +45,8 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(one: Child) -> Child:
-    one.keys("<C-\\><C-n>")
-    one.lua("vim.cmd('silent! %bwipeout!') vim.cmd('messages clear') _G.said = {}")
+    one.clear()
+    one.lua("_G.said = {}")
     return one
 
 

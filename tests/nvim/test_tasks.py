@@ -19,6 +19,8 @@ from parley.chat.reader import parse
 from tests.mcp_servers import until as until_true
 from tests.nvim.counting import environ, is_complete, problems, until, waits
 from tests.nvim.harness import Child, child
+from tests.nvim.test_ends import parents
+from tests.nvim.test_host import host_pid
 from tests.nvim.test_kill import respond
 from tests.nvim.test_status import RECORD, statuses
 
@@ -93,7 +95,9 @@ def test_a_task_is_collected_by_the_neovim_after_the_one_that_was_killed(digging
     with editor(digging) as nvim:
         begun(nvim, digging)
         assert "· far · running" in nvim.screen()
-        os.kill(nvim.lua("return vim.fn.getpid()"), signal.SIGKILL)
+        host = host_pid(nvim)
+        os.kill(nvim.pid, signal.SIGKILL)
+    asyncio.run(until_true(lambda: host not in parents()))  # it asks for the task to its end
     asked = digging.methods().count("tasks/get")
     digging.go.touch()  # it ends while nobody looks
     with editor(digging) as nvim:
@@ -131,7 +135,7 @@ def test_two_at_once_are_collected_by_the_neovim_after_the_one_whose_host_was_ki
         calls = transcript.exchanges[0].answers[0].proposals
         assert {call.task and call.task.id for call in calls} == {"task-1", "task-2"}
         assert transcript.problems == ()
-        os.kill(nvim.lua("return vim.fn.jobpid(require('parley.host').state().channel)"), signal.SIGKILL)
+        os.kill(host_pid(nvim), signal.SIGKILL)
         until(
             nvim, lambda: not nvim.lua("return require('parley.host').state().channel"), "the end of the host"
         )

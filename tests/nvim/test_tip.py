@@ -33,11 +33,7 @@ def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(neovim: Child) -> Child:
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
-    neovim.lua(
-        "for _, o in ipairs({ 'wrap', 'so', 'winbar', 'number', 'fdm' }) do vim.cmd('set ' .. o .. '&') end"
-    )
     neovim.lua(
         "require('parley').setup({ agent = 'Demo-OpenAI', safety = { rate_limit_per_minute = 100000 } })"
     )

@@ -33,7 +33,6 @@ def model() -> Iterator[HangingModel]:
 @pytest.fixture
 def nvim(neovim: Child) -> Iterator[Child]:
     """Nothing open, and the demo."""
-    neovim.keys("<C-\\><C-n>")
     neovim.clear()
     neovim.lua(SETTINGS)
     yield neovim

@@ -42,8 +42,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
 
 @pytest.fixture
 def nvim(one: Child) -> Child:
-    one.keys("<C-\\><C-n>")
-    one.lua("vim.cmd('silent! tabonly! | silent! %bwipeout! | silent! only!') vim.cmd('messages clear')")
+    one.clear()
     one.lua("_G.heard = {} require('parley').setup(...)", BASE)
     return one
 

@@ -138,7 +138,6 @@ def test_a_window_that_keeps_its_buffer_gets_a_new_one_beside_it(nvim: Child) ->
     assert nvim.lua("return { vim.wo.winfixbuf, vim.wo[vim.fn.win_getid(2)].winfixbuf }") == [False, True]
     nvim.command("wincmd p | ParleyLog")
     nvim.until(lambda: nvim.name.startswith("parley://"), "the page")
-    nvim.command("set nowinfixbuf")
 
 
 def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
@@ -146,7 +145,6 @@ def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     nvim.command("set nohidden")
     nvim.keys("ix<Esc>:ParleyChatNew<CR><Esc>")
     nvim.until(lambda: nvim.lines() == TOPICLESS, "the chat")
-    nvim.command("set hidden")
     assert layout(nvim) == "col"
     assert "E37" not in nvim.messages()
 
