@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley import engine
 from tests.e2e.machine import Machine, Process, proposals, read
+from tests.forks.server import MODULES
 
 ASK = '💬: call note {"text":"one"}\n'
 
@@ -152,7 +153,7 @@ def die(folder: Path, step: int) -> None:
 
 
 def main() -> None:
-    for name in ("anthropic", "mcp", "jsonschema", "starlette", "uvicorn"):
+    for name in MODULES:
         import_module(name)
     gc.freeze()
     for line in sys.stdin:

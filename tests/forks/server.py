@@ -23,13 +23,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TextIO
 
+CLI = ("answer", "approval", "arguments", "ask", "batch", "chat", "inspect", "pager", "respond", "servers")
+PARTS = ("demo.checks", "demo.server", "export.html", "http.bodies", "mock_server", "nvim.plugin")
 MODULES = (
-    *(f"parley.{name}" for name in ("cli.arguments", "cli.inspect", "cli.respond", "cli.servers")),
-    *(f"parley.{name}" for name in ("demo.server", "runtime.app", "storage.ledger", "mock_server")),
-    *(f"parley.{name}" for name in ("nvim.plugin", "session", "export.html")),
+    *(f"parley.cli.{name}" for name in CLI),
+    *(f"parley.{name}" for name in (*PARTS, "runtime.app", "session", "storage.ledger")),
     *("anthropic", "anthropic.types", "openai", "openai.types", "mcp.client.stdio", "mcp.server.mcpserver"),
-    *("anyio._backends._asyncio", "httpcore2", "truststore", "uvicorn.protocols.http.h11_impl"),
-    *("jsonschema", "yaml", "pynvim"),
+    *("anyio._backends._asyncio", "concurrent.futures.thread", "httpcore2", "truststore"),
+    *("uvicorn.lifespan.off", "uvicorn.protocols.http.h11_impl"),
+    *("jsonschema", "yaml", "pynvim", "rich.logging", "rich.syntax"),
 )
 
 

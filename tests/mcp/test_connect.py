@@ -84,10 +84,10 @@ async def test_the_newest_revision_that_is_set_is_spoken_without_a_question() ->
 async def test_what_a_server_said_before_it_ended_is_told_though_it_was_started_again(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     script = f"if [ -e {flag} ]; then sleep 60; fi; : >{flag}; echo the disk is full >&2"
-    async with servers_of(ServerSettings("s", "/bin/sh", ("-c", script), start_timeout_s=1.0)) as servers:
+    async with servers_of(ServerSettings("s", "/bin/sh", ("-c", script), start_timeout_s=0.5)) as servers:
         await servers.catalogue()
         assert only(servers).error.startswith(
-            "MCP server 's' was not ready within 1 s; its last words: the disk is full."
+            "MCP server 's' was not ready within 0.5 s; its last words: the disk is full."
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.nvim.harness import Child, child
 
-PACE = "0.004"
+PACE = "0.002"
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def nvim(shared: Child) -> Iterator[Child]:
 def hostless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim in which no host is started: what is tested is Lua's."""
     home = tmp_path_factory.mktemp("plain")
-    init = "vim.o.timeoutlen = 200\nvim.g.parley_python = '/nowhere/python'"
+    init = "vim.g.parley_python = '/nowhere/python'"
     with child(home, init=init) as one:
         one.lua("require('parley.host').start = function() return false end")
         yield one

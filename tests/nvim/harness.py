@@ -260,13 +260,13 @@ class Child:
             has_waited = True
             time.sleep(pause)
             select([self._pipe], [], [], 2 * pause)
-            pause = min(pause * 1.3, 0.02)
+            pause = min(pause * 1.2, 0.01)
 
     def _settle(self) -> None:
         """Take what Neovim draws, until it draws nothing for a moment, or goes on and on."""
         with suppress(EOFError, OSError, ValueError):  # it may have ended
             for _ in range(5):
-                if not select([self._pipe], [], [], 0.01)[0]:
+                if not select([self._pipe], [], [], 0.004)[0]:
                     break
                 self.flush()
 
@@ -275,7 +275,7 @@ class Child:
         end = time.monotonic() + seconds
         while self.blocked():
             assert time.monotonic() < end, f"Neovim waits for a key:\n{self.screen()}"
-            time.sleep(0.01)
+            time.sleep(0.003)
 
     def until_text(self, text: str, seconds: float = PATIENCE_S) -> str:
         """The buffer's text, once it holds something."""
@@ -340,13 +340,13 @@ def child(
 
     `rplugin` is one that sources the manifest of remote plugins, as Neovim does without `--clean`. Its hosts
     have their imports behind them (`tests/forks`), unless they are not `forked`, or are not this checkout's.
-    After a `ya` it waits a tenth as long as usual for the key that would make it a text object.
+    After a `ya` it waits 30 ms, and not a second, for the key that would make it a text object.
     """
     config = home / "init.lua"
     rtp = "" if clean else f"vim.opt.rtp:prepend({str(root)!r})\nvim.cmd('filetype plugin on')\n"
     forking = forked and root == ROOT and not (clean or rplugin)
     python = f"vim.g.parley_python = {forks().python!r}\n" if forking else ""
-    config.write_text(f"vim.o.timeoutlen = 100\n{rtp}{python}{init}\n", encoding="utf-8")
+    config.write_text(f"vim.o.timeoutlen = 30\n{rtp}{python}{init}\n", encoding="utf-8")
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]

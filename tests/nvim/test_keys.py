@@ -77,7 +77,7 @@ require('parley.view').draw(buf, vim.api.nvim_buf_get_changedtick(buf), {
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A Neovim without Parley, to compare with."""
-    with child(tmp_path_factory.mktemp("bare"), init="vim.o.timeoutlen = 200", clean=True) as one:
+    with child(tmp_path_factory.mktemp("bare"), clean=True) as one:
         yield one
 
 
@@ -107,6 +107,7 @@ YANK = "vim.keymap.set('n', 'y', '\"+y') vim.keymap.set('n', 'Y', 'y$')"
 YANK_EXPR = "vim.keymap.set('n', 'y', function() return '\"ay' end, { expr = true })"
 YANK_PLUG = "vim.keymap.set('n', '<Plug>(yank)', '\"ay') vim.keymap.set('n', 'y', '<Plug>(yank)')"
 OWN = "vim.keymap.set('n', 'ya', '\"ayw') vim.keymap.set('n', 'yo', '<Cmd>let @a=1<CR>')"
+SLOW = "vim.o.timeoutlen = 200"
 UNNAMEDPLUS = "vim.o.clipboard = 'unnamedplus'"
 SWAPPED = "vim.o.langmap = 'zy,yz'"
 CYRILLIC = "vim.o.langmap = 'нy,фa,зp,цw'"
@@ -200,8 +201,8 @@ def test_what_is_vims_stays_vims_whether_something_waits_or_not(
 
 @pytest.mark.parametrize("keys", ["yap", "yaw", 'ya"', "ya(", "3yaw", '"ayap'])
 def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Child, keys: str) -> None:
-    prepare(bare, 5, 6)
-    waiting(plain, 5, 6)
+    prepare(bare, 5, 6, SLOW)
+    waiting(plain, 5, 6, SLOW)
     for nvim in (plain, bare):
         for key in keys:
             nvim.keys(key)
@@ -213,7 +214,7 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Ch
 
 @pytest.mark.parametrize("pause", [0, 0.06])
 def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(plain: Child, pause: float) -> None:
-    waiting(plain, 8)
+    waiting(plain, 8, setup=SLOW)
     before = plain.lines()
     for key in "yaya":
         plain.keys(key)

@@ -150,8 +150,8 @@ ANSWERED: dict[str, Conclusion] = {
     "a call without an answer beside others": Conclusion(
         f'call silent {{"seconds": 600}}, {SEARCH}',
         ["error", "ok"],
-        ["gave no answer within 2 s", "GOOGL"],
-        {"mcp": {"servers": {"extra": EXTRA | {"timeout_s": 2}}}},
+        ["gave no answer within 1 s", "GOOGL"],
+        {"mcp": {"servers": {"extra": EXTRA | {"timeout_s": 1}}}},
     ),
 }
 
@@ -266,10 +266,10 @@ def until_status(nvim: Child, words: str) -> None:
 
 
 def test_time_that_is_up_cancels_the_call_at_its_server(nvim: Child) -> None:
-    set_up(nvim, loop={"timeout_s": 2})
+    set_up(nvim, loop={"timeout_s": 1.5})
     ask(nvim, f'call silent {{"seconds": 600}}, {SEARCH}')
     silent, search = ended(nvim).proposals
-    reason = "it took longer than 2 seconds"
+    reason = "it took longer than 1.5 seconds"
     assert silent.result == Result("error", f"The call was cancelled: {reason}")
     assert search.result is not None
     assert search.result.status == "ok"

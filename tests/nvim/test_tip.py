@@ -24,7 +24,7 @@ LAST = HEIGHT - 3
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    env = {"PARLEY_DEMO_PACE": "0.004"}
+    env = {"PARLEY_DEMO_PACE": "0.003"}
     init = "vim.o.laststatus, vim.o.ruler = 2, false"
     home = tmp_path_factory.mktemp("tip")
     with child(home, init=init, width=WIDTH, height=HEIGHT, env=env) as nvim:

@@ -19,7 +19,7 @@ EMPTY = ["---", 'topic: ""', "---", ""]
 
 @pytest.fixture(scope="module")
 def neovim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    env = {"PARLEY_DEMO_PACE": "0.01"}
+    env = {"PARLEY_DEMO_PACE": "0.005"}
     with child(tmp_path_factory.mktemp("topic"), init=SETTINGS, env=env, width=80, height=24) as nvim:
         yield nvim
 
