@@ -190,7 +190,7 @@ def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: She
 
 def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
-    with respond(PARLEY_DEMO_PACE="0.05") as glass:
+    with respond(PARLEY_DEMO_PACE="0.03") as glass:
         glass.until_row("Let me")
         glass.press("yayayA")
         glass.until_row(PROMPT)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -67,22 +68,6 @@ async def start(reaper: Reaper, script: str) -> asyncio.subprocess.Process:
     )
 
 
-@pytest.mark.parametrize("trap", ["HUP", "HUP TERM"])
-async def test_a_server_that_ignores_everything_dies_with_a_host_that_was_killed(
-    tmp_path: Path, trap: str
-) -> None:
-    pids = tmp_path / "pids"
-    host = subprocess.Popen(  # noqa: ASYNC220 - its death must be ours to choose
-        [sys.executable, "-c", HOST, stubborn(pids, trap)]
-    )
-    try:
-        await until(lambda: len(pids_in(pids)) == 2)
-    finally:
-        host.send_signal(signal.SIGKILL)
-        host.wait()
-    await until(lambda: not any(map(alive, pids_in(pids))))
-
-
 async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     reaper = Reaper()
@@ -93,6 +78,34 @@ async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp
     assert server.returncode == -signal.SIGTERM
     await until(lambda: not any(map(alive, pids_in(pids))))
     assert not fifo.parent.exists()
+
+
+SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of man prctl: a process gets the orphans below it, as the first process does."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the first process of a container is Linux's")
+async def test_what_has_ended_and_nobody_waits_for_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses, pids, sleep = tmp_path / "pauses", tmp_path / "pids", tmp_path / "sleep"
+    real = shutil.which("sleep")
+    sleep.write_text(f'#!/bin/sh\necho "$1" >>{pauses}\nexec {real} "$1"\n', encoding="utf-8")
+    sleep.chmod(0o700)
+    reaper = Reaper()
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        server = await start(reaper, f"{real} 60 & echo $! >{pids}; wait")
+    await until(lambda: len(pids_in(pids)) == 1)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(SUBREAPER, 1, 0, 0, 0)
+    try:
+        await asyncio.gather(reaper.close(), server.wait())
+    finally:
+        prctl(SUBREAPER, 0, 0, 0, 0)
+    orphan = os.waitid(os.P_PID, pids_in(pids)[0], os.WEXITED)  # noqa: ASYNC222 - it is there, and has ended
+    assert (server.returncode, orphan and orphan.si_status) == (-signal.SIGTERM, signal.SIGTERM)
+    assert sum(map(float, pauses.read_text().split())) < 1  # a half till the signal, and not all that follows
 
 
 async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:
@@ -157,19 +170,28 @@ def straying(pids: Path) -> str:
     return f"{sys.executable} -c '{STRAY}' {pids} </dev/null & read -r line"
 
 
-async def test_what_a_server_leaves_in_a_session_of_its_own_dies_with_a_host_that_was_killed(
-    tmp_path: Path,
-) -> None:
-    pids = tmp_path / "pids"
+async def dies_with_its_host(script: str, pids: Path, count: int) -> None:
+    """A server of so many processes is gone when its host was killed."""
     host = subprocess.Popen(  # noqa: ASYNC220 - its death must be ours to choose
-        [sys.executable, "-c", HOST, straying(pids)]
+        [sys.executable, "-c", HOST, script]
     )
     try:
-        await until(lambda: len(pids_in(pids)) == 1)
+        await until(lambda: len(pids_in(pids)) == count)
     finally:
         host.send_signal(signal.SIGKILL)
         host.wait()
     await until(lambda: not any(map(alive, pids_in(pids))))
+
+
+async def test_what_ignores_everything_or_is_in_a_session_of_its_own_dies_with_a_host_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    hup, term, stray = (tmp_path / name for name in ("hup", "term", "stray"))
+    await asyncio.gather(
+        dies_with_its_host(stubborn(hup, "HUP"), hup, 2),
+        dies_with_its_host(stubborn(term, "HUP TERM"), term, 2),
+        dies_with_its_host(straying(stray), stray, 1),
+    )
 
 
 async def test_what_a_server_leaves_in_a_session_of_its_own_dies_soon_after_it_and_no_other(

@@ -20,8 +20,9 @@ _POLL_S = 0.01
 
 # stdin is the FIFO, `$1` its path; each line a process group, or 0: "look who is still there". Groups that
 # are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
-# themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. Reading on after the end of
-# file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
+# themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. What has ended and nobody waits
+# for is gone (state Z, man proc_pid_stat): a container's first process need be no init. Reading on after the
+# end of file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
 #
 # What a server has started may be in a session of its own and have another parent by now. It is known by the
 # mark in its environment, which it has inherited: see `_LAUNCH`. Where there is no /proc, `ps -E` shows it
@@ -56,10 +57,14 @@ sweep() {
     done
   done
 }
+lives() {
+  kill -s 0 -- "-$1" 2>/dev/null || return 1
+  [ -z "$ending" ] || [ ! -r /proc/self/stat ] || grep -Eqs -- "\) [^XZ] [0-9]+ $1 " /proc/[0-9]*/stat
+}
 prune() {
   left=
   for group in $groups; do
-    if kill -s 0 -- "-$group" 2>/dev/null; then left="$left $group"
+    if lives "$group"; then left="$left $group"
     elif [ -z "$ending" ]; then sweep "$fifo:$group:" </dev/null & fi
   done
   groups=$left
