@@ -18,7 +18,7 @@ from tests.fakes import Turns
 from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
-IDLE_S = 0.15
+IDLE_S = 0.1
 """Silence to the clients of the tests of silence; a busy machine must not seem silent to the others."""
 FORMATS = ["anthropic", "chat", "responses"]
 Where = Literal["before", "after"]
