@@ -87,7 +87,8 @@ class Shell:
         """A command with pipes; `after` is what a shell writes behind it, such as `>&-`."""
         if self.forks and not after:
             return self._fork(self.forks, arguments, {**self.environ, **environ})
-        line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *PARLEY, *arguments]
+        parley = PARLEY if "&-" in after else self.parley  # only Python itself starts with closed streams
+        line = ["/bin/sh", "-c", f'exec "$@" {after}', "sh", *parley, *arguments]
         env = {**self.environ, **environ}
         return subprocess.run(
             line, cwd=self.folder, env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S

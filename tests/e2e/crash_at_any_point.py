@@ -15,9 +15,11 @@ import signal
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -141,25 +143,36 @@ async def note(text: str) -> str:
     return f"noted {text}"
 
 
-def respond(folder: Path, point: int | None) -> None:
-    """`parley respond` in this folder; its exit code and the number of points are written down."""
+def run(folder: Path, fate: Fate) -> int:
+    """The exit code of `parley respond` in this folder."""
     os.chdir(folder)
     os.environ |= {f"XDG_{name}_HOME": str(folder) for name in ("CONFIG", "STATE")}
-    fate = Fate(point, folder)
     asyncio.run = fate.run  # type: ignore[assignment]
     parley.runtime.app.App = ScriptedApp  # type: ignore[misc]
-    with open(os.devnull, "w", encoding="utf-8") as sys.stdout:  # noqa: PTH123
-        fate.arm()
-        code = cli.main(["respond", "--agent", "Demo", "chat.md"])
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123
+        return cli.main(["respond", "--agent", "Demo", "chat.md"])
+
+
+def respond(folder: Path, point: int | None) -> None:
+    """`parley respond` in this folder; its exit code and the number of points are written down."""
+    fate = Fate(point, folder)
+    fate.arm()
+    code = run(folder, fate)
     write(folder / "ends", f"{code} {fate.count}")
 
 
-def die(folder: Path, point: int | None) -> dict[str, Any]:
-    """What is found after a death at this point, and how it goes on."""
+def furnish(folder: Path) -> Path:
+    """The chat of a new folder."""
     (folder / "parley").mkdir(parents=True)
     (folder / "parley" / "config.toml").write_text(SETTINGS, encoding="utf-8")
     chat = folder / "chat.md"
     chat.write_text("💬: say words\n", encoding="utf-8")
+    return chat
+
+
+def die(folder: Path, point: int | None) -> dict[str, Any]:
+    """What is found after a death at this point, and how it goes on."""
+    chat = furnish(folder)
     status = in_child(lambda: respond(folder, point))
     facts = {
         "point": point,
@@ -179,7 +192,9 @@ def die(folder: Path, point: int | None) -> dict[str, Any]:
 def main() -> None:
     for name in MODULES:
         import_module(name)
-    server_of([note])
+    with TemporaryDirectory() as folder:  # what a turn makes once is made for all of them
+        furnish(Path(folder))
+        run(Path(folder), Fate(None, Path(folder)))
     gc.freeze()
     for line in sys.stdin:
         folder, point = json.loads(line)

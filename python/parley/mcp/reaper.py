@@ -32,6 +32,7 @@ trap '' HUP INT TERM
 fifo=$1
 groups=
 ending=
+thorough=
 strays() {
   if [ -r /proc/self/environ ]; then
     grep -Fls -- "PARLEY_SERVER=$1" /proc/[0-9]*/environ 2>/dev/null |
@@ -59,7 +60,7 @@ sweep() {
 }
 lives() {
   kill -s 0 -- "-$1" 2>/dev/null || return 1
-  [ -z "$ending" ] || [ ! -r /proc/self/stat ] || grep -Eqs -- "\) [^XZ] [0-9]+ $1 " /proc/[0-9]*/stat
+  [ -z "$thorough" ] || [ ! -r /proc/self/stat ] || grep -Eqs -- "\) [^XZ] [0-9]+ $1 " /proc/[0-9]*/stat
 }
 prune() {
   left=
@@ -76,8 +77,9 @@ collect() {
   done
 }
 wait_for() {
-  while prune; left_over=$groups$(strays "$fifo:"); [ $# -gt 0 ] && [ -n "$left_over" ]; do
+  while prune; left_over=${groups:-$(strays "$fifo:")}; [ $# -gt 0 ] && [ -n "$left_over" ]; do
     pause "$1"
+    [ "$1" != 0.1 ] || thorough=1
     shift
   done
 }
