@@ -33,7 +33,7 @@ SERVERS = {
     "part": answering({"tools/list": {"tools": [{"name": "sound"}, {"name": "odd", "inputSchema": 5}]}}),
     "nobody": {"url": "http://127.0.0.1:9/mcp"},
     "fake": server("--more"),
-    "late": server(timeout_s=1),
+    "late": server(timeout_s=0.5),
     "many": server("--many"),
     "odd": server("--odd"),
 }
@@ -81,7 +81,7 @@ def test_a_server_that_fails_says_so_on_the_page(desk: Child, shown: str) -> Non
     ("call", "told"),
     [
         ("fake__die {}", "ended during the call; its last words: about to die"),
-        ("late__hang {}", "gave no answer within 1 s"),
+        ("late__hang {}", "gave no answer within 0.5 s"),
         ("fake__flood {}", "`{}`"),
         ("fake__junk {}", "`{}`"),
         ("spill {}", "`{}`"),

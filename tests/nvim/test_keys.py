@@ -107,7 +107,7 @@ YANK = "vim.keymap.set('n', 'y', '\"+y') vim.keymap.set('n', 'Y', 'y$')"
 YANK_EXPR = "vim.keymap.set('n', 'y', function() return '\"ay' end, { expr = true })"
 YANK_PLUG = "vim.keymap.set('n', '<Plug>(yank)', '\"ay') vim.keymap.set('n', 'y', '<Plug>(yank)')"
 OWN = "vim.keymap.set('n', 'ya', '\"ayw') vim.keymap.set('n', 'yo', '<Cmd>let @a=1<CR>')"
-SLOW = "vim.o.timeoutlen = 200"
+SLOW = "vim.o.timeoutlen = 120"
 UNNAMEDPLUS = "vim.o.clipboard = 'unnamedplus'"
 SWAPPED = "vim.o.langmap = 'zy,yz'"
 CYRILLIC = "vim.o.langmap = 'нy,фa,зp,цw'"
@@ -206,13 +206,13 @@ def test_typed_at_a_persons_speed_vims_commands_stay_vims(plain: Child, bare: Ch
     for nvim in (plain, bare):
         for key in keys:
             nvim.keys(key)
-            time.sleep(0.06)  # the pause is what is tested: it is shorter than 'timeoutlen'
+            time.sleep(0.03)  # the pause is what is tested: it is shorter than 'timeoutlen'
         nvim.until_open()
     assert plain.lua(STATE) == bare.lua(STATE)
     assert plain.lua("return _G.asked") == []
 
 
-@pytest.mark.parametrize("pause", [0, 0.06])
+@pytest.mark.parametrize("pause", [0, 0.03])
 def test_a_yes_typed_twice_at_once_is_one_yes_and_changes_no_text(plain: Child, pause: float) -> None:
     waiting(plain, 8, setup=SLOW)
     before = plain.lines()

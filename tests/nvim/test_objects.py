@@ -151,11 +151,11 @@ def test_while_calls_wait_they_are_vims_operator_and_an_object(chat: Child, keys
 @pytest.mark.parametrize("keys", ["aq", "ar", "ac"])
 def test_typed_at_a_persons_speed_while_calls_wait_they_are_the_same(chat: Child, keys: str) -> None:
     before = yanked(chat, BLOCK, f"y{keys}")
-    chat.lua("vim.o.timeoutlen = 200 vim.fn.setreg('\"', 'nothing')" + WAIT)
+    chat.lua("vim.o.timeoutlen = 120 vim.fn.setreg('\"', 'nothing')" + WAIT)
     chat.command(str(BLOCK))
     for key in f"y{keys}":
         chat.keys(key)
-        time.sleep(0.06)  # the pause is what is tested: it is shorter than 'timeoutlen'
+        time.sleep(0.03)  # the pause is what is tested: it is shorter than 'timeoutlen'
     chat.until_open()
     assert chat.nvim.funcs.getreg('"') == before != "nothing"
     assert chat.lua("return _G.asked") == []

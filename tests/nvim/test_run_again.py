@@ -6,7 +6,6 @@ Every case counts the calls at a real server over stdio.
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -188,7 +187,7 @@ def test_a_shell_killed_in_mid_call_is_followed_by_one_that_says_so_before_it_ru
     chat = Chat(tmp_path, "one")
     file = str(chat.path)
     assert shell(tmp_path, "respond", file).returncode == 3
-    command = [sys.executable, "-m", "parley", "respond", file, "--choose", "ya"]
+    command = [forks().python, "-m", "parley", "respond", file, "--choose", "ya"]
     with subprocess.Popen(command, env=environ(tmp_path), stdout=subprocess.DEVNULL) as killed:
         try:
             end = time.monotonic() + BOUND_S

@@ -188,13 +188,13 @@ def test_of_calls_that_end_out_of_order_each_has_its_row_its_time_and_its_outcom
     nvim: Child, tmp_path: Path
 ) -> None:
     ask_for_some(
-        nvim, tmp_path, 'call look_up {"query":"google"} and call fail {} and call slow {"seconds":0.5}'
+        nvim, tmp_path, 'call look_up {"query":"google"} and call fail {} and call slow {"seconds":0.3}'
     )
     nvim.keys("ztya")
     nvim.until(lambda: "🛠 slow" in nvim.screen() or "🛠️: [slow]" in nvim.screen(), "the last one's result")
     nvim.until(lambda: re.search(r"^❓ ya look_up.* · running [1-9] s$", nvim.screen(), re.M), "a second")
     nvim.until(lambda: re.search(r"^❓ ya fail\(\).* · failed", nvim.screen(), re.M), "how it ended")
-    assert re.search(r"^🛠 slow\(seconds: 0.5\).* → 12 B, ok · 0\.[5-9] s$", nvim.screen(), re.M)
+    assert re.search(r"^🛠 slow\(seconds: 0.3\).* → 12 B, ok · 0\.[3-9] s$", nvim.screen(), re.M)
     assert JSON not in nvim.screen()
     (tmp_path / "go").touch()
     complete(nvim)

@@ -20,7 +20,7 @@ WAITS = "Waiting for MCP server slow (<C-g>x asks without it)"
 
 def slow(go: Path, **more: Any) -> dict[str, Any]:
     """A server that begins to start once a file is there."""
-    wait = f'while [ ! -e "{go}" ]; do sleep 0.05; done; exec "$@"'
+    wait = f'while [ ! -e "{go}" ]; do sleep 0.02; done; exec "$@"'
     return {"command": "sh", "args": ["-c", wait, "sh", sys.executable, FAKE], **more}
 
 

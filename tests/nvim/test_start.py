@@ -9,6 +9,7 @@ import pytest
 
 from parley import Session
 from tests.cli.shell import Shell
+from tests.forks import forks
 from tests.nvim.harness import Child, child
 
 BOUND_S = 60.0
@@ -65,7 +66,7 @@ class Editor:
 
 
 def in_the_shell(folder: Path, text: str, agent: str | None) -> tuple[str, str]:
-    shell = Shell(folder)
+    shell = Shell(folder, forks())
     shell.configure("", agent="")
     shell.chat.write_text(text, encoding="utf-8")
     run = shell.run("respond", "chat.md", *(["--agent", agent] if agent else []))

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.chat.reader import parse
+from tests.forks import forks
 from tests.mcp_servers import until as until_true
 from tests.nvim.counting import environ, is_complete, problems, until, waits
 from tests.nvim.harness import Child, child
@@ -185,7 +186,7 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
 
 
 def test_the_shell_collects_what_a_killed_shell_has_begun(digging: Digging) -> None:
-    shell = [sys.executable, "-m", "parley", "respond", str(digging.chat)]
+    shell = [forks().python, "-m", "parley", "respond", str(digging.chat)]
     home = environ(digging.home, PARLEY_DEMO_PACE="0.001")
     waiting = subprocess.run(shell, env=home, capture_output=True, check=False)
     assert waiting.returncode == 3, waiting
