@@ -19,6 +19,18 @@ from tests import examples, ledgers  # noqa: F401  the laws of all folders are t
 # The demo model, in the hundreds of processes that tests start, refuses what the providers would refuse.
 os.environ["PARLEY_DEMO_STRICT"] = "1"
 
+# Files of tests are in memory where there is room, of the process that hands out the tests: a turn is on the
+# disk a dozen times.
+MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
+if (
+    "PYTEST_XDIST_WORKER" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > ROOM
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="parley-tests-", dir=MEMORY)
+    Path(tempfile.tempdir).chmod(0o711)  # some tests are another user
+    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
+
 # Servers that tests start do so in the folder of the state: not in that of whoever runs them.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="parley-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)

@@ -6,13 +6,11 @@ A call that may have run, and whose result is not in the file, runs again at the
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -126,24 +124,16 @@ def check(death: dict[str, Any], whole: list[str]) -> None:
     assert death["calls"] <= death["calls_after"] <= 1
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one: each turn is on the disk a dozen times."""
-    shared = Path("/dev/shm")
-    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else tmp_path) as folder:
-        yield Path(folder)
-
-
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_any_point_the_last_second_is_lost_at_most_and_the_next_run_goes_on(
-    any_point: Mortal, memory: Path, part: int
+    any_point: Mortal, tmp_path: Path, part: int
 ) -> None:
-    complete = any_point.death(memory, None)
+    complete = any_point.death(tmp_path, None)
     whole = [word for _, word in complete["spoken"]]
     assert (complete["killed"], complete["code"], complete["calls"], len(whole)) == (False, 0, 1, 60)
     points = sorted(random.Random(part).sample(range(1, complete["points"]), POINTS // PARTS))
     for point in points:
-        death = any_point.death(memory, point)
+        death = any_point.death(tmp_path, point)
         assert death["killed"], point
         check(death, whole)
