@@ -27,7 +27,7 @@ if (
     and os.access(MEMORY, os.W_OK)
     and shutil.disk_usage(MEMORY).free > ROOM
 ):
-    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="parley-tests-", dir=MEMORY)
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="p", dir=MEMORY)
     Path(tempfile.tempdir).chmod(0o711)  # some tests are another user
     atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 

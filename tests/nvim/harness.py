@@ -266,7 +266,7 @@ class Child:
         """Take what Neovim draws, until it draws nothing for a moment, or goes on and on."""
         with suppress(EOFError, OSError, ValueError):  # it may have ended
             for _ in range(5):
-                if not select([self._pipe], [], [], 0.004)[0]:
+                if not select([self._pipe], [], [], 0.008)[0]:
                     break
                 self.flush()
 
