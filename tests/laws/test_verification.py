@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley import engine
@@ -128,6 +128,22 @@ def test_an_edit_of_what_a_model_said_is_told(story: Any, chance: Any) -> None:
 
 
 @given(conversations)
+@example(
+    (
+        [(False, "Yes.", [ToolCall("c0", "unknown", given)], None) for given in ("{}", "no")],
+        [],
+        [],
+        {"window": None, "max_full_exchanges": None},
+    )
+)
+@example(
+    (
+        [(False, "Yes.", [ToolCall("c0", "read_file", "{}")], None)] * 2,
+        [],
+        ["yn", "ya"],
+        {"window": None, "max_full_exchanges": None},
+    )
+)
 @examples(30)
 def test_a_finished_chat_comes_of_its_own_replies_and_results(story: Any) -> None:
     turns = asyncio.run(conversation(*story))

@@ -152,6 +152,13 @@ def _is_refused(proposal: Proposal) -> bool:
     return proposal.result is not None and proposal.result.status == "refused" and not is_no
 
 
+def _is_unknown(proposal: Proposal) -> bool:
+    """Whether a call was refused since there was no such tool."""
+    return _is_refused(proposal) and (proposal.result or Result("ok", "")).body.startswith(
+        limits.UNKNOWN_TOOL
+    )
+
+
 def _choice(proposal: Proposal) -> tuple[Choice, str]:
     """The choice that a call has, for itself alone, and the reason for a no."""
     if proposal.choice is None or proposal.choice in YES:
@@ -222,11 +229,12 @@ def _events(reply: Round) -> Iterator[Event]:
 
 
 class _Tools:
-    """All tools that the chat has calls of; a call returns the result that is in the file."""
+    """All tools that the chat has calls of, but for those that nobody offered; results are the file's."""
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (p for e in transcript.exchanges for answer in e.answers for p in answer.proposals)
-        names = sorted({proposal.call.name for proposal in proposals} - {READ_RESULT.name})
+        offered = {proposal.call.name for proposal in proposals if not _is_unknown(proposal)}
+        names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without any, no call is taken for one
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
         self._results = dict[tuple[str, str], deque[Result]]()
 
@@ -234,7 +242,7 @@ class _Tools:
         """The calls to come are those of this answer."""
         self._results = defaultdict(deque)
         for proposal in answer.proposals:
-            if proposal.result:
+            if proposal.result and proposal.result.status != "refused":
                 self._results[proposal.call.name, proposal.call.arguments].append(proposal.result)
 
     async def catalogue(self, narrow: engine.Narrow, calls: Sequence[str]) -> Catalogue:
