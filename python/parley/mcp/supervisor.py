@@ -6,7 +6,7 @@ when to start, restart and give up; nothing of the SDK: a `Session` does the tal
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
@@ -243,8 +243,7 @@ class Supervisor:
             self.settings.start_timeout_s, self._give_up, signals, asyncio.current_task()
         )
         try:
-            async with AsyncExitStack() as stack:
-                session = await stack.enter_async_context(self._connect(self.settings, self._stderr, signals))
+            async with self._connect(self.settings, self._stderr, signals) as session:
                 self.tools = await session.tools()
                 timer.cancel()
                 self._ready(session)
