@@ -72,6 +72,7 @@ def offers(nvim: Child, words: list[str]) -> None:
 
 def test_templates_are_completed_with_what_their_server_proposes(neovim: Child, tmp_path: Path) -> None:
     nvim = neovim
+    nvim.command("messages clear")
     tools(nvim, "docs: ready")
     nvim.keys("q")
     nvim.edit(str(tmp_path / "chat.md"), "💬: ")
