@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -18,6 +19,7 @@ from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.settings.values import Mcp, Settings
 from parley.tools.servers import ServerSettings
+from tests.forks import forks
 from tests.mcp import resource_server
 
 ENVIRON = {"PARLEY_DEMO_PACE": "0"}
@@ -507,3 +509,20 @@ def test_a_session_stays_in_one_event_loop() -> None:
         session.ask("say: hello")
         with pytest.raises(ParleyError, match="event loop of its first message"):
             asyncio.run(session.process_message("say: hello"))
+
+
+CARELESS = f"""
+import asyncio
+from parley import Session
+
+async def ask():
+    print(await Session(environ={ENVIRON}, approve=lambda _: "ya").process_message("{STOCKS}"))
+
+asyncio.run(ask())
+"""
+
+
+def test_a_program_that_closes_nothing_ends() -> None:
+    command = [forks().python, "-W", "ignore", "-c", CARELESS]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=45, check=True)
+    assert "911" in ended.stdout
