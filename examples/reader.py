@@ -107,7 +107,7 @@ class Reader:
         """Lines that mean nothing: old prompts, and empty notes with the bare marker that ends one."""
         in_note, empty_note = False, None
         for number, line in enumerate([*self.lines, "💬:"]):
-            mark, is_bare = sign(line), not behind(line).strip(ENDS)
+            mark, is_bare = sign(line), not behind(line).strip(SPACES)
             if line.startswith(PROMPT):
                 yield number
             elif mark:
@@ -116,7 +116,7 @@ class Reader:
                     yield from range(empty_note, number + is_end)
                 in_note = mark == "🔒" and not is_end
                 empty_note = number if in_note and is_bare else None
-            elif line.strip(ENDS):
+            elif line.strip(SPACES):
                 empty_note = None
 
     def tree(self) -> Tree:
@@ -154,7 +154,7 @@ class Reader:
             if mark and (block == "🔒" or not is_text):
                 yield block, start, number, head
                 head = "" if is_text else behind(self.lines[number])
-                is_end = mark == block == "🔒" and not head.rstrip(ENDS)
+                is_end = mark == block == "🔒" and not head.rstrip(SPACES)
                 block, start = "" if is_text or is_end else mark, number - is_text
         yield block, start, end, head
 

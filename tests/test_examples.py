@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from examples import reader
 from parley.chat import grammar
-from parley.chat.transcript import Answer, Exchange, Question, Transcript
+from parley.chat.transcript import Answer, Exchange, Note, Question, Text, Transcript
 from parley.chat.writer import render
 from parley.cli import main
 from tests.examples import examples
@@ -56,6 +56,7 @@ def test_the_reader_makes_the_tree_of_each_chat(path: Path) -> None:
 
 @examples(20)
 @given(transcripts())
+@example(Transcript(preamble=(Text("text"), Note("\r"))))
 def test_the_reader_reads_what_is_written(chat: Path, transcript: Transcript) -> None:
     chat.write_text(render(transcript), encoding="utf-8")
     assert reader.Reader(chat.read_bytes()).tree() == tree(chat)
