@@ -110,10 +110,12 @@ def caused_by_model(result: Result) -> bool:
     return result.body.startswith((UNKNOWN_TOOL, INVALID_ARGUMENTS))
 
 
+def is_unknown(proposal: Proposal) -> bool:
+    """Whether a call was refused since there was no such tool."""
+    result = proposal.result
+    return result is not None and result.status == "refused" and result.body.startswith(UNKNOWN_TOOL)
+
+
 def unknown_names(one: Round) -> set[str]:
     """The tools that a reply called and that did not exist."""
-    return {
-        p.call.name
-        for p in one.proposals
-        if p.result and p.result.status == "refused" and p.result.body.startswith(UNKNOWN_TOOL)
-    }
+    return {proposal.call.name for proposal in one.proposals if is_unknown(proposal)}

@@ -152,13 +152,6 @@ def _is_refused(proposal: Proposal) -> bool:
     return proposal.result is not None and proposal.result.status == "refused" and not is_no
 
 
-def _is_unknown(proposal: Proposal) -> bool:
-    """Whether a call was refused since there was no such tool."""
-    return _is_refused(proposal) and (proposal.result or Result("ok", "")).body.startswith(
-        limits.UNKNOWN_TOOL
-    )
-
-
 def _choice(proposal: Proposal) -> tuple[Choice, str]:
     """The choice that a call has, for itself alone, and the reason for a no."""
     if proposal.choice is None or proposal.choice in YES:
@@ -233,7 +226,7 @@ class _Tools:
 
     def __init__(self, transcript: Transcript) -> None:
         proposals = (p for e in transcript.exchanges for answer in e.answers for p in answer.proposals)
-        offered = {proposal.call.name for proposal in proposals if not _is_unknown(proposal)}
+        offered = {proposal.call.name for proposal in proposals if not limits.is_unknown(proposal)}
         names = sorted(offered - {READ_RESULT.name}) or [_SERVER]  # without any, no call is taken for one
         self._catalogue = Catalogue(tuple((name, Tool(_SERVER, name)) for name in names))
         self._results = dict[tuple[str, str], deque[Result]]()
