@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.models.tool_room import ToolRoom, tokens_of
@@ -27,6 +27,7 @@ def test_what_fits_is_in_the_room_but_for_the_first_one(
 
 
 @given(sizes, st.integers(0, 400), st.none() | st.integers(1, 12))
+@example(lengths=[0, 38, 400], tokens=149, count=None)
 def test_where_the_room_holds_all_all_are_fitting(lengths: list[int], tokens: int, count: int | None) -> None:
     room, tools = ToolRoom(tokens, count), tools_of(lengths)
     assert not room.holds(tools) or room.fitting(tools) == tools

@@ -33,11 +33,11 @@ class ToolRoom:
 
         One is always among them: a tool that was found can be called, however much its schema is.
         """
-        fitting, left = list[Tool](), self.tokens * BYTES_PER_TOKEN
+        fitting, size = list[Tool](), 0
         for tool in tools:
             if self.count is not None and len(fitting) + others >= self.count:
                 break
-            if not fitting or tool.size <= left:
+            if not fitting or (size + tool.size) // BYTES_PER_TOKEN <= self.tokens:
                 fitting.append(tool)
-                left -= tool.size
+                size += tool.size
         return fitting
