@@ -26,6 +26,9 @@ function M.follow(buf)
         return true
       end
       H.extend(followed, first, last, new)
+      if new == 0 and api.nvim_buf_line_count(buf) == 1 then
+        followed.tick = nil -- of a text deleted whole an empty line stays, which is not counted
+      end
     end,
     on_reload = function()
       if not over() then

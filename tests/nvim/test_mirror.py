@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,23 @@ def test_it_holds_what_the_buffer_holds(
             line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(plain.lines())
         ]
         assert text.transcript == parse("\n".join([*plain.lines(), ""]))
+
+
+@pytest.mark.parametrize(
+    "more", ["ggOabove<Esc>", "Gobelow<CR>more<Esc>", "itext<Esc>", "Gp", ":0put ='text'<CR>"]
+)
+@pytest.mark.parametrize("emptied", [":%d<CR>", "ggVGd", "ggdG", ":silent 1,$-1d<CR>dd"])
+def test_what_is_put_into_an_emptied_buffer_is_known(plain: Child, emptied: str, more: str) -> None:
+    plain.edit("emptied.txt", "one\ntwo\n")
+    plain.lua(FOLLOW)
+    mirror = Mirror(lambda: 0.0)
+    mirror.take(plain.lua(TAKE))
+    plain.keys(emptied)
+    plain.keys(more)
+    plain.nvim.api.get_mode()
+    mirror.take(plain.lua(TAKE))
+    assert mirror.tick == plain.nvim.api.buf_get_changedtick(0)
+    assert list(mirror.text.lines) == plain.lines()
 
 
 def test_only_what_has_changed_crosses(plain: Child) -> None:
