@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley.cli.answer import Answer
@@ -97,6 +97,20 @@ def test_what_would_hold_up_the_terminal_stands_there_as_it_was_written(text: st
     assert shown == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"|{'a|' * 30}\n|{'-|' * 30}\n|{'b|' * 30}\n",
+        f"{'> ' * 20}words\n",
+        "```python main.py\nx = 1\n```\n",
+        "```nolanguage\nx = 1\n```\n",
+        "```python\n",
+    ],
+)
+def test_what_would_not_be_there_whole_stands_there_as_it_was_written(text: str) -> None:
+    assert lines(text, len(text)) == text
+
+
 def test_no_colours_are_used_where_none_are_wanted() -> None:
     answer = Answer(has_colours=False)
     shown = answer.feed(TEXT, 40) + answer.end(40)
@@ -105,6 +119,10 @@ def test_no_colours_are_used_where_none_are_wanted() -> None:
 
 
 @given(st.text(st.sampled_from("ab *_`#>-1.|[]()<&\n\t~!:=\\é中"), max_size=120), st.integers(12, 60))
+@example(text="aaaa\n#b", width=12)
+@example(text=">>>a", width=12)
+@example(text="```a", width=12)
+@example(text="```a\nb\n```\n", width=12)
 def test_no_text_breaks_it_and_its_words_are_there(text: str, width: int) -> None:
     text = text.replace("é", "&#8238;é&#27;")
     shown = lines(text, 3, width)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -79,11 +80,12 @@ class Answer:
         self._rest += piece
         if "\n" not in piece or (len(self._rest) < self._wait and not _FENCE.search(self._rest[-_NEAR:])):
             return ""
-        *finished, last = _blocks(self._rest)
+        end = self._rest.rindex("\n") + 1  # of a line that goes on, nobody knows yet what it is
+        *finished, last = _blocks(self._rest[:end])
         if _is_closed(last.text):
             finished, last = [*finished, last], _Block("")
         self._wait = 0 if finished else len(self._rest) + len(self._rest) // _GROWTH
-        self._rest = last.text
+        self._rest = last.text + self._rest[end:]
         return "".join(self._lines(block, width) for block in finished)
 
     def tail(self, width: int, height: int) -> list[str]:
@@ -115,14 +117,17 @@ class Answer:
         return gap + self._rendered(block.text, _PARSER.parse(block.text), width)
 
     def _rendered(self, text: str, tokens: Sequence[Token], width: int) -> str:
+        written = text.rstrip("\n").expandtabs(4) + "\n"
         if any(t.level > _DEEPEST or (t.type == "inline" and len(t.content) > _LONGEST_TEXT) for t in tokens):
-            return text.rstrip("\n") + "\n"
+            return written
+        page = _Page(text, tokens)
         with self._console.capture() as capture:
             try:
-                self._console.print(_Page(text, tokens), width=width)
+                self._console.print(page, width=width)
             except Exception:  # noqa: BLE001 - whatever a library makes of it, the text is to be read
-                return text.rstrip("\n") + "\n"
-        return _trimmed(capture.get())
+                return written
+        shown = _trimmed(capture.get())
+        return shown if page.characters() <= _characters(_SGR.sub("", shown)) else written
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +181,19 @@ def _trimmed(text: str) -> str:
     lines = [line.rstrip(" ") for line in text.split("\n")]
     filled = [number for number, line in enumerate(lines) if _SGR.sub("", line).strip()]
     return "".join(line + "\n" for line in lines[filled[0] : filled[-1] + 1]) if filled else ""
+
+
+def _characters(text: str) -> Counter[str]:
+    """How many there are of each, but for blanks."""
+    return Counter("".join(text.split()))
+
+
+def _info(token: Token) -> str:
+    """What stands behind the opening fence of code, but for the name of a language that colours tell of."""
+    if token.type != "fence":
+        return ""
+    language, _, more = token.info.strip().partition(" ")
+    return more if token.content.strip() and Syntax("", language).lexer else token.info
 
 
 def _begins_block(token: Token) -> bool:
@@ -243,3 +261,9 @@ class _Page(markdown.Markdown):
             token.content = visible(token.content)  # an entity may be any character
             if token.type == "softbreak":
                 token.type = "hardbreak"
+
+    def characters(self) -> Counter[str]:
+        """Those that are to be on the terminal: where it is too narrow, the library leaves words out."""
+        return _characters(
+            "".join(f"{token.content} {_info(token)}" for token in self._flatten_tokens(self.parsed))
+        )
