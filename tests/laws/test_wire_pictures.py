@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from parley.chat.attachments import attachment_of
 from parley.chat.history import ModelTurn
 from parley.chat.reader import parse
-from parley.chat.transcript import Answer, Attachment, Exchange, Proposal, Question, Result, Transcript
+from parley.chat.transcript import (
+    Answer,
+    Attachment,
+    Exchange,
+    Proposal,
+    Question,
+    Result,
+    Text,
+    ToolCall,
+    Transcript,
+)
 from parley.chat.writer import render
 from parley.media import PDF
 from parley.models.encode import encoded
@@ -99,6 +109,18 @@ def test_pictures_are_sent_in_order_and_the_provider_takes_them(
     assert form.check(body) == []
     if len(meant(form, request)) <= 20:
         assert sent(body) == meant(form, request)
+
+
+@forms
+@pytest.mark.parametrize("spaces", ["\v", "\f", "\u2003"])
+def test_text_of_odd_spaces_beside_a_picture_is_left_out(form: WireFormat, spaces: str) -> None:
+    picture = ATTACHMENTS[0]
+    call = Proposal(ToolCall("c1", "see", "{}"), "ya", Result("ok", spaces, (picture,)))
+    exchange = Exchange(Question((picture, Text(spaces))), (Answer(None, (call,)),))
+    request = replace(form.ask(Transcript((exchange,)), 0), pictures=CONTENTS)
+    body = form.body(request)
+    assert form.check(body) == []
+    assert sent(body) == meant(form, request) == [CONTENTS[picture.path]] * 2
 
 
 @forms

@@ -166,11 +166,14 @@ def _whole(exchange: Exchange, *, is_answered: bool) -> Iterator[Turn]:
 
 
 def _with_pictures(question: Question) -> tuple[str | Attachment, ...]:
-    """The parts of a question that has pictures; nothing for any other."""
+    """The parts of a question that has pictures; nothing for any other.
+
+    Text of unusual spaces alone counts as nothing.
+    """
     if not any(isinstance(part, Attachment) for part in question.parts):
         return ()
     parts = (part for part in question.parts if not isinstance(part, Note))
-    return tuple(part if isinstance(part, Attachment) else part.text for part in parts)
+    return tuple(part if isinstance(part, Attachment) else part.text for part in parts if part.text.strip())
 
 
 def _replies(answer: Answer, *, is_last: bool) -> list[ModelTurn]:
@@ -207,7 +210,7 @@ def _outcome(call: ToolCall, result: Result) -> CallOutcome:
     body, pictures = NO_REASON if is_mute else result.body, [a for a in result.attachments if not a.is_text]
     whole = next((attachment for attachment in result.attachments if attachment.is_text), None)
     content = "\n".join(filter(None, [body, *(picture.text for picture in pictures)])) if pictures else body
-    parts: tuple[str | Attachment, ...] = (*([body] if body else []), *pictures) if pictures else ()
+    parts: tuple[str | Attachment, ...] = (*([body] if body.strip() else []), *pictures) if pictures else ()
     return CallOutcome(call, call.id, result.status, content, parts, whole)
 
 
