@@ -107,7 +107,7 @@ def test_no_command_lets_anything_through(text: str, data: st.DataObject) -> Non
                 call = proposal_line(ToolCall("c", text, text))
                 head = f"---\nagent: {json.dumps(text)}\n---\n\n"
                 written = f"{head}💬: {text}\n\n🤖:[{text}]\n\n{call}\n\n🛠️: [{text}][c]\n\n{text}\n"
-                shell.chat.write_bytes(written.encode(errors="surrogateescape"))
+                shell.chat.write_bytes(written.encode(errors="surrogatepass"))
             case _:
                 whole = text.encode(errors="replace").decode()
                 shell.configure(f"{toml(whole)} = 1\nagent = {toml(whole)}\n")

@@ -30,6 +30,7 @@ from parley.chat.transcript import (
     Question,
     Result,
     Segment,
+    Span,
     Text,
     Thinking,
     ToolCall,
@@ -395,9 +396,10 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
         return
     at, number, proposal = data.draw(st.sampled_from(found))
     edit = edits.put_result(chat.lines, proposal, result)
-    assert (edit.start, edit.end) == (proposal.span.end, proposal.span.end)
+    place = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
+    assert (edit.start, edit.end) == (place.start, place.end)
     segments = chat.transcript.exchanges[at].answers[-1].segments
-    given_ = (*segments[:number], replace(proposal, result=result), *segments[number + 1 :])
+    given_ = (*segments[:number], replace(proposal, result=result, task=None), *segments[number + 1 :])
     assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
 
 
@@ -413,7 +415,12 @@ def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
     note = "for you:\n\n💬: x\n\\🔒:\n```\ny\n```"
     edit = edits.put_result(chat.lines, proposal, replace(result, note=note))
     segments = chat.transcript.exchanges[at].answers[-1].segments
-    given_ = (*segments[:number], replace(proposal, result=result), Note(note), *segments[number + 1 :])
+    given_ = (
+        *segments[:number],
+        replace(proposal, result=result, task=None),
+        Note(note),
+        *segments[number + 1 :],
+    )
     assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
 
 
