@@ -144,6 +144,31 @@ def test_an_edit_of_what_a_model_said_is_told(story: Any, chance: Any) -> None:
         {"window": None, "max_full_exchanges": None},
     )
 )
+@example(
+    (
+        [
+            (False, "Yes.", [ToolCall("c0", "read_file", "{}")], None),
+            (False, "Yes.", [], Finished("length")),
+            (False, "Yes.", [ToolCall("c0", "read_file", "{}"), ToolCall("c1", "unknown", "{}")], None),
+            (False, "Yes.", [ToolCall("c0", "unknown", "{}")], None),
+        ],
+        [],
+        ["ya"] * 3,
+        {"window": None, "max_full_exchanges": None},
+    )
+)
+@example(
+    (
+        [
+            (False, "Yes.", [ToolCall("c0", "unknown", "{}")], None),
+            (False, "Yes.", [ToolCall("c0", "unknown", "{}")], None),
+            (False, "", [], None),
+        ],
+        [],
+        ["ya"],
+        {"window": None, "max_full_exchanges": None},
+    )
+)
 @examples(30)
 def test_a_finished_chat_comes_of_its_own_replies_and_results(story: Any) -> None:
     turns = asyncio.run(conversation(*story))

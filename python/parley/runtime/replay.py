@@ -120,8 +120,8 @@ async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, 
         if end.kind == "waiting":
             if not await _decide(ports, resolve, answer):
                 return
-        elif end.kind in ("stopped", "interrupted") and model.replies and resumptions:
-            resumptions -= 1  # the user asked to go on
+        elif end.kind in ("stopped", "interrupted") and model.resumptions < resumptions:
+            model.resumptions += 1  # the user asked to go on
         else:
             return
 
@@ -168,12 +168,29 @@ class _OverError(Exception):
     """The file says nothing more."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """What the model said in a round, and how often the turn had been resumed before."""
+
+    round: Round
+    resumptions: int
+
+
+def _replies(answer: Answer) -> Iterator[_Reply]:
+    resumptions = 0
+    for reply in rounds(answer):
+        if reply.has_words or reply.proposals:
+            yield _Reply(reply, resumptions)
+        resumptions += sum(map(is_resumption, reply.segments))
+
+
 class _Model:
     """Says what the answer says, reply by reply."""
 
     def __init__(self, answer: Answer, number: int, on_request: Callable[[int, Request], None]) -> None:
-        self.replies = deque(reply for reply in rounds(answer) if reply.has_words or reply.proposals)
+        self.replies = deque(_replies(answer))
         self.requests = 0
+        self.resumptions = 0
         self._end = last_notice(answer)
         self._number = number
         self._on_request = on_request
@@ -183,9 +200,11 @@ class _Model:
         self._on_request(self._number, request)
         if not self.replies:
             raise self._failure()
-        reply = self.replies.popleft()
+        if self.replies[0].resumptions > self.resumptions:
+            raise ModelError("it was resumed here", reason="resumed here")
+        reply = self.replies.popleft().round
         while reply.broken and not reply.proposals and self.replies:  # a call that was never one
-            reply = Round((*reply.segments, *self.replies.popleft().segments))
+            reply = Round((*reply.segments, *self.replies.popleft().round.segments))
         for event in _events(reply):
             yield event
         if self._end and not (self.replies or reply.proposals):
