@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -27,6 +27,7 @@ def test_rows_hold_all_of_any_text_in_any_width(texts: list[str], width: int) ->
 
 
 @given(st.lists(TEXTS, max_size=3), st.integers(1, 12))
+@example(texts=["000", "", "0"], width=3)
 def test_pages_notes_and_cut_rows_end_in_any_width(texts: list[str], width: int) -> None:
     assert len(list(markdown_rows(["```", *texts, "```", *texts], width))) >= len(texts)
     assert 1 <= len(note_rows([(text, "") for text in texts], width)) <= 4

@@ -70,7 +70,9 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
         text = cut(chunk[0], share, chunk[2]) if len(chunk) == 3 else chunk[0]
         length = cell_len(text)
         if used + length > width:
-            before = fitting.pop() if used == width and fitting else ("", chunk[1])
+            before: Chunk = ("", chunk[1])
+            while used == width and fitting and not cell_len(before[0]):
+                before = fitting.pop()
             room = width - used + cell_len(before[0])
             fitting.append((cut(f"{before[0]}{text}…", room), before[1] if before[0] else chunk[1]))
             break
