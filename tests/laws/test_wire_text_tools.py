@@ -18,6 +18,7 @@ from parley.chat.writer import render
 from parley.models.encode import wire_name
 from parley.models.text_tools.adapter import text_request
 from parley.models.text_tools.prompt import RESULTS
+from parley.tools.long_results import READ_RESULT
 from tests.defaults import text_tools
 from tests.examples import examples
 from tests.formats import FORMATS, Said, WireFormat, cases, own, with_answers
@@ -141,9 +142,17 @@ def test_law_1_and_3_results_and_stand_ins_are_told_with_their_outcome(
         is_ok, content = _outcome(proposal)
         told = content if is_ok else f"Error: {content}"
         name = wire_name(proposal.call.name) + ("" if is_ok else " failed")
-        found = re.compile(rf"\d+\. {re.escape(name)}\n(`{{3,}})\n{re.escape(told)}\n\1").search(users, at)
+        more = rf"\n\[{READ_RESULT.name} .*\]" if _is_long(proposal) else ""
+        found = re.compile(rf"\d+\. {re.escape(name)}\n(`{{3,}})\n{re.escape(told)}{more}\n\1").search(
+            users, at
+        )
         assert found
         at = found.end()
+
+
+def _is_long(proposal: Proposal) -> bool:
+    """Whether all of its result lies beside the chat."""
+    return any(attachment.is_text for attachment in proposal.result.attachments) if proposal.result else False
 
 
 def _outcome(proposal: Proposal) -> tuple[bool, str]:
