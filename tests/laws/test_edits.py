@@ -412,6 +412,11 @@ def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
     if not found:
         return
     at, number, proposal = data.draw(st.sampled_from(found))
+    _put_noted(chat, at, number, proposal, result)
+
+
+def _put_noted(chat: Chat, at: int, number: int, proposal: Proposal, result: Result) -> None:
+    """Put a result with a note, and see that all else stays."""
     note = "for you:\n\n💬: x\n\\🔒:\n```\ny\n```"
     edit = edits.put_result(chat.lines, proposal, replace(result, note=note))
     segments = chat.transcript.exchanges[at].answers[-1].segments
@@ -422,6 +427,18 @@ def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
         *segments[number + 1 :],
     )
     assert chat.after(edit) == _with_segments(chat.transcript, at, given_)
+
+
+@given(
+    st.sampled_from(
+        ["", "text", "🔒:\ntext", "🔒: \t\n🔒:\ntext", "🔒️:\ntext", "🔒: own\n🔒:\ntext", "\n\n🔒:\ntext"]
+    )
+)
+def test_what_stands_below_a_note_on_a_result_stays_what_it_is(below: str) -> None:
+    chat = Chat(f'💬: q\n🤖:\n❓: `{{"id":"c","function":{{"name":"f","arguments":"{{}}"}}}}`\n{below}\n')
+    ((at, number, proposal),) = _markable(chat)
+    assert isinstance(proposal, Proposal)
+    _put_noted(chat, at, number, proposal, Result("ok", "done"))
 
 
 @moderate

@@ -183,10 +183,18 @@ def put_result(lines: LineDecoder, proposal: Proposal, result: Result) -> Edit:
     block = results.result_lines(proposal.call.name, proposal.call.id, result)
     task = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     if result.note:
-        after = next((line for line in lines[task.end :] if not is_blank(line)), None)
-        is_text = after is not None and grammar.marker_of(after) is None
-        block += ["", *writer.note_lines(result.note), *(["", grammar.MARKERS["note"]] if is_text else [])]
+        after = next((line for line in lines[task.end :] if not is_blank(line)), "")
+        end = ["", grammar.MARKERS["note"]] if _is_of_note_above(after) else []
+        block += ["", *writer.note_lines(result.note), *end]
     return Edit(task.start, task.end, tuple(block)) if proposal.task else _put_below(lines, proposal, block)
+
+
+def _is_of_note_above(line: str) -> bool:
+    """Whether a line goes on with a note above it, or ends it."""
+    if is_blank(line):
+        return False
+    marker = grammar.marker_of(line)
+    return marker is None or (marker[0] == "note" and is_blank(line[marker[1] :].lstrip(SPACING)))
 
 
 def put_task(lines: LineDecoder, proposal: Proposal, task: str) -> Edit:
