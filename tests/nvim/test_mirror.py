@@ -77,6 +77,18 @@ def test_what_is_put_into_an_emptied_buffer_is_known(plain: Child, emptied: str,
     assert list(mirror.text.lines) == plain.lines()
 
 
+def test_a_mark_of_byte_order_that_moves_down_is_text(plain: Child) -> None:
+    plain.edit("marked.txt", "one\n")
+    plain.lua(FOLLOW)
+    mirror = Mirror(lambda: 0.0)
+    for line in ("\ufeffmark", "above"):
+        mirror.take(plain.lua(TAKE))
+        plain.nvim.api.buf_set_lines(0, 0, 0, False, [line])
+    assert mirror.text.lines == ["mark", "one"]
+    mirror.take(plain.lua(TAKE))
+    assert mirror.text.lines == ["above", "\ufeffmark", "one"]
+
+
 def test_only_what_has_changed_crosses(plain: Child) -> None:
     plain.edit("crossing.txt", "line\n" * 1000)
     plain.lua("require('parley.changes').follow(vim.api.nvim_get_current_buf())")

@@ -18,22 +18,30 @@ from parley.engine import Snapshot
 NONE = Change(0, 0, 0)
 CURRENT_S = 0.05
 """Seconds for which a text that was just told is taken to be what the buffer holds."""
+_BYTE_ORDER_MARK = "\ufeff"
 UNKNOWN = -1
 """The changedtick of a buffer of which nothing is known."""
 
 
 class BufferText:
-    """The lines of a buffer at one moment; where all end in CR, without it.
+    """The lines of a buffer at one moment; where all end in CR, without it, and without a mark of byte order.
 
     The transcript is read when it is first needed, from what was read of an earlier text where there is one.
     """
 
     def __init__(
-        self, lines: list[str], line_end: str = "", before: BufferText | None = None, change: Change = NONE
+        self,
+        lines: list[str],
+        line_end: str = "",
+        before: BufferText | None = None,
+        change: Change = NONE,
+        *,
+        mark: str = "",
     ) -> None:
-        """`change` is what became of the text `before`."""
+        """`change` is what became of the text `before`; `mark` stands before the first line."""
         self.lines = lines
         self.line_end = line_end
+        self.mark = mark
         self._earlier = before.source(change) if before and before.line_end == line_end else None
 
     @classmethod
@@ -41,7 +49,9 @@ class BufferText:
         """The text of lines as Neovim has them."""
         is_crlf = all(line.endswith("\r") for line in raw)
         lines = [line[:-1] for line in raw] if is_crlf else raw
-        return cls([lines[0].removeprefix("\ufeff"), *lines[1:]], "\r" if is_crlf else "", before, change)
+        mark = lines[0][:1] if lines[0].startswith(_BYTE_ORDER_MARK) else ""
+        lines = [lines[0][len(mark) :], *lines[1:]]
+        return cls(lines, "\r" if is_crlf else "", before, change, mark=mark)
 
     @cached_property
     def transcript(self) -> Transcript:
@@ -58,10 +68,13 @@ class BufferText:
     def replaced(self, start: int, end: int, raw: list[str]) -> BufferText:
         """The text in which these lines were replaced by others, as Neovim has them."""
         before = [line + self.line_end for line in self.lines] if self.line_end else self.lines
+        before = [self.mark + before[0], *before[1:]] if self.mark else before
         lines = [*before[:start], *raw, *before[end:]] or [""]
         change = Change(start, end, end - start + len(lines) - len(before))
         is_plain = start > 0 and not lines[0].endswith("\r")
-        return BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
+        if is_plain and not self.mark:
+            return BufferText(lines, "", self, change)
+        return BufferText.of(lines, self, change)
 
     def edited(self, edits: Iterable[Edit]) -> BufferText:
         """The text after some edits."""
@@ -71,7 +84,7 @@ class BufferText:
         start, end = min(edit.start for edit in edits), max(edit.end for edit in edits)
         lines = apply_edits(self.lines, edits)
         change = Change(start, end, end - start + len(lines) - len(self.lines))
-        return BufferText(lines, self.line_end, self, change)
+        return BufferText(lines, self.line_end, self, change, mark=self.mark if start else "")
 
     def shot(self, anchor: int) -> Snapshot:
         """The text with a line of the exchange in hand."""
