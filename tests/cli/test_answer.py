@@ -69,12 +69,12 @@ def test_however_an_answer_is_cut_the_same_stands_there_and_all_of_it(size: int)
     assert max(map(len, text.split("\n"))) <= 40
 
 
-def test_blocks_are_written_when_the_next_one_begins_and_items_of_a_list_too() -> None:
+def test_paragraphs_are_written_when_they_end_and_items_of_a_list_when_the_next_one_begins() -> None:
     answer = Answer()
     assert answer.feed("One.\n", 40) == ""
     assert answer.tail(40, 5) == ["One."]
-    assert answer.feed("\n", 40) == ""
-    assert answer.feed("- a\n", 40) == "One.\n"
+    assert answer.feed("\n", 40) == "One.\n"
+    assert answer.feed("- a\n", 40) == ""
     assert answer.tail(40, 5) == ["", "- a"]
     assert plain(answer.feed("- b\n", 40)) == "\n • a\n"
     assert answer.tail(40, 5) == ["- b"]

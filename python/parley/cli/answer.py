@@ -162,8 +162,10 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether this is a block of code with its end, which no more text changes."""
+    """Whether no more text changes this block: code with its end, a paragraph above a blank line."""
     tokens = _PARSER.parse(text)
+    if tokens and tokens[0].type == "paragraph_open":
+        return text.endswith("\n\n")
     if not tokens or tokens[-1].type != "fence" or tokens[-1].level or not tokens[-1].map:
         return False
     start, end = tokens[-1].map
