@@ -17,12 +17,14 @@ vim.uv.sleep(600)
 return vim.uv.hrtime() / 1e9
 """
 COUNTED = """
-local changes = require('parley.changes')
+local changes, here = require('parley.changes'), vim.api.nvim_get_current_buf()
 local take = changes.take
 _G.crossings = {}
-changes.take = function(...)
-  local change = take(...)
-  table.insert(_G.crossings, change and #(change.lines or {}) or 0)
+changes.take = function(buf, ...)
+  local change = take(buf, ...)
+  if buf == here then
+    table.insert(_G.crossings, change and #(change.lines or {}) or 0)
+  end
   return change
 end
 """

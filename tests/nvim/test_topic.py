@@ -98,7 +98,7 @@ def test_a_new_chat_is_as_the_shell_makes_one(nvim: Child) -> None:
 def test_who_types_in_the_front_matter_is_left_alone_and_the_next_answer_fills_it_in(nvim: Child) -> None:
     nvim.command("ParleyChatNew")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
-    nvim.keys("hello<Esc><C-g><C-g>ggo")
+    nvim.keys("hello<Esc><C-g><C-g>ggzRo")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
     assert nvim.lines()[:4] == ["---", "", 'topic: ""', "---"]

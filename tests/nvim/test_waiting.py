@@ -158,6 +158,7 @@ def test_asking_where_calls_wait_says_what_is_waited_for_and_shows_them(nvim: Ch
     waits(nvim)
     long = [f"note {number}" for number in range(60)]
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, 0, true, ...)", [*long, ""])
+    nvim.until_idle()
     nvim.command("normal! 1G")
     nvim.command("call cursor(search('^💬'), 1)")
     nvim.command("normal! zb")
