@@ -49,8 +49,8 @@ class BufferText:
         """The text of lines as Neovim has them."""
         is_crlf = all(line.endswith("\r") for line in raw)
         lines = [line[:-1] for line in raw] if is_crlf else raw
-        mark = lines[0][:1] if lines[0].startswith(_BYTE_ORDER_MARK) else ""
-        lines = [lines[0][len(mark) :], *lines[1:]]
+        mark = _BYTE_ORDER_MARK if lines[0].startswith(_BYTE_ORDER_MARK) else ""
+        lines = [lines[0].removeprefix(mark), *lines[1:]]
         return cls(lines, "\r" if is_crlf else "", before, change, mark=mark)
 
     @cached_property
@@ -71,10 +71,8 @@ class BufferText:
         before = [self.mark + before[0], *before[1:]] if self.mark else before
         lines = [*before[:start], *raw, *before[end:]] or [""]
         change = Change(start, end, end - start + len(lines) - len(before))
-        is_plain = start > 0 and not lines[0].endswith("\r")
-        if is_plain and not self.mark:
-            return BufferText(lines, "", self, change)
-        return BufferText.of(lines, self, change)
+        is_plain = start > 0 and not self.mark and not lines[0].endswith("\r")
+        return BufferText(lines, "", self, change) if is_plain else BufferText.of(lines, self, change)
 
     def edited(self, edits: Iterable[Edit]) -> BufferText:
         """The text after some edits."""

@@ -188,7 +188,7 @@ class _Model:
     """Says what the answer says, reply by reply."""
 
     def __init__(self, answer: Answer, number: int, on_request: Callable[[int, Request], None]) -> None:
-        self.replies = deque(_replies(answer))
+        self._replies = deque(_replies(answer))
         self.requests = 0
         self.resumptions = 0
         self._end = last_notice(answer)
@@ -198,16 +198,16 @@ class _Model:
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         self.requests += 1
         self._on_request(self._number, request)
-        if not self.replies:
+        if not self._replies:
             raise self._failure()
-        if self.replies[0].resumptions > self.resumptions:
+        if self._replies[0].resumptions > self.resumptions:
             raise ModelError("it was resumed here", reason="resumed here")
-        reply = self.replies.popleft().round
-        while reply.broken and not reply.proposals and self.replies:  # a call that was never one
-            reply = Round((*reply.segments, *self.replies.popleft().round.segments))
+        reply = self._replies.popleft().round
+        while reply.broken and not reply.proposals and self._replies:  # a call that was never one
+            reply = Round((*reply.segments, *self._replies.popleft().round.segments))
         for event in _events(reply):
             yield event
-        if self._end and not (self.replies or reply.proposals):
+        if self._end and not (self._replies or reply.proposals):
             raise self._failure()
         yield Finished("tool_calls" if reply.proposals else "complete")
 
