@@ -6,6 +6,9 @@ import asyncio
 import os
 import pty
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,23 @@ from tests.cli.shell import PARLEY, PATIENCE_S, Shell
 from tests.nvim.harness import Child
 
 WORDS = [f"word{number}" for number in range(120)]
+
+
+STEPS = """
+import asyncio, os, signal
+from parley.cli.keyboard import Keyboard, hushed
+
+async def run():
+    loop, through = asyncio.get_running_loop(), asyncio.Event()
+    say = lambda word: lambda: print(word, end=" ", flush=True)
+    with {opened}:
+        os.kill(os.getpid(), signal.SIGTSTP)
+        loop.call_soon(say("step"))
+        loop.call_later(0.1, through.set)
+        await through.wait()
+
+asyncio.run(run())
+"""
 
 
 def is_stopped(pid: int) -> bool:
@@ -38,6 +58,28 @@ def test_what_is_typed_while_an_answer_comes_is_not_drawn_into_it(shell: Shell, 
         assert glass.end() == 0
         assert terminal.is_by_lines()
         assert "\n".join(glass.rows()).split() == WORDS
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        'hushed(0, say("stop"), say("return"))',
+        'Keyboard(0).open(say("resize"), say("stop"), say("return"))',
+    ],
+)
+def test_nothing_is_done_between_a_stop_and_the_return(opened: str) -> None:
+    """Or it would be drawn where the shell wrote, and drawn again."""
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-c", STEPS.replace("{opened}", opened)]
+    with subprocess.Popen(line, stdin=theirs, stdout=subprocess.PIPE, start_new_session=True) as process:
+        end = time.monotonic() + PATIENCE_S
+        while not is_stopped(process.pid):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate(timeout=PATIENCE_S)[0].split() == [b"stop", b"return", b"step"]
+    os.close(theirs)
+    os.close(ours)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])

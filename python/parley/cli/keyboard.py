@@ -81,7 +81,7 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
         on_return()
 
     _originals[handle] = before
-    stop = soon(loop, partial(_stop, on_stop, give_back))
+    stop = soon(loop, partial(_stop, on_stop, give_back, go_on))
     with handlers({signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGQUIT: leave}):
         try:
             put(silent)
@@ -91,11 +91,13 @@ def hushed(handle: int, on_stop: Callable[[], None], on_return: Callable[[], Non
             del _originals[handle]
 
 
-def _stop(on_stop: Callable[[], None], give_back: Callable[[], None]) -> None:
-    """Be stopped, with the terminal as it was before."""
+def _stop(on_stop: Callable[[], None], give_back: Callable[[], None], go_on: Callable[[], None]) -> None:
+    """Be stopped, with the terminal as it was before; nothing is drawn before `go_on`."""
     on_stop()
     give_back()
-    os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
+    with handlers({signal.SIGCONT: lambda *_: None}):
+        os.kill(os.getpid(), signal.SIGSTOP)  # SIGCONT is what comes next
+    go_on()
 
 
 def forget_typed(handle: int) -> None:
@@ -135,7 +137,7 @@ class Keyboard:
             self._set(_by_key(before), _MARK_PASTES)
             on_return()
 
-        stop, resize = soon(loop, partial(_stop, on_stop, give_back)), soon(loop, on_resize)
+        stop, resize = soon(loop, partial(_stop, on_stop, give_back, go_on)), soon(loop, on_resize)
         with handlers({signal.SIGTSTP: stop, signal.SIGCONT: soon(loop, go_on), signal.SIGWINCH: resize}):
             try:
                 self._set(_by_key(before), _MARK_PASTES)
