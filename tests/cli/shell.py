@@ -257,6 +257,16 @@ def raw(output: str) -> str:
     return "".join(c for c in said if is_hidden(c) and c not in "\n\t")
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped; macOS has no /proc, and a small system no ps."""
+    if (stat := Path(f"/proc/{pid}/stat")).exists():
+        state = stat.read_text(encoding="utf-8").rpartition(")")[2]
+    else:
+        command = ["ps", "-o", "state=", "-p", str(pid)]
+        state = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return state.strip().startswith("T")
+
+
 def toml(text: str) -> str:
     """A text as TOML writes it."""
     return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08x}" for c in text) + '"'

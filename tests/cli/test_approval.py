@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.glass import Glass
-from tests.cli.shell import PARLEY, Shell
+from tests.cli.shell import PARLEY, Shell, is_stopped
 from tests.cli.test_terminal import SERVER
 from tests.nvim.harness import Child
 
@@ -45,11 +44,6 @@ def calls(shell: Shell, *arguments: dict[str, str]) -> None:
     """A question after which the model calls a tool so often."""
     shell.serve("pad", SERVER, HOSTILE='"a pad"', more="safety.max_tools_per_request = 6\n")
     shell.ask(" ".join(f"call note {json.dumps(each)}" for each in arguments))
-
-
-def is_stopped(pid: int) -> bool:
-    command = ["ps", "-o", "state=", "-p", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("T")
 
 
 def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, respond: Respond) -> None:

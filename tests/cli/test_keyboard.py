@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from parley.cli.keyboard import Keyboard
 from tests.cli.glass import Glass
-from tests.cli.shell import PARLEY, PATIENCE_S, Shell
+from tests.cli.shell import PARLEY, PATIENCE_S, Shell, is_stopped
 from tests.nvim.harness import Child
 
 WORDS = [f"word{number}" for number in range(120)]
@@ -36,10 +35,6 @@ async def run():
 
 asyncio.run(run())
 """
-
-
-def is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
 
 
 def test_what_is_typed_while_an_answer_comes_is_not_drawn_into_it(shell: Shell, neovim: Child) -> None:

@@ -138,10 +138,10 @@ def _ask(command: Parser) -> None:
 
 
 def _talk(command: Parser) -> None:
-    place = command.add_mutually_exclusive_group()
-    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
-    _last(place)
     _conversation(command)
+    place = command.add_mutually_exclusive_group()  # side by side, or before Python 3.14 no usage shows it
+    _last(place)
+    place.add_argument("chat", nargs="?", default="", metavar="FILE", help="a chat; without it a new one")
     command.set_defaults(json=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from parley import __version__
 from parley.cli.arguments import Parser, parser
@@ -15,6 +16,8 @@ _FILES = {
     "$XDG_CONFIG_HOME/parley/config.toml": "the settings; without the variable in ~/.config",
     "$XDG_STATE_HOME/parley": "what was approved, run and asked; without the variable in ~/.local/state",
 }
+_ONE_LINE = 10_000
+"""Cells of a line that no usage fills: where it is broken depends on the Python."""
 
 
 def man(arguments: argparse.Namespace) -> int:
@@ -50,6 +53,7 @@ def _lines(root: Parser) -> Iterator[str]:
 
 
 def _usage(command: Parser) -> str:
+    command.formatter_class = partial(argparse.HelpFormatter, width=_ONE_LINE)
     usage = " ".join(command.format_usage().split()).removeprefix("usage: ")
     return f".B {_text(usage.replace('[-h] ', ''))}"
 
