@@ -38,6 +38,10 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 # Nobody is asked over TLS: to read the authorities of the system would take longer than most tests do.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
+# Nor through a proxy: all servers are on this machine. Tests of proxies name their own.
+for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[name]
+
 # Where bytecode is not to be written, each of the hundreds of processes that tests start would compile all of
 # Parley anew, and pytest every test. `make clean` takes it away.
 sys.dont_write_bytecode = False
