@@ -70,9 +70,8 @@ def checkout(tmp_path: Path) -> Checkout:
     environ = {
         f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
-    for tool in ("PIP", "UV"):
-        environ |= {f"{tool}_NO_INDEX": "1", f"{tool}_FIND_LINKS": str(packages)}
-    environ |= {"PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path), "UV_PYTHON_DOWNLOADS": "never"}
+    environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(packages), "PIP_CONFIG_FILE": os.devnull}
+    environ |= {"UV_OFFLINE": "1", "UV_FIND_LINKS": str(packages), "HOME": str(tmp_path)}
     return Checkout(root, environ)
 
 
