@@ -230,9 +230,11 @@ def in_hand(text: str) -> int:
 
 def _check_writable(path: Path) -> None:
     """Raises ParleyError for a file, or one in a folder, that whoever runs this is not to change."""
-    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
+    who = {"effective_ids": os.access in os.supports_effective_ids}
+    is_for_nobody = not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    if is_for_nobody or not os.access(path, os.W_OK, **who):
         raise ParleyError(f"cannot write {path}: it is read-only")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    if not os.access(path.parent, os.W_OK | os.X_OK, **who):
         raise ParleyError(f"cannot write {path}: its folder is read-only, and a chat is replaced as a whole")
 
 
