@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from itertools import count
@@ -122,7 +123,7 @@ async def checks(folder: Path) -> dict[str, list[dict[str, Any]]]:
             writer.write((await played(task, folder / f"state{next(numbers)}")).encode())
         writer.close()
 
-    command = f"{sys.executable} -ISE {CLIENT} {folder / 'socket'}"
+    command = shlex.join([sys.executable, "-ISE", str(CLIENT), str(folder / "socket")])
     options = f"--suite all --timeout {1000 * LIMIT_S} --output-dir {results}".split()
     async with await asyncio.start_unix_server(serve, folder / "socket"), asyncio.timeout(LIMIT_S):
         suite = await asyncio.create_subprocess_exec(

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -254,9 +255,8 @@ def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
     (folder / "bin").mkdir()
     for name in ("xdg-open", "open"):  # of Linux, of macOS
         program = folder / "bin" / name
-        program.write_text(
-            script.format(python=sys.executable, pages=folder / "pages.html"), encoding="utf-8"
-        )
+        python = shlex.quote(sys.executable)
+        program.write_text(script.format(python=python, pages=folder / "pages.html"), encoding="utf-8")
         program.chmod(0o755)
     return {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "DISPLAY": ":0"}
 

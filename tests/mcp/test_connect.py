@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -168,7 +169,7 @@ async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_
     assert await first_method(old, tmp_path) == older
     assert await first_method(set_one, tmp_path) == "2025-06-18 initialize"
     # The same server, of which there is a newer version now that has dropped what was before.
-    script = f'exec {sys.executable} {TABLE} "$(cat {flag})"'
+    script = f'exec {shlex.join([sys.executable, str(TABLE)])} "$(cat {flag})"'
     changing = ServerSettings("s", "/bin/sh", ("-c", script))
     flag.write_text(json.dumps(exits), encoding="utf-8")
     await first_method(changing, tmp_path)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -167,7 +168,7 @@ time.sleep(60)
 
 def straying(pids: Path) -> str:
     """The script of a server that ends with its stdin, and leaves somebody behind."""
-    return f"{sys.executable} -c '{STRAY}' {pids} </dev/null & read -r line"
+    return f"{shlex.quote(sys.executable)} -c '{STRAY}' {pids} </dev/null & read -r line"
 
 
 async def dies_with_its_host(script: str, pids: Path, count: int) -> None:

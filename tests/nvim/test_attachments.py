@@ -71,7 +71,7 @@ EXTRA = f"""
 require('parley').setup({{
   status = {{ llm = false }}, agent = 'Demo', approval = {{ auto = {{ 'extra/*' }} }},
   mcp = {{ servers = {{ extra = {{
-    command = '{sys.executable}', args = {{ '-m', 'parley.mock_server', '--extra' }}
+    command = {sys.executable!r}, args = {{ '-m', 'parley.mock_server', '--extra' }}
   }} }} }} }})
 """
 

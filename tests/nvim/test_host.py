@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,8 +118,7 @@ case "$1" in
 venv)
   for dir; do :; done
   mkdir -p "$dir/bin"
-  printf '#!/bin/sh\\nexec {python} "$@"\\n' > "$dir/bin/python"
-  chmod +x "$dir/bin/python" ;;
+  cp {python} "$dir/bin/python" ;;
 pip) {pip} ;;
 esac
 """
@@ -136,9 +136,14 @@ def installed(tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
 
 
 def uv(folder: Path, pip: str = ":") -> Path:
-    log = folder / "uv.log"
-    (folder / "uv").write_text(UV.format(log=log, python=sys.executable, pip=pip), encoding="utf-8")
-    (folder / "uv").chmod(0o755)
+    log, python = folder / "uv.log", folder / "wrapper"
+    scripts = {
+        python: f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n',
+        folder / "uv": UV.format(log=log, python=python, pip=pip),
+    }
+    for program, script in scripts.items():
+        program.write_text(script, encoding="utf-8")
+        program.chmod(0o755)
     return log
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -253,7 +254,7 @@ def test_lines_come_before_what_is_typed_while_the_host_starts(
     tmp_path: Path, command: str, setting: str, before: str, after: str, expected: list[str]
 ) -> None:
     python = tmp_path / "python"
-    python.write_text(SLOW.format(python=forks().python), encoding="utf-8")
+    python.write_text(SLOW.format(python=shlex.quote(forks().python)), encoding="utf-8")
     python.chmod(0o700)
     with child(tmp_path, init=f"vim.g.parley_python = {str(python)!r}\n{setting}") as nvim:
         of_code(nvim)
