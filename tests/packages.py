@@ -41,6 +41,7 @@ def install(project: Path, folder: Path) -> Path:
         "install",
         "--quiet",
         "--offline",
+        "--no-cache",
         "--no-deps",
         "--no-build-isolation",
     ]

@@ -24,13 +24,6 @@ NOWHERE = "socks5://127.0.0.1:9"
 FAR = "http://models.example"
 
 
-@pytest.fixture(autouse=True)
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-
-
 def far(faulty: FaultyProviders, kind: str) -> ProviderSettings:
     return faulty.provider(kind, base_url=FAR + ("" if kind == "anthropic" else "/v1"))
 

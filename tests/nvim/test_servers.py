@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
     ask(desk, 'call tool_7 {"a": 1}')
     seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
-    assert f"- starts the program {sys.executable}" in seen
+    assert f"- starts the program {shlex.quote(sys.executable)}" in seen
     assert "- sets the variables TOKEN" in seen
     assert not re.search(" asks[: ]", seen)
     desk.keys("2<CR>")

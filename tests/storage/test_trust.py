@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -231,7 +232,7 @@ def test_the_shell_says_that_a_file_is_not_used_and_trusts_it(
     assert f"then run: parley trust {tmp_path}/.mcp.json" in said.err
     assert main(["trust", ".mcp.json"]) == 1
     said = capsys.readouterr()
-    assert said.out == f"fake: {sys.executable} {FAKE}\nweb: http://127.0.0.1:9/mcp\n"
+    assert said.out == f"fake: {shlex.join([sys.executable, str(FAKE)])}\nweb: http://127.0.0.1:9/mcp\n"
     assert said.err == "parley: .mcp.json: mcpServers.broken: needs a command or a url\n"
     assert main(["tools"]) == 0
     said = capsys.readouterr()
