@@ -165,7 +165,7 @@ function M.ask(method, arguments, opts)
     arguments.cwd = vim.fn.getcwd()
   end
   if method == "choose" then
-    arguments.seen = require("parley.seen").numbers(buf)
+    arguments.seen = require("parley.seen").times(buf)
   end
   require("parley.host").notify(method, arguments)
 end
@@ -503,6 +503,13 @@ function H.watch(buf)
     require("parley.seen").look_soon(buf)
     require("parley.pictures").update_soon(buf)
   end)
+  -- What goes from the screen is not seen any more; of a tab page that is left only this is told.
+  vim.api.nvim_create_autocmd({ "TabEnter", "WinClosed" }, {
+    group = group,
+    callback = function()
+      require("parley.seen").look_soon(buf)
+    end,
+  })
 end
 
 function H.detach(buf)

@@ -232,12 +232,15 @@ function M.finish(id, goes_on)
   local row = handle and goes_on and H.goes_to(handle, goes_on)
   if row and goes_on.reveal then
     require("parley.view").reveal(handle.win, row, goes_on.reveal)
-    require("parley.seen").show(handle.buf, handle.win, goes_on.sightings or {})
+  end
+  if handle and goes_on and goes_on.reveal then
+    require("parley.seen").show(handle.buf, row and handle.win or nil, goes_on.sightings or {})
     require("parley.seen").look_soon(handle.buf)
   elseif row then
     H.fill(handle.win)
   end
   if handle then
+    require("parley.keys").told(handle.buf)
     require("parley.chat").keep(handle.buf)
     return api.nvim_buf_get_changedtick(handle.buf)
   end

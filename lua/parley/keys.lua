@@ -118,12 +118,21 @@ function H.act(choice, plug)
     return
   end
   local last = H.last
-  local again = last ~= nil and last.buf == buf and last.choice == choice
+  local is_same = last ~= nil and last.buf == buf and last.choice == choice
+  local now = require("parley.seen").now()
+  local again = is_same and now - (last.told or now) or nil
   H.last = { buf = buf, choice = choice, typed = typed }
   if no[choice] and (choice == "yN" or require("parley.view").proposal_at(buf, H.row())) then
     H.refuse(choice)
   else
     require("parley.chat").ask("choose", { key = choice, rule = "key", reason = "", again = again })
+  end
+end
+
+--- What the last key has come to was told: pressed again, it counts from now on.
+function M.told(buf)
+  if H.last and H.last.buf == buf and not H.last.told then
+    H.last.told = require("parley.seen").now()
   end
 end
 

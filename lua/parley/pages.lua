@@ -67,7 +67,7 @@ end
 --- Show all of a call, as lines of Markdown, in a float at the cursor; it goes when the cursor moves, `K`
 --- again enters it.
 ---@param buf? integer the chat
----@param sighting? integer the number of the call that is seen so
+---@param sighting? integer the number of the call that is read so
 function M.float(lines, buf, sighting)
   -- As "markdown", some of the lines would be left out: blank ones after another, those of dashes.
   local float, win = vim.lsp.util.open_floating_preview(lines, "", {
@@ -89,7 +89,7 @@ function M.float(lines, buf, sighting)
   end
   H.close_by_key(buf, win)
   if buf and sighting and sighting > 0 then
-    require("parley.seen").mark(buf, sighting)
+    require("parley.seen").read(buf, sighting, win)
   end
 end
 

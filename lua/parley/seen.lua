@@ -1,16 +1,35 @@
---- Which of the tool calls that wait have been on the screen, with all that is drawn of them: a key decides
---- on those only. What is drawn has a number, which is the host's; one that is drawn otherwise has another.
+--- Which of the tool calls that wait have been on the screen, with all that is drawn of them, and how long:
+--- a key decides on those only. A drawn call has a number from the host; drawn otherwise, it has another.
+--- The host decides how long is long enough.
 local M = {}
 
 local api = vim.api
-local H = { seen = {} }
+local H = { seen = {}, reading = nil }
+
+---@class parley.Seen
+---@field ms number how long it has been on the screen, before `since`
+---@field since? number since when it is there; nil while it is not
+---@field told? boolean whether the user was brought to it: then its row is enough
+
+--- The time in milliseconds: Neovim's own clock stops while it works.
+function M.now()
+  return vim.uv.hrtime() / 1e6
+end
 
 --- Take note of what is on the screen now.
 ---@param buf integer
 function M.look(buf)
-  for _, call in ipairs(require("parley.view").drawn(buf)) do
-    if not H.has(buf, call.sighting) and H.is_on_screen(buf, call) then
-      M.mark(buf, call.sighting)
+  local now, here = M.now(), {}
+  local seen = H.seen[buf] or {}
+  H.seen[buf] = seen
+  for _, call in ipairs(H.on_screen(buf)) do
+    local one = seen[call.sighting] or { ms = 0 }
+    seen[call.sighting], here[call.sighting] = one, true
+    one.since = one.since or now
+  end
+  for sighting, one in pairs(seen) do
+    if one.since and not here[sighting] then
+      one.ms, one.since = one.ms + now - one.since, nil
     end
   end
 end
@@ -34,52 +53,96 @@ function M.look_soon(buf)
 end
 
 --- The user was brought to some calls: to the first of them, even if the window is too small for all of it,
---- and to those whose rows are in it.
+--- and to those whose rows are in it. All of them count from now on only.
+---@param win? integer none if the user went elsewhere
 ---@param sightings integer[]
 function M.show(buf, win, sightings)
+  local seen = H.seen[buf] or {}
+  H.seen[buf] = seen
   for i, sighting in ipairs(sightings) do
     local call = vim.iter(require("parley.view").drawn(buf)):find(function(call)
       return call.sighting == sighting
     end)
-    if i == 1 or call and H.has_row(win, call.row) then
-      M.mark(buf, sighting)
-    end
+    local told = win ~= nil and (i == 1 or call ~= nil and H.has_row(win, call.row))
+    seen[sighting] = told and { ms = 0, since = M.now(), told = true } or nil
   end
 end
 
---- The user has seen it.
+--- The user reads all of a call in a window of its own: it is seen when its last row is, and no row before
+--- that was passed over.
 ---@param sighting integer
-function M.mark(buf, sighting)
-  H.seen[buf] = H.seen[buf] or {}
-  H.seen[buf][sighting] = true
+function M.read(buf, sighting, win)
+  local reading = H.reading
+  if not reading or reading.win ~= win or reading.sighting ~= sighting then
+    reading = { buf = buf, sighting = sighting, win = win, rows = 0 }
+    H.reading = reading
+    local group = api.nvim_create_augroup("parley.seen", {})
+    api.nvim_create_autocmd({ "WinScrolled", "WinClosed" }, {
+      group = group,
+      pattern = tostring(win),
+      callback = function(event)
+        if event.event == "WinClosed" then
+          H.reading = nil
+          pcall(api.nvim_del_augroup_by_id, group)
+        end
+        M.look(buf)
+      end,
+    })
+  end
+  M.look(buf)
 end
 
---- The numbers of what has been on the screen, of that which is drawn now.
----@return integer[]
-function M.numbers(buf)
+--- How long each call that is drawn now has been on the screen: numbers and milliseconds.
+---@return { [1]: integer, [2]: number }[]
+function M.times(buf)
   M.look(buf)
-  local numbers = {}
+  local times, now = {}, M.now()
   for _, call in ipairs(require("parley.view").drawn(buf)) do
-    if H.has(buf, call.sighting) then
-      table.insert(numbers, call.sighting)
+    local one = H.seen[buf][call.sighting]
+    if one then
+      table.insert(times, { call.sighting, one.ms + now - (one.since or now) })
     end
   end
-  return numbers
+  return times
 end
 
 function M.forget(buf)
   H.seen[buf] = nil
 end
 
-function H.has(buf, sighting)
-  return H.seen[buf] ~= nil and H.seen[buf][sighting] == true
+--- The calls that are on the screen, of those that are drawn.
+function H.on_screen(buf)
+  local here = api.nvim_get_current_tabpage()
+  local wins = vim.tbl_filter(function(win)
+    return api.nvim_win_get_tabpage(win) == here
+  end, vim.fn.win_findbuf(buf))
+  local reading = H.reading and H.reading.buf == buf and H.has_read(H.reading) and H.reading.sighting
+  local seen = H.seen[buf]
+  return vim.tbl_filter(function(call)
+    return call.sighting == reading
+      or vim.iter(wins):any(function(win)
+        local one = seen[call.sighting]
+        return H.has_row(win, call.row) and (one and one.told or H.is_in_window(win, call))
+      end)
+  end, require("parley.view").drawn(buf))
 end
 
-function H.is_on_screen(buf, call)
-  local here = api.nvim_get_current_tabpage()
-  return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
-    return api.nvim_win_get_tabpage(win) == here and H.is_in_window(win, call)
-  end)
+--- Whether the window in which a call is read has shown all of its rows.
+function H.has_read(reading)
+  if not api.nvim_win_is_valid(reading.win) then
+    return false
+  end
+  local info = vim.fn.getwininfo(reading.win)[1]
+  local view = api.nvim_win_call(reading.win, vim.fn.winsaveview)
+  local function height(last)
+    return last < 0 and 0 or api.nvim_win_text_height(reading.win, { end_row = last }).all
+  end
+  local hidden = math.floor(view.skipcol / math.max(info.width - info.textoff, 1))
+  local above = height(info.topline - 2) + hidden
+  if above <= reading.rows then
+    reading.rows = math.max(reading.rows, above + info.height)
+  end
+  return reading.rows >= height(api.nvim_buf_line_count(info.bufnr) - 1)
 end
 
 --- Whether the row of a call is in a window.

@@ -152,6 +152,7 @@ function M.clear(buf)
     for _, namespace in ipairs({ ns, block_ns, current_ns, places }) do
       api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
     end
+    require("parley.seen").look(buf)
     H.listen(buf, false)
     require("parley.keys").wait(buf, false)
     require("parley.keys").calls(buf, folds.has_calls(buf))

@@ -49,6 +49,7 @@ class Shell:
                 for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
             },
             "PARLEY_DEMO_PACE": "0",
+            "PARLEY_LEAST_SEEN_S": "0",
             "TERM": "xterm",
             "COLUMNS": "80",
             "LC_ALL": "C.UTF-8",

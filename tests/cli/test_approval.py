@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 from collections.abc import Callable, Iterator
@@ -163,6 +164,41 @@ def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_th
         glass.press("ya")
         assert glass.end() == 0
     assert shell.text.count("❓:[ya]") == 6
+
+
+def test_no_key_counts_before_its_call_could_be_read(shell: Shell, respond: Respond) -> None:
+    calls(shell, {"text": "x"})
+    with respond(PARLEY_LEAST_SEEN_S="3600") as glass:
+        glass.until_row(PROMPT)
+        for key in ("ya", "yA", "ya", "yo"):
+            glass.press(key)
+            glass.until_row(f"has only just appeared: read it, then press {key} again")
+        glass.press("q")
+        assert glass.end() == 3
+    assert "❓: `" in shell.text
+
+
+@pytest.mark.parametrize("pages", [0, 12])
+def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
+    shell: Shell, respond: Respond, pages: int
+) -> None:
+    calls(shell, {"text": "\n".join(f"line {number}" for number in range(60))})
+    with respond(rows=12) as glass:
+        glass.until_row(PROMPT)
+        glass.press("K")
+        glass.until_row("1-11 of")
+        for _ in range(pages):
+            glass.press(" ")
+        glass.press("G")  # what is passed over was not read
+        glass.until(lambda rows: re.search(r"-(\d+) of \1 ·", rows) is not None, "the last page")
+        glass.press("q")
+        glass.until_row(PROMPT)
+        glass.press("ya")
+        if not pages:
+            glass.until_row("not all of")
+            glass.press("ya")
+        assert glass.end() == 0
+        assert ("not all of" in glass.terminal.text) == (pages == 0)
 
 
 def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: Shell, respond: Respond) -> None:

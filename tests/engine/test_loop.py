@@ -32,7 +32,7 @@ from parley.models import anthropic
 from parley.models.events import Call, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from parley.models.request import Request
 from parley.policy.approval import written_key
-from parley.policy.doubts import Sighting
+from parley.policy.doubts import Seen, Sighting
 from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
 from parley.settings.values import Settings
@@ -921,12 +921,27 @@ async def test_a_yes_is_none_for_a_tool_that_is_another_one_than_was_shown() -> 
     (proposal,) = Snapshot.of(turns.text, 0).answer.proposals
     drawn = Sighting(written_key(proposal), tool().digest)
     other = replace(drawn, digest=tool(title="Post to the web").digest)
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={other})
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({other: 1.0}))
     assert not made.decided
     assert "is not the one that was shown" in made.message
     assert turns.ledger.view().entries == ()
-    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", sightings={drawn})
+    made = await choose(turns.ports, turns.resolve, 4, "ya", "key", seen=Seen({drawn: 1.0}))
     assert made.decided
+
+
+async def test_a_yes_that_comes_before_its_call_could_be_read_is_not_taken() -> None:
+    turns = Turns(QUESTION, ScriptedModel(calls(call(), call(2))), LoggedTools(TOOLS))
+    assert await turns.run() == End("waiting")
+    drawn = [Sighting(written_key(p), tool().digest) for p in Snapshot.of(turns.text, 0).answer.proposals]
+    keys: tuple[Choice, ...] = ("ya", "yA", "yo", "yO")
+    for key in keys:
+        early = Seen({drawn[0]: 0.39, drawn[1]: 0.39})
+        made = await choose(turns.ports, turns.resolve, 4, key, "key", seen=early, is_repeated=True)
+        assert (made.decided, made.is_from_afar) == (False, False)
+        assert "has only just appeared: read it, then press" in made.message
+        assert {doubt.kind for doubt in made.doubts} == {"early"}
+    assert turns.ledger.view().entries == ()
+    assert (await choose(turns.ports, turns.resolve, 4, "yn", "key", seen=Seen())).decided
 
 
 async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> None:
@@ -936,7 +951,8 @@ async def test_a_key_decides_several_calls_from_afar_at_its_second_press() -> No
     keys: tuple[Choice, ...] = ("ya", "yA")
     for key in keys:
         made = await choose(ports, resolve, 0, key, "key")
-        assert made == ChoiceMade(False, f"{key} decides 2 calls: press {key} again, or go to one")
+        says = f"{key} decides 2 calls: press {key} again, or go to one"
+        assert made == ChoiceMade(False, says, is_from_afar=True)
     made = await choose(ports, resolve, 0, "ya", "key", name=",a")
     assert made.message == ",a decides 2 calls: press ,a again, or go to one"
     assert (turns.text, turns.ledger.view().entries) == (before, ())

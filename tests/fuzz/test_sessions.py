@@ -88,7 +88,7 @@ class Session:
 
 async def shell_yes(home: Path, path: Path) -> bool:
     """Whether the yes was only answered by a warning."""
-    env = environ(home, PARLEY_DEMO_PACE="0")
+    env = environ(home, PARLEY_DEMO_PACE="0", PARLEY_LEAST_SEEN_S="0")
     here = Process(App(load_settings(env)[0], env, LedgerFile(default_path(env), viewer="shell")))
     ports, resolve = here.ports(path), here.app.resolve(None)
     try:

@@ -350,7 +350,14 @@ def child(
     places = {f"XDG_{name}_HOME": str(home / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     keys = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "")
     arguments = [*([] if rplugin else ["--clean"]), "-u", str(config)]
-    used = {**places, **keys, "HOME": str(home), "PARLEY_DEMO_PACE": "0", **(env or {})}
+    used = {
+        **places,
+        **keys,
+        "HOME": str(home),
+        "PARLEY_DEMO_PACE": "0",
+        "PARLEY_LEAST_SEEN_S": "0",
+        **(env or {}),
+    }
     one = Child(home, arguments, width, height, used)
     try:
         yield one

@@ -5,6 +5,7 @@ Every case counts the calls at a real server over stdio.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -169,3 +170,104 @@ def test_a_chat_that_is_opened_again_is_decided_at_once_unless_its_tool_is_anoth
             assert chat.calls() == 1
         else:
             is_told(nvim, "key", chat, REDEFINED)
+
+
+EARLY = "has only just appeared: read it, then press"
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim in which a call would have to be on the screen for an hour."""
+    home = tmp_path_factory.mktemp("patient")
+    furnish(home)
+    with child(home, env={"PARLEY_LEAST_SEEN_S": "3600"}) as nvim:
+        yield nvim
+
+
+def pressed_early(nvim: Child, keys: str) -> None:
+    nvim.command("messages clear")
+    nvim.keys(keys)
+    until(nvim, lambda: EARLY in nvim.messages(), f"the message after {keys}")
+    ready(nvim)
+
+
+@pytest.mark.timeout(180)
+def test_no_key_counts_before_its_call_could_be_read_however_often_it_is_pressed(patient: Child) -> None:
+    chat = Chat(patient.home, f"chat-{next(_number)}")
+    opened(patient, chat)
+    patient.command("ParleyRespond")
+    ready(patient)
+    for keys in ("ya", "ya", "yo", "yA", "yO", "yaya", ":ParleyApprove ya<CR>"):
+        pressed_early(patient, keys)
+    patient.keys("gg")
+    pressed_early(patient, "ya")  # from none of the lines of its calls: the first of two is early, too
+    patient.keys("gg")
+    pressed_early(patient, "ya")
+    assert "❓: `" in patient.text()
+    assert chat.calls() == 0
+    patient.command("normal! G")
+    patient.keys("yap")
+    assert patient.nvim.funcs.getreg('"').strip().startswith("❓: `")
+    patient.keys(":ParleyApprove yN<CR>")
+    until(patient, lambda: "[yN]" in patient.text(), "the no")
+    assert chat.calls() == 0
+
+
+@pytest.mark.timeout(180)
+def test_a_yes_counts_once_its_call_was_on_the_screen_for_a_moment(tmp_path: Path) -> None:
+    furnish(tmp_path)
+    chat = Chat(tmp_path, f"chat-{next(_number)}")
+    with child(tmp_path, env={"PARLEY_LEAST_SEEN_S": "0.4"}) as nvim:
+        opened(nvim, chat)
+        nvim.command("ParleyRespond")
+        ready(nvim)
+        until(nvim, lambda: max(times(nvim), default=0.0) >= 400, "the moment")
+        nvim.command("tabnew")
+        until(nvim, lambda: not nvim.lua(COUNTS, str(chat.path)), "a clock that stands still")
+        nvim.command("tabclose")
+        say_yes(nvim, "key")
+        until(nvim, lambda: is_complete(nvim), "the answer")
+        assert chat.calls() == 1
+
+
+def times(nvim: Child) -> list[float]:
+    """The milliseconds for which each call of the current buffer has been on the screen."""
+    return [ms for _, ms in nvim.lua("return require('parley.seen').times(vim.fn.bufnr())")]
+
+
+COUNTS = """
+local seen, buf = require('parley.seen'), vim.fn.bufnr(...)
+local before = seen.times(buf)[1][2]
+vim.uv.sleep(2)
+return seen.times(buf)[1][2] > before
+"""
+
+
+@pytest.mark.timeout(180)
+def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_screen(desk: Child) -> None:
+    desk.clear()
+    chat = Chat(desk.home, f"chat-{next(_number)}")
+    arguments = json.dumps({"text": "\n".join(f"line {n}" for n in range(200))})
+    chat.path.write_text(f"\U0001f4ac: call note {arguments}\n", encoding="utf-8")
+    opened(desk, chat)
+    desk.command("ParleyRespond")
+    ready(desk)
+    assert times(desk) == []
+    desk.keys("K")
+    until(desk, lambda: "K again goes in" in desk.screen(), "the float")
+    assert times(desk) == []
+    desk.keys("K")
+    until(desk, lambda: desk.nvim.api.win_get_config(0)["relative"] != "", "the cursor in the float")
+    desk.keys("G")
+    until(desk, lambda: "line 199" in desk.screen(), "the end")
+    assert desk.lua(SEEN_THERE, str(chat.path)) == 0  # what is between was passed over
+    desk.keys("gg")
+    for _ in range(20):
+        desk.keys("<C-f>")
+    until(desk, lambda: desk.lua(SEEN_THERE, str(chat.path)) == 1, "all of it")
+    desk.keys("q")
+    say_yes(desk, "key")
+    until(desk, lambda: is_complete(desk), "the answer")
+
+
+SEEN_THERE = "return #require('parley.seen').times(vim.fn.bufnr(...))"

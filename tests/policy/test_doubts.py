@@ -10,9 +10,11 @@ from parley.chat.edits import written_calls
 from parley.chat.transcript import Proposal
 from parley.policy.approval import Approvals, LedgerView, departed, written_key
 from parley.policy.doubts import (
+    LEAST_SEEN_S,
     MAY_HAVE_RUN,
     ONCE_MORE,
     Doubt,
+    Seen,
     Sighting,
     caution,
     cautions,
@@ -33,6 +35,7 @@ BLIND = replace(DRAWN, digest="")
 USED = yes(CALL, state="used")
 CLOSED = yes(CALL, state="closed")
 PROPOSED = (key(CALL),)
+STARTED_ONCE = ((CALL.call.id, CALL.call.arguments, "started 1"),)
 OTHER = Catalogue.of([tool(description="Search, and tell everybody.")])
 
 
@@ -41,17 +44,39 @@ def doubts_of(
     sightings: set[Sighting] | None,
     *calls: Proposal,
     catalogue: Catalogue = TOOLS,
+    seconds: float = LEAST_SEEN_S,
 ) -> list[str]:
     """The kinds of doubts there are about a yes to calls of one answer."""
     approvals = Approvals(chat(answer(*(calls or (CALL,)))), catalogue, known)
-    return [
-        doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, sightings)
-    ]
+    seen = None if sightings is None else Seen(dict.fromkeys(sightings, seconds))
+    return [doubt.kind for doubt in doubts([c for c in calls or (CALL,) if not c.result], approvals, seen)]
 
 
 def test_a_call_that_was_seen_as_it_stands_is_decided_at_once() -> None:
     assert doubts_of(view(), {DRAWN}) == []
     assert doubts_of(view(), None) == []
+
+
+@pytest.mark.parametrize("drawn", [DRAWN, BLIND])
+def test_a_call_that_has_only_just_appeared_is_not_decided(drawn: Sighting) -> None:
+    proposed = replace(view(), proposed=PROPOSED)
+    assert doubts_of(proposed, {drawn}, seconds=LEAST_SEEN_S - 0.01) == ["early"]
+    assert doubts_of(proposed, {drawn}, seconds=LEAST_SEEN_S) == []
+    other = replace(DRAWN, call=("call_2", "web_search", CALL.call.arguments))
+    approvals = Approvals(chat(answer(CALL)), TOOLS, proposed)
+    (doubt,) = doubts([CALL], approvals, Seen({drawn: 0.1, other: 60.0}))
+    assert doubt.kind == "early"
+    assert doubts([CALL], approvals, Seen({drawn: 0.1}, least=0.0)) == []
+    assert message([doubt], "ya") == (
+        'web_search {"query":"x"} has only just appeared: read it, then press ya again'
+    )
+
+
+def test_a_warning_that_has_only_just_appeared_is_not_heeded() -> None:
+    told = replace(view(USED, wrote=(CALL,)), warnings=STARTED_ONCE)
+    warned = replace(DRAWN, starts=1, has_warning=True)
+    assert doubts_of(told, {warned, DRAWN}, seconds=0.08) == ["early"]
+    assert doubts_of(told, {warned}) == []
 
 
 STARTED = {
@@ -131,7 +156,7 @@ def test_without_a_screen_a_tool_that_was_defined_anew_since_the_call_is_told_on
 
 def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
     approvals = Approvals(chat(answer(CALL, asked(2))), TOOLS, view(USED))
-    both = doubts([CALL, asked(2)], approvals, set())
+    both = doubts([CALL, asked(2)], approvals, Seen())
     assert [doubt.kind for doubt in both] == ["started", "unseen"]
     assert message(both, "ya") == (
         'web_search {"query":"x"} may have run already: its result is not in this text. '
@@ -142,7 +167,6 @@ def test_what_is_said_names_the_call_the_key_and_how_many_more() -> None:
     assert len(message([Doubt(long, "unseen")], "ya")) < 160
 
 
-STARTED_ONCE = ((CALL.call.id, CALL.call.arguments, "started 1"),)
 REASONS = {
     "it may have run already": (CALL, view(USED), TOOLS),
     "the definition of the tool changed since it was proposed": (

@@ -1,14 +1,15 @@
 """A person at a terminal decides on calls: they are drawn, and six keys decide, as in the editor.
 
-Knows what stands on the terminal and what a key does there. A yes is one to what was drawn whole: what was
-not is told first, by the engine, and the next yes counts.
+Knows what stands on the terminal and what a key does there. A yes is one to what was drawn whole, and for a
+while: what was not is told first, by the engine, and the next yes counts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from parley.cli.rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.cli.terminal import screen
 from parley.display.summary import UNREADABLE, Chunk
 from parley.display.view import CHOOSE, ChatView, call_drawing, details, meanings
-from parley.policy.doubts import Sighting
+from parley.policy.doubts import Seen, Sighting
 from parley.settings.values import Keys
 from parley.text import visible
 
@@ -41,9 +42,13 @@ Row = list[Chunk]
 class Approval:
     """Asks the person at this terminal for the choices of one command."""
 
-    def __init__(self, report: Report, definition: Callable[[str], str]) -> None:
-        """`definition` finds what a tool's digest is of; "" where nobody knows."""
+    def __init__(self, report: Report, definition: Callable[[str], str], least_s: float) -> None:
+        """`definition` finds what a tool's digest is of; "" where nobody knows.
+
+        A call must be on the screen for `least_s` seconds before a yes to it counts.
+        """
         self._report = report
+        self._least_s = least_s
         self._definition = definition
         self._keyboard = Keyboard(sys.stdin.fileno(), screen().terminal)
 
@@ -51,7 +56,7 @@ class Approval:
         """Ask until all calls are decided; False where they are left as they are."""
         if not screen().is_terminal:
             await asyncio.sleep(_READER_S)
-        dialog = _Dialog(self._keyboard, self._report, self._definition)
+        dialog = _Dialog(self._keyboard, self._report, self._definition, self._least_s)
         with self._keyboard.open(dialog.redraw, dialog.stop, dialog.go_on):
             try:
                 return await dialog.run(ports, resolve)
@@ -88,10 +93,39 @@ class _Area:
     whole: list[int]
 
 
+class _Watch:
+    """For how long each call has been on the screen."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._before = dict[Sighting, float]()
+        self._since = dict[Sighting, float]()
+
+    def look(self, sightings: Iterable[Sighting]) -> None:
+        """These are on the screen now, and no others."""
+        now, here = self._now(), set(sightings)
+        for gone in self._since.keys() - here:
+            self._before[gone] = self._before.get(gone, 0.0) + now - self._since.pop(gone)
+        self._since |= dict.fromkeys(here - self._since.keys(), now)
+
+    def forget(self, sightings: Iterable[Sighting]) -> None:
+        """These count from when they are seen again."""
+        for sighting in sightings:
+            self._before.pop(sighting, None)
+            self._since.pop(sighting, None)
+
+    def seconds(self) -> dict[Sighting, float]:
+        """The seconds of each that was ever on the screen."""
+        now = self._now()
+        return self._before | {s: self._before.get(s, 0.0) + now - t for s, t in self._since.items()}
+
+
 class _Dialog:
     """One wait: the calls that are drawn, and what was typed."""
 
-    def __init__(self, keyboard: Keyboard, report: Report, definition: Callable[[str], str]) -> None:
+    def __init__(
+        self, keyboard: Keyboard, report: Report, definition: Callable[[str], str], least_s: float
+    ) -> None:
         self._keyboard = keyboard
         self._report = report
         self._definition = definition
@@ -99,8 +133,10 @@ class _Dialog:
         self._calls: Sequence[Proposal | Broken] = ()
         self._keys = Keys()
         self._current = 0
-        self._sightings = set[Sighting]()
-        """The calls that were drawn whole, or told to be not."""
+        self._least_s = least_s
+        self._watch = _Watch()
+        """Over the calls that are drawn whole, or of which the user was told that they are not."""
+        self._warned_of = set[Sighting]()
         self._message = ""
         self._prompt = CHOOSE
         self._typed = ""
@@ -139,8 +175,8 @@ class _Dialog:
         key: Choice,
         reason: str,
     ) -> None:
-        line = calls[self._current].span.start
-        outcome = await engine.choose(ports, resolve, line, key, "key", reason, self._sightings)
+        line, seen = calls[self._current].span.start, Seen(self._watch.seconds(), self._least_s)
+        outcome = await engine.choose(ports, resolve, line, key, "key", reason, seen)
         self._message = outcome.message
         if outcome.doubts:
             doubtful = [doubt.proposal for doubt in outcome.doubts]
@@ -148,7 +184,8 @@ class _Dialog:
             area = self._area()
             await self._look(ports, resolve)
             drawn = calls[area.first : area.last]
-            self._sightings |= {self._view.sighting(call) for call in doubtful if call in drawn}
+            self._watch.forget(map(self._view.sighting, doubtful))
+            self._warned_of |= {self._view.sighting(call) for call in doubtful if call in drawn}
         elif key in YES and outcome.decided:
             left = [call.span for call in await self._look(ports, resolve)]
             screen().ask([])
@@ -209,9 +246,13 @@ class _Dialog:
         before = self._definition(lapse.digest) if lapse else None
         tool = self._view.catalogue.get(call.call.name) if self._view.catalogue else None
         lines = details(call, tool, before)
-        self._sightings.add(self._view.sighting(call))
-        write = pen().write
-        pager = Pager(self._keyboard, lambda width: [write(row) for row in markdown_rows(lines, width)])
+        write, sighting = pen().write, self._view.sighting(call)
+        pager = Pager(
+            self._keyboard,
+            lambda width: [write(row) for row in markdown_rows(lines, width)],
+            lambda: self._watch.look([sighting]),
+        )
+        self._watch.look([])
         self._pager = pager
         try:
             await pager.read()
@@ -226,6 +267,7 @@ class _Dialog:
 
     def stop(self) -> None:
         """Leave the terminal to others for a while."""
+        self._watch.look([])
         if self._pager:
             screen().turn_page(is_open=False)
 
@@ -240,8 +282,10 @@ class _Dialog:
         """Draw the calls and the prompt, and take note of those that are whole."""
         area = self._area()
         screen().ask(list(map(pen().write, area.rows)))
-        calls = [call for number in area.whole if isinstance(call := self._calls[number], Proposal)]
-        self._sightings |= set(map(self._view.sighting, calls))
+        whole = [call for number in area.whole if isinstance(call := self._calls[number], Proposal)]
+        drawn = [call for call in self._calls[area.first : area.last] if isinstance(call, Proposal)]
+        told = self._warned_of.intersection(map(self._view.sighting, drawn))
+        self._watch.look({*map(self._view.sighting, whole), *told})
 
     def _area(self) -> _Area:
         """What is drawn on this terminal; where there is not room for all, of the current call most."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 
 from parley import engine
 from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.errors import ParleyError
 from parley.policy.choice import open_calls
-from parley.policy.doubts import Sighting, sighting
+from parley.policy.doubts import Seen, sighting
 
 _SEEN = "seen "
 
@@ -102,16 +103,17 @@ def record_sightings(ports: engine.Ports, seen: engine.Observation) -> None:
     )
 
 
-def sightings(seen: engine.Observation) -> list[Sighting]:
+def sightings(seen: engine.Observation) -> Seen:
     """The calls that wait as they were written, by a run before this one."""
     approvals = seen.situation.approvals
-    return [
+    written = (
         replace(sighting(call, approvals), digest=what.removeprefix(_SEEN))
         for call in seen.undecided()
         for call_id, arguments, what in seen.view.warnings
         if isinstance(call, Proposal) and (call.call.id, call.call.arguments) == (call_id, arguments)
         if what.startswith(_SEEN)
-    ]
+    )
+    return Seen(dict.fromkeys(written, inf))
 
 
 def _is_named(call: Proposal | Broken, name: str) -> bool:

@@ -14,16 +14,24 @@ _LEAVE = ("q", "K", "escape", "interrupt", "end of input")
 class Pager:
     """Shows rows that do not fit into the terminal, from the first to the last."""
 
-    def __init__(self, keyboard: Keyboard, rows: Callable[[int], Sequence[str]]) -> None:
-        """`rows` gives them for a width."""
+    def __init__(
+        self,
+        keyboard: Keyboard,
+        rows: Callable[[int], Sequence[str]],
+        on_read: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`rows` gives them for a width; `on_read` is called once all have been on the screen."""
         self._keyboard = keyboard
         self._rows = lru_cache(maxsize=1)(rows)
-        self._top = 0
+        self._on_read = on_read
+        self._top = self._last = 0
+        """The first row on the screen, and the number of those from the first that were there."""
 
     async def read(self) -> None:
         """Returns when whoever reads has seen enough."""
         if not screen().draws:
             screen().record(self._rows(screen().width - 1))
+            self._on_read()
             return
         screen().turn_page(is_open=True)
         try:
@@ -43,6 +51,10 @@ class Pager:
         is_all = len(rows) <= height
         keys = "q back" if is_all else f"{self._top + 1}-{last} of {len(rows)} · j/k space b · q back"
         screen().page([*page, keys])
+        if self._top <= self._last:
+            self._last = max(last, self._last)
+        if self._last >= len(rows):
+            self._on_read()
 
     def _step(self, key: str) -> int:
         page, end = max(screen().height - 2, 1), 10**9

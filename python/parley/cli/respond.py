@@ -266,4 +266,4 @@ def person(app: App, report: Report, file: str) -> Decide | None:
         return None
     from parley.cli.approval import Approval
 
-    return Approval(report, app.ledger(file).definition).decide
+    return Approval(report, app.ledger(file).definition, app.least_seen_s).decide

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from parley.chat import edits
@@ -15,7 +14,7 @@ from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key
 from parley.policy.choice import Reach, chosen
-from parley.policy.doubts import Doubt, Sighting, doubts, message
+from parley.policy.doubts import Doubt, Seen, doubts, message
 
 UNREADABLE = "this line cannot be read as a tool call: mend it, or decline it with yn"
 
@@ -28,6 +27,8 @@ class ChoiceMade:
     message: str = ""
     doubts: tuple[Doubt, ...] = ()
     """Reasons for which a yes was not taken: to be shown, so that the next one is."""
+    is_from_afar: bool = False
+    """Whether it was not taken since it came from none of the lines of its calls: said again, it is."""
 
 
 async def choose(
@@ -37,7 +38,7 @@ async def choose(
     key: Choice,
     rule: Rule,
     reason: str = "",
-    sightings: Collection[Sighting] | None = None,
+    seen: Seen | None = None,
     *,
     is_repeated: bool = False,
     name: str = "",
@@ -45,9 +46,10 @@ async def choose(
 ) -> ChoiceMade:
     """Carry out a choice on a line of the exchange in hand: into the ledger first, then into the file.
 
-    `sightings` are the calls as the user saw them, None where nothing is drawn: a yes is one to those.
-    What was not shown, or may have run before, is told instead, and the next yes counts. So does a key that
-    would decide several calls from none of their lines, unless it was pressed right before, too. `name` is
+    `seen` are the calls as the user saw them, None if nothing is drawn: a yes is one to those. A call that
+    was not shown for long enough, or may have run before, is told instead, and the next yes counts. So does
+    a key that would decide several calls from none of their lines, unless `is_repeated`: it was pressed
+    right before, too, and the user was told so. `name` is
     what to press again, where that is not the `key`; `reach` which calls are meant, where the key does not
     say it. Raises BusyError when another process runs a turn in this chat: what is seen here may be settled
     there.
@@ -60,7 +62,7 @@ async def choose(
             key,
             rule,
             reason,
-            sightings,
+            seen,
             is_repeated=is_repeated,
             name=name or key,
             reach=reach,
@@ -74,7 +76,7 @@ async def _choose(
     key: Choice,
     rule: Rule,
     reason: str,
-    sightings: Collection[Sighting] | None,
+    seen: Seen | None,
     *,
     is_repeated: bool,
     name: str,
@@ -91,12 +93,11 @@ async def _choose(
         if lost := next((p for p in proposals if plan.lacks_server(observation.situation, p)), None):
             missing = ", ".join(observation.catalogue.missing)
             return ChoiceMade(False, f"{lost.call.name} cannot run now: the tools of {missing} are missing")
-        if left := doubts(proposals, approvals, sightings):
+        if left := doubts(proposals, approvals, seen):
             return _held_back(ports, observation, left, name)
         if rule == "key" and choice.is_from_afar and not is_repeated:
-            return ChoiceMade(
-                False, f"{name} decides {len(proposals)} calls: press {name} again, or go to one"
-            )
+            text = f"{name} decides {len(proposals)} calls: press {name} again, or go to one"
+            return ChoiceMade(False, text, is_from_afar=True)
         known = [(p, tool) for p in proposals if (tool := observation.catalogue.get(p.call.name))]
         ports.ledger.enter([(call_key(p, tool), key) for p, tool in known], rule)
     else:

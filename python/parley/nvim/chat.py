@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -41,7 +41,7 @@ from parley.nvim.trust import TrustDialog
 from parley.nvim.turn import Turn, Work
 from parley.policy.approval import Rule, unclaimed
 from parley.policy.choice import exchange_at, open_calls, open_keys
-from parley.policy.doubts import sighting
+from parley.policy.doubts import Seen, sighting
 from parley.policy.status import ANALYZING, waiting_for
 from parley.policy.topic import fill_topic
 from parley.runtime.app import App
@@ -78,6 +78,8 @@ class Chat:
         self.chosen: str | None = None
         self.catalogue: Catalogue | None = None
         self._seen_calls = SeenCalls()
+        self._is_from_afar = False
+        """Whether the last key was told that it would decide several calls from none of their lines."""
         self._fold_texts = FoldTexts()
         self.usage = Tokens()
         self.mirror = Mirror(editor.loop.time)
@@ -188,12 +190,17 @@ class Chat:
         key: Choice,
         rule: Rule,
         reason: str,
-        seen: Collection[int],
+        seen: Iterable[tuple[int, float]],
         *,
-        is_repeated: bool,
+        again: float | None,
     ) -> None:
-        """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on."""
-        sightings = self._seen_calls.of(seen)
+        """Decide on what waits at a handle and was `seen`; when nothing waits any more, the turn goes on.
+
+        `again` are the milliseconds since the user was told of the same key, pressed right before.
+        """
+        on_screen = Seen(self._seen_calls.of(seen), self.app.least_seen_s)
+        is_repeated = again is not None and self._is_from_afar and on_screen.is_long_enough(again / 1000)
+        self._is_from_afar = False
 
         async def work(turn: Turn) -> engine.End:
             if not self.name or not Path(self.path).is_file():  # noqa: ASYNC240 - one look at one file
@@ -205,8 +212,9 @@ class Chat:
             resolve = self._resolve_for(shot)
             name = key_name(key, self.app.settings.keys) if rule == "key" else key
             choice = await engine.choose(
-                turn.ports, resolve, line, key, rule, reason, sightings, is_repeated=is_repeated, name=name
+                turn.ports, resolve, line, key, rule, reason, on_screen, is_repeated=is_repeated, name=name
             )
+            self._is_from_afar = choice.is_from_afar
             self.editor.message(choice.message)
             if not choice.decided:
                 turn.doubts = choice.doubts

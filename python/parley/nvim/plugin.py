@@ -214,15 +214,15 @@ class Plugin:
         key: Any,
         rule: Any,
         reason: str,
-        seen: list[int],
-        again: bool = False,
+        seen: list[tuple[int, float]],
+        again: float | None = None,
     ) -> None:
         if key not in CHOICES:
             self.editor.tell("close", handle)
             raise ParleyError(f"{key} is no choice: it is one of {', '.join(CHOICES)}")
         chat = self._chat(buf, name)
         chat.folder = self._in(cwd)
-        chat.choose(handle, row, key, rule, reason, seen, is_repeated=again)
+        chat.choose(handle, row, key, rule, reason, seen, again=again)
 
     def _on_answered(self, id: int, value: Any = None) -> None:  # noqa: A002 - the name it has in the message
         self.dialogs.answered(id, value)

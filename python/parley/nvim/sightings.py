@@ -1,11 +1,11 @@
-"""Which calls the user has seen: what is drawn has numbers, and a key brings those that were on the screen.
+"""Which calls the user has seen: a drawn call has a number; a key tells how long each was on the screen.
 
 Lua knows what was on the screen; what was drawn under a number is known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from parley.chat.transcript import Proposal
 from parley.display.view import ChatView
@@ -25,9 +25,10 @@ class SeenCalls:
         before, self._numbers = self._numbers, {}
         return [self._number(view.sighting(c), before) if isinstance(c, Proposal) else 0 for c in calls]
 
-    def of(self, numbers: Collection[int]) -> frozenset[Sighting]:
-        """The sightings of these numbers that are still drawn."""
-        return frozenset(sighting for sighting, number in self._numbers.items() if number in numbers)
+    def of(self, seen: Iterable[tuple[int, float]]) -> dict[Sighting, float]:
+        """The sightings that are still drawn, of numbers and milliseconds; with the seconds of each."""
+        times = dict(seen)
+        return {s: times[n] / 1000 for s, n in self._numbers.items() if n in times}
 
     def number(self, sighting: Sighting) -> int:
         """The number of what is drawn; 0 if it is not."""

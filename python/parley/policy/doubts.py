@@ -1,14 +1,14 @@
 """Doubts that a person hears before a yes of theirs counts: they decide on what was shown. Pure.
 
 A call that was started before, whose yes would run it again; a tool that is another one than was shown; a
-call that was not on the screen, or not all of it. The first yes only says so; the next one, given after that,
-decides.
+call that was not on the screen, or not all of it, or only for a moment. The first yes only says so; the next
+one, given after that, decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import YES, Problem, Proposal
@@ -16,12 +16,16 @@ from parley.policy.approval import Approvals, written_key
 from parley.policy.choice import open_calls
 from parley.text import legible
 
-Kind: TypeAlias = Literal["started", "redefined", "unseen"]
+Kind: TypeAlias = Literal["started", "redefined", "unseen", "early"]
+
+LEAST_SEEN_S = 0.4
+"""Seconds for which a call must have been on the screen: a key typed sooner was meant for something else."""
 
 _SAYS: dict[Kind, str] = {
     "started": "{} may have run already: its result is not in this text. {} again runs it once more",
     "redefined": "the tool of {} is not the one that was shown: look at it, then press {} again",
     "unseen": "not all of {} was on the screen as it is now: K shows it, or press {} again",
+    "early": "{} has only just appeared: read it, then press {} again",
 }
 _MOST_SHOWN = 60
 
@@ -37,6 +41,18 @@ class Sighting:
     """The number of its starts without a result in the file."""
     has_warning: bool = False
     """Whether it says that one more yes runs it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The calls that a person has had on the screen, and for how many seconds each."""
+
+    seconds: Mapping[Sighting, float] = field(default_factory=dict)
+    least: float = LEAST_SEEN_S
+
+    def is_long_enough(self, seconds: float) -> bool:
+        """Whether something that was on the screen so long was read."""
+        return seconds >= self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +77,9 @@ def sighting(proposal: Proposal, approvals: Approvals) -> Sighting:
     )
 
 
-def doubts(
-    proposals: Sequence[Proposal], approvals: Approvals, sightings: Collection[Sighting] | None
-) -> list[Doubt]:
-    """The doubts between a yes and these calls; `sightings` is None where nothing is drawn: a shell."""
-    return [doubt for p in proposals if (doubt := _doubt(p, approvals, sightings)) is not None]
+def doubts(proposals: Sequence[Proposal], approvals: Approvals, seen: Seen | None) -> list[Doubt]:
+    """The doubts between a yes and these calls; `seen` is None if nothing is drawn, as in a script."""
+    return [doubt for p in proposals if (doubt := _doubt(p, approvals, seen)) is not None]
 
 
 def message(doubts: Sequence[Doubt], name: str) -> str:
@@ -78,19 +92,20 @@ def message(doubts: Sequence[Doubt], name: str) -> str:
     return f"{text} ({others} more to look at)" if others else text
 
 
-def _doubt(proposal: Proposal, approvals: Approvals, sightings: Collection[Sighting] | None) -> Doubt | None:
+def _doubt(proposal: Proposal, approvals: Approvals, seen: Seen | None) -> Doubt | None:
     if approvals.standing(proposal) == "approved":
         return None  # it has a yes that was taken, for this very call
     now = sighting(proposal, approvals)
     if now.starts and not now.has_warning:
         return Doubt(proposal, "started", _start_warning(proposal, now.starts))
-    if sightings is None:
+    if seen is None:
         warning = (proposal.call.id, proposal.call.arguments, f"defined {now.digest}")
         is_other = approvals.is_as_proposed(proposal) is False and warning not in approvals.view.warnings
         return Doubt(proposal, "redefined", warning) if is_other else None
-    if now in sightings or (approvals.is_as_proposed(proposal) and replace(now, digest="") in sightings):
-        return None
-    same = any(replace(other, digest=now.digest) == now for other in sightings)
+    as_it_is = {now, replace(now, digest="")} if approvals.is_as_proposed(proposal) else {now}
+    if times := [seen.seconds[each] for each in as_it_is if each in seen.seconds]:
+        return None if seen.is_long_enough(max(times)) else Doubt(proposal, "early")
+    same = any(replace(other, digest=now.digest) == now for other in seen.seconds)
     return Doubt(proposal, "redefined" if same else "unseen")
 
 

@@ -26,6 +26,7 @@ from parley.models.encode import encoded
 from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
+from parley.policy.doubts import LEAST_SEEN_S
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, warm, wire_format
 from parley.providers.sampling import Sampler
@@ -296,6 +297,11 @@ class App:
             self._warm.add(needs)
             work = partial(warm, provider.kind, builtin=provider.builtin, has_tools=has_tools)
             loop.run_in_executor(None, work).add_done_callback(lambda _: gc.freeze())
+
+    @property
+    def least_seen_s(self) -> float:
+        """Seconds for which a call must be on the screen before a yes counts; tests press at once."""
+        return float(self.environ.get("PARLEY_LEAST_SEEN_S", LEAST_SEEN_S))
 
     async def _demo_url(self) -> str:
         if self._demo is None:
