@@ -63,16 +63,18 @@ class Session:
         tools: Sequence[Callable[..., object]] = (),
         servers: Mapping[str, InProcess] | None = None,
         transcript: str = "",
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
 
         `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
         told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
-        are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has keys.
+        are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has
+        keys, by default those of this process.
         Raises SettingsError where settings have a flaw, or a file that they name, and for what makes no tool.
         """
         settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}))
+        environ = os.environ if environ is None else environ
         objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
         self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
         self._app = App(self._settings, environ, LedgerFile(None), in_process=objects)

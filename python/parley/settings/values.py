@@ -49,8 +49,8 @@ class ProviderSettings:
     kind: Annotated[str, kinds] = "openai"
     base_url: str | None = None
     base_url_env: str | None = None
-    api_key_env: str | None = field(default=None, metadata=rule(is_secret=True))
-    api_key_command: tuple[str, ...] | None = field(default=None, metadata=rule(is_secret=True))
+    api_key_env: str | None = field(default=None, repr=False, metadata=rule(is_secret=True))
+    api_key_command: tuple[str, ...] | None = field(default=None, repr=False, metadata=rule(is_secret=True))
     api: Annotated[str, apis] = "auto"
     quirks: tuple[Quirk, ...] = COMPATIBLE
     official: bool = False

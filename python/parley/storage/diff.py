@@ -48,9 +48,10 @@ _NONE = 1
 
 
 async def working_tree_diff(
-    folder: Path, most: int, seconds: float, environ: Mapping[str, str] = os.environ
+    folder: Path, most: int, seconds: float, environ: Mapping[str, str] | None = None
 ) -> str:
     """What has changed below a folder and is not staged. Raises ParleyError where that is nothing."""
+    environ = os.environ if environ is None else environ
     git = program("git", environ.get("PATH"))
     if git is None:
         raise ParleyError("there is no git here")

@@ -97,10 +97,10 @@ class _Entry:
     type: Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http"] = "http"
     command: str | None = None
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    env: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     disabled: bool = False
     enabled: bool = True
     disabled_tools: tuple[str, ...] = field(default=(), metadata=rule("disabledTools"))

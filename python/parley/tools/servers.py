@@ -44,10 +44,10 @@ class ServerSettings:
     name: str
     command: str | None = None
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    env: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     cwd: str | None = None
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, metadata=rule(is_secret=True))
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     enabled: bool = True
     enabled_tools: tuple[str, ...] | None = None
     disabled_tools: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class ServerSettings:
     sampling: bool = False
     token_command: tuple[str, ...] = ()
     client_id: str = ""
-    client_secret: str = field(default="", metadata=rule(is_secret=True))
+    client_secret: str = field(default="", repr=False, metadata=rule(is_secret=True))
     callback_port: int = 0
     protocol: Protocol = "auto"
     builtin: bool = False
