@@ -234,7 +234,9 @@ function M.brought(id, row, asks)
   local handle = handles.get(id)
   if not handle then
     return
-  elseif asks then
+  end
+  row = require("parley.rows").within(handle.buf, row)
+  if asks then
     M.ask("respond", { regenerate = false }, { handle = handles.open(handle.buf, row) })
   elseif handle.win == vim.api.nvim_get_current_win() and handles.unmoved(handle) then
     H.type_at(row + 1)

@@ -6,6 +6,7 @@
 local M = {}
 
 local api = vim.api
+local rows_of = require("parley.rows")
 local ns = api.nvim_create_namespace("parley.folds")
 local H = { texts = {}, folds = {}, levels = {}, left = {}, shaken = {}, later = {} }
 
@@ -28,6 +29,10 @@ end
 ---@param later? boolean a result in which a cursor is, as one that follows, is folded another time
 function M.put(buf, rows, first, last, later)
   M.mend(buf)
+  first, last = rows_of.within(buf, first), rows_of.within(buf, last - 1) + 1
+  rows = vim.tbl_filter(function(row) -- those of another text are none of this one's
+    return rows_of.has(buf, row[1]) and rows_of.has(buf, row[2] - 1) and row[1] < row[2]
+  end, rows)
   local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
   for _, row in ipairs(rows) do
     local mark = marks[row[1]] or {}
@@ -67,6 +72,7 @@ end
 --- the row of a call is afterwards as it was.
 function M.within(buf, row, change)
   local before = {}
+  row = rows_of.within(buf, row)
   H.each_by_hand(buf, function(win)
     before[win] = { level = vim.fn.foldlevel(row + 1), is_open = vim.fn.foldclosed(row + 1) == -1 }
   end)
@@ -84,8 +90,8 @@ function M.mend(buf)
   H.shaken[buf] = nil
   for id, was_closed in pairs(shaken or {}) do
     local fold = H.folds[buf][id]
-    local mark = fold and api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true }) or {}
-    if mark[1] and mark[1] < api.nvim_buf_line_count(buf) then
+    local mark = fold and H.mark(buf, id)
+    if mark then
       local first, last = H.span(fold, mark)
       fold.both = fold.both and last > first
       H.each_by_hand(buf, function(win)
@@ -107,8 +113,12 @@ end
 function M.enter(buf)
   local all = {}
   for id, fold in pairs(H.folds[buf] or {}) do
-    local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
-    H.add(all, fold, mark[1], mark[3].end_row + 1, {})
+    local mark = H.mark(buf, id)
+    if mark then
+      H.add(all, fold, mark[1], mark[3].end_row + 1, {})
+    else
+      H.drop(buf, id)
+    end
   end
   local is_stale = H.left[buf] and H.left[buf] ~= api.nvim_buf_get_changedtick(buf)
   H.left[buf] = nil
@@ -166,6 +176,7 @@ end
 --- Whether all of a call is in its row, in a window where it is one; nil where it is not, or where somebody
 --- else says what a closed fold shows.
 function M.is_whole(win, row)
+  row = rows_of.within(api.nvim_win_get_buf(win), row)
   local chunks = vim.wo[win].foldtext == shows and H.is_row(win, row) and H.shown(win, row, row + 1)
   return chunks and not require("parley.view").is_cut(chunks) or nil
 end
@@ -192,7 +203,8 @@ end
 
 --- The row of a mark.
 function M.row(buf, id)
-  return api.nvim_buf_get_extmark_by_id(buf, ns, id, {})[1]
+  local mark = H.mark(buf, id)
+  return mark and mark[1]
 end
 
 --- Take the folds of some lines of the text of `tick`, if that is the text still.
@@ -206,6 +218,9 @@ end
 --- The mark of the call whose line is at a row.
 ---@return integer?
 function M.id(buf, row)
+  if not rows_of.has(buf, row) then
+    return nil
+  end
   local mark = api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, 0 }, { limit = 1 })[1]
   return mark and mark[1]
 end
@@ -215,6 +230,7 @@ end
 ---@return integer row, boolean is_folded
 function M.below(buf, row)
   local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
+  row = rows_of.within(buf, row)
   if not win then
     return row + 1, false
   end
@@ -228,8 +244,30 @@ function M.below(buf, row)
   end))
 end
 
+--- The rows of a window, of a closed fold the first: so many above its top row, and so many from there.
+---@return integer[]
+function M.rows(win, above, count)
+  return api.nvim_win_call(win, function()
+    local top, last, rows = vim.fn.line("w0"), api.nvim_buf_line_count(0), {}
+    local line = top
+    while #rows < count and line <= last do
+      table.insert(rows, line - 1)
+      line = math.max(vim.fn.foldclosedend(line), line) + 1
+    end
+    line = top - 1
+    while above > 0 and line >= 1 do
+      local first = vim.fn.foldclosed(line)
+      line, above = first == -1 and line or first, above - 1
+      table.insert(rows, line - 1)
+      line = line - 1
+    end
+    return rows
+  end)
+end
+
 --- Open what a row is hidden in, but not the row itself.
 function M.uncover(win, row)
+  row = rows_of.within(api.nvim_win_get_buf(win), row)
   api.nvim_win_call(win, function()
     local at = vim.fn.foldclosed(row + 1)
     while at ~= -1 and not H.is_row(win, row) do
@@ -363,8 +401,8 @@ end
 function H.catch_up(buf)
   for id in pairs(H.later[buf] or {}) do
     local fold = H.folds[buf][id]
-    local mark = fold and api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
-    if not mark or not mark[1] then
+    local mark = fold and H.mark(buf, id)
+    if not mark then
       H.later[buf][id] = nil
     elseif not H.has_cursor(buf, mark[1] + 1, mark[3].end_row + 1) then
       H.later[buf][id] = nil
@@ -381,6 +419,17 @@ function H.catch_up(buf)
       end
     end
   end
+end
+
+--- The mark of a fold, nil if its lines are gone: Neovim keeps one that was at the end of the text below it.
+---@return { [1]: integer, [2]: integer, [3]: table }?
+function H.mark(buf, id)
+  local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
+  local is_gone = not mark[1]
+    or mark[3].invalid
+    or mark[1] >= api.nvim_buf_line_count(buf)
+    or (mark[3].end_row == mark[1] and mark[3].end_col == mark[2])
+  return not is_gone and mark or nil
 end
 
 --- The marks of some lines by row; of several on one row one stays.
@@ -419,7 +468,7 @@ function H.follow(buf, folds)
         { details = true }
       )
       for _, mark in ipairs(marks) do
-        if mark[4].invalid then
+        if folds[mark[1]] and not H.mark(buf, mark[1]) then
           H.drop(buf, mark[1])
         elseif folds[mark[1]] then
           H.shake(buf, mark[1], mark[2] + 1)
@@ -612,15 +661,17 @@ end
 function H.all_levels(buf)
   local levels = {}
   for id, fold in pairs(H.folds[buf] or {}) do
-    local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
-    local first, last = mark[1] + 1, mark[3].end_row + 1
-    for line = first + 1, last - 1 do
-      levels[line] = 1
+    local mark = H.mark(buf, id)
+    if mark then
+      local first, last = mark[1] + 1, mark[3].end_row + 1
+      for line = first + 1, last - 1 do
+        levels[line] = 1
+      end
+      if last > first then
+        levels[last] = "<1"
+      end
+      levels[first] = fold.both and ">2" or ">1"
     end
-    if last > first then
-      levels[last] = "<1"
-    end
-    levels[first] = fold.both and ">2" or ">1"
   end
   return levels
 end

@@ -15,7 +15,9 @@ function M.note(buf, row, col, last, markers)
   for _, marker in ipairs(markers or {}) do
     H.markers[marker] = true
   end
-  for number, line in ipairs(api.nvim_buf_get_lines(buf, row, last + 1, false)) do
+  local rows = require("parley.rows")
+  row, last = rows.within(buf, row), rows.within(buf, last)
+  for number, line in ipairs(api.nvim_buf_get_lines(buf, row, math.max(last, row - 1) + 1, false)) do
     H.note_line(buf, row + number - 1, line, number == 1 and col or 0)
   end
 end

@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local rows = require("parley.rows")
 local ns = api.nvim_create_namespace("parley.handle")
 local longest_character = 64 -- bytes, with the marks on it
 local H = { handles = {}, last = 0 }
@@ -132,8 +133,8 @@ function M.pin(id, tick, row)
   if not handle or handle.answer or not row or api.nvim_buf_get_changedtick(handle.buf) ~= tick then
     return
   end
-  local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, false)[1]
-  if line then
+  if rows.has(handle.buf, row) then
+    local line = rows.line(handle.buf, row)
     handle.answer = H.mark(handle.buf, row, 0, { end_row = row, end_col = #line, invalidate = true })
   end
 end
@@ -212,10 +213,10 @@ end
 --- Put the cursor of a handle's window into a row, at its start or its end, if the user has not moved it.
 ---@return boolean moved
 function M.lead(handle, row, to_end)
-  if not M.unmoved(handle) or row >= api.nvim_buf_line_count(handle.buf) then
+  if not M.unmoved(handle) or not rows.has(handle.buf, row) then
     return false
   end
-  local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
+  local line = rows.line(handle.buf, row)
   api.nvim_win_set_cursor(handle.win, { row + 1, to_end and #line or 0 })
   require("parley.folds").uncover(handle.win, row)
   M.set_cursor(handle, row)
@@ -341,7 +342,8 @@ function H.each_in(buf, act)
 end
 
 function H.mark(buf, row, col, opts)
-  return api.nvim_buf_set_extmark(buf, ns, row, col, opts or {})
+  opts = vim.tbl_extend("force", opts or {}, { strict = false })
+  return api.nvim_buf_set_extmark(buf, ns, rows.within(buf, row), col, opts)
 end
 
 return M

@@ -48,6 +48,9 @@ end
 --- What a question is known by: the first text of it.
 function M.title(lines, row)
   local chat = require("parley.chat")
+  if not lines[row] then
+    return "(empty)"
+  end
   local first = lines[row]:gsub("^[^:]*:%s*", "")
   local n = row
   while first == "" and n < #lines and n < row + 5 and not chat.is_question(lines[n + 1]) do

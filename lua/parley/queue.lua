@@ -27,8 +27,8 @@ end
 function M.put(id, up, words)
   local handle = handles.get(id)
   local row = handle and H.place(id) - up
-  local line = row and api.nvim_buf_get_lines(handle.buf, row, row + 1, false)[1]
-  if line then
+  if handle and require("parley.rows").has(handle.buf, row) then
+    local line = require("parley.rows").line(handle.buf, row)
     api.nvim_buf_set_extmark(handle.buf, ns, row, 0, {
       end_row = row,
       end_col = #line,

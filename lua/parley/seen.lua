@@ -22,9 +22,9 @@ function M.look(buf)
   local now, here = M.now(), {}
   local seen = H.seen[buf] or {}
   H.seen[buf] = seen
-  for _, call in ipairs(H.on_screen(buf)) do
-    local one = seen[call.sighting] or { ms = 0 }
-    seen[call.sighting], here[call.sighting] = one, true
+  for _, sighting in ipairs(H.on_screen(buf)) do
+    local one = seen[sighting] or { ms = 0 }
+    seen[sighting], here[sighting] = one, true
     one.since = one.since or now
   end
   for sighting, one in pairs(seen) do
@@ -36,7 +36,7 @@ end
 
 --- The same once it is drawn, and fits beside the signs that come with it.
 function M.look_soon(buf)
-  if #require("parley.view").drawn(buf) == 0 then
+  if #require("parley.view").sightings(buf) == 0 then
     return
   end
   vim.schedule(function()
@@ -57,13 +57,13 @@ end
 ---@param win? integer none if the user went elsewhere
 ---@param sightings integer[]
 function M.show(buf, win, sightings)
-  local seen = H.seen[buf] or {}
+  local seen, is_there = H.seen[buf] or {}, {}
   H.seen[buf] = seen
+  for _, call in ipairs(win and require("parley.view").drawn(win) or {}) do
+    is_there[call.sighting] = H.has_row(win, call.row)
+  end
   for i, sighting in ipairs(sightings) do
-    local call = vim.iter(require("parley.view").drawn(buf)):find(function(call)
-      return call.sighting == sighting
-    end)
-    local told = win ~= nil and (i == 1 or call ~= nil and H.has_row(win, call.row))
+    local told = win ~= nil and (i == 1 or is_there[sighting])
     seen[sighting] = told and { ms = 0, since = M.now(), told = true } or nil
   end
 end
@@ -97,10 +97,10 @@ end
 function M.times(buf)
   M.look(buf)
   local times, now = {}, M.now()
-  for _, call in ipairs(require("parley.view").drawn(buf)) do
-    local one = H.seen[buf][call.sighting]
+  for _, sighting in ipairs(require("parley.view").sightings(buf)) do
+    local one = H.seen[buf][sighting]
     if one then
-      table.insert(times, { call.sighting, one.ms + now - (one.since or now) })
+      table.insert(times, { sighting, one.ms + now - (one.since or now) })
     end
   end
   return times
@@ -110,21 +110,23 @@ function M.forget(buf)
   H.seen[buf] = nil
 end
 
---- The calls that are on the screen, of those that are drawn.
+--- The numbers of the calls that are on the screen.
+---@return integer[]
 function H.on_screen(buf)
-  local here = api.nvim_get_current_tabpage()
-  local wins = vim.tbl_filter(function(win)
-    return api.nvim_win_get_tabpage(win) == here
-  end, vim.fn.win_findbuf(buf))
-  local reading = H.reading and H.reading.buf == buf and H.has_read(H.reading) and H.reading.sighting
-  local seen = H.seen[buf]
-  return vim.tbl_filter(function(call)
-    return call.sighting == reading
-      or vim.iter(wins):any(function(win)
-        local one = seen[call.sighting]
-        return H.has_row(win, call.row) and (one and one.told or H.is_in_window(win, call))
-      end)
-  end, require("parley.view").drawn(buf))
+  local here, seen, found = api.nvim_get_current_tabpage(), H.seen[buf], {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local calls = api.nvim_win_get_tabpage(win) == here and require("parley.view").drawn(win) or {}
+    for _, call in ipairs(calls) do
+      local one = seen[call.sighting]
+      if H.has_row(win, call.row) and (one and one.told or H.is_in_window(win, call)) then
+        table.insert(found, call.sighting)
+      end
+    end
+  end
+  if H.reading and H.reading.buf == buf and H.has_read(H.reading) then
+    table.insert(found, H.reading.sighting)
+  end
+  return found
 end
 
 --- Whether the window in which a call is read has shown all of its rows.

@@ -5,6 +5,7 @@ local M = {}
 local api = vim.api
 local folds = require("parley.folds")
 local known = require("parley.known")
+local rows = require("parley.rows")
 local ns = api.nvim_create_namespace("parley.view")
 local block_ns = api.nvim_create_namespace("parley.block")
 local current_ns = api.nvim_create_namespace("parley.current")
@@ -19,11 +20,13 @@ function M.draw(buf, tick, found)
   if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
     return false
   end
-  H.drawn[buf] = { tick = tick, found = found }
+  H.drawn[buf] = { tick = tick, found = found, shown = {}, blocks = {}, buf = buf }
+  H.place(buf, found.proposals)
   H.problems(buf, found.problems)
   api.nvim_buf_clear_namespace(buf, places, 0, -1)
-  for _, rows in ipairs(found.waiting) do
-    api.nvim_buf_set_extmark(buf, places, rows[1], 0, { end_row = rows[2], strict = false })
+  for _, place in ipairs(found.waiting) do
+    local opts = { end_row = rows.within(buf, place[2] - 1) + 1, strict = false }
+    api.nvim_buf_set_extmark(buf, places, rows.within(buf, place[1]), 0, opts)
   end
   folds.put(buf, found.folds, 0, api.nvim_buf_line_count(buf))
   for _, call in ipairs(found.proposals) do
@@ -37,34 +40,78 @@ function M.draw(buf, tick, found)
   return true
 end
 
---- Draw again what is drawn, for windows of another size.
+--- Draw again what is drawn, for windows of another size: what is in view, and near it. The rest is drawn
+--- when a window comes to it, so a chat with thousands of calls costs no more than one that fills a window.
 ---
 --- A call that waits is a row, which is a fold of its line; what has no room in a row is drawn in one block
---- below all calls of the answer, since Neovim draws nothing between two folded lines. Where its line is not
+--- below all calls of the answer, since Neovim draws nothing between two folded lines. If its line is not
 --- folded, the row is drawn below it.
 function M.redraw(buf)
   local drawn = H.drawn[buf]
   if not drawn or not api.nvim_buf_is_loaded(buf) then
     return
   end
-  -- Where a proposal stood when it was found, a mark stands since.
-  local rows = {}
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, {})) do
-    rows[mark[1]] = mark[2]
+  for number in pairs(drawn.shown) do
+    local row = H.row(buf, number)
+    if row then
+      api.nvim_buf_set_extmark(buf, ns, row, 0, { id = number, strict = false })
+    end
   end
-  api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   api.nvim_buf_clear_namespace(buf, block_ns, 0, -1)
-  local width, calls = H.width(buf), {}
-  for i, proposal in ipairs(drawn.found.proposals) do
-    proposal.number, proposal.row = i, drawn.placed and rows[i] or not drawn.placed and proposal.row or nil
-    table.insert(calls, proposal)
-    if proposal.prompt then
-      H.answer(buf, calls, width)
+  drawn.shown, drawn.blocks, drawn.width = {}, {}, H.width(buf)
+  H.extend(buf)
+  H.follow(buf)
+end
+
+--- Mark the rows of the calls that wait, which move with the text; each call knows its answer.
+function H.place(buf, proposals)
+  api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+  local calls = {}
+  for number, call in ipairs(proposals) do
+    call.number, call.answer = number, calls
+    table.insert(calls, call)
+    api.nvim_buf_set_extmark(buf, ns, rows.within(buf, call.row), 0, { id = number, strict = false })
+    if call.prompt then
       calls = {}
     end
   end
-  drawn.placed, drawn.width = true, width
-  H.follow(buf)
+end
+
+--- The row of a call that waits, by its number; nil if the text ends above it.
+---@return integer?
+function H.row(buf, number)
+  local row = api.nvim_buf_get_extmark_by_id(buf, ns, number, {})[1]
+  return row and row < api.nvim_buf_line_count(buf) and row or nil
+end
+
+--- The calls that wait on a row.
+---@return table[]
+function H.calls_at(buf, row)
+  local drawn = H.drawn[buf]
+  return vim.tbl_map(function(mark)
+    return drawn.found.proposals[mark[1]]
+  end, drawn and api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, {}) or {})
+end
+
+--- Draw the calls in the windows and as far from them as a window is high, unless they are drawn.
+function H.extend(buf)
+  local drawn = H.drawn[buf]
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local height, has_more = api.nvim_win_get_height(win), false
+    for _, row in ipairs(folds.rows(win, height, 2 * height)) do
+      for _, call in ipairs(H.calls_at(buf, row)) do
+        if not drawn.shown[call.number] then
+          drawn.shown[call.number], has_more = true, true
+          H.call(buf, call, row)
+        end
+      end
+    end
+    if has_more then
+      api.nvim_win_call(win, function() -- else Neovim leaves the cursor below what was drawn above it
+        vim.fn.winrestview(vim.fn.winsaveview())
+      end)
+    end
+  end
 end
 
 --- Draw again if a window has become narrower or wider by what nobody tells: a column of numbers or signs.
@@ -88,29 +135,44 @@ end
 ---@field width integer the cells of a line that it was drawn for
 ---@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
 
+--- The calls that wait in a window, as they are drawn.
 ---@return parley.Drawn[]
-function M.drawn(buf)
-  local drawn, calls = H.drawn[buf], {}
-  if not drawn or not api.nvim_buf_is_loaded(buf) then
-    return calls
-  end
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
-    local call, before = drawn.found.proposals[mark[1]], 0
-    for _, chunk in ipairs(mark[4].virt_text or {}) do
-      before = before + api.nvim_strwidth(chunk[1])
+function M.drawn(win)
+  local buf, calls = api.nvim_win_get_buf(win), {}
+  local drawn = H.drawn[buf]
+  for _, row in ipairs(drawn and folds.rows(win, 0, api.nvim_win_get_height(win)) or {}) do
+    local details = { details = true }
+    for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, details)) do
+      if drawn.shown[mark[1]] then
+        table.insert(calls, H.description(buf, drawn, mark))
+      end
     end
-    table.insert(calls, {
-      row = mark[2],
-      below = #(mark[4].virt_lines or {}),
-      before = before,
-      sighting = drawn.found.sightings[mark[1]],
-      is_whole = call.is_whole,
-      width = drawn.width,
-      is_cut = M.is_cut(mark[4].virt_text or vim.iter(mark[4].virt_lines):flatten(1):totable()),
-      block = call.needs_block and H.block(buf, call) or nil,
-    })
   end
   return calls
+end
+
+--- The numbers of all that is drawn, or will be when a window comes to it.
+---@return integer[]
+function M.sightings(buf)
+  return H.drawn[buf] and H.drawn[buf].found.sightings or {}
+end
+
+---@return parley.Drawn
+function H.description(buf, drawn, mark)
+  local call, before = drawn.found.proposals[mark[1]], 0
+  for _, chunk in ipairs(mark[4].virt_text or {}) do
+    before = before + api.nvim_strwidth(chunk[1])
+  end
+  return {
+    row = mark[2],
+    below = #(mark[4].virt_lines or {}),
+    before = before,
+    sighting = drawn.found.sightings[mark[1]],
+    is_whole = call.is_whole,
+    width = drawn.width,
+    is_cut = M.is_cut(mark[4].virt_text or vim.iter(mark[4].virt_lines or {}):flatten(1):totable()),
+    block = call.needs_block and H.block(buf, call) or nil,
+  }
 end
 
 --- Whether a block above a row is in a window, all of it.
@@ -118,7 +180,7 @@ function M.has_block(win, block)
   local info = vim.fn.getwininfo(win)[1]
   local view = api.nvim_win_call(win, vim.fn.winsaveview)
   local top, count = info.topline - 1, H.lines_of(win, block)
-  if block.row < top then
+  if block.row < top or block.row > info.botline then
     return false
   elseif block.row == top then
     return view.topfill >= count
@@ -133,7 +195,8 @@ end
 ---@return string? group, table? chunk
 function M.current(win, row)
   local drawn = H.drawn[api.nvim_win_get_buf(win)]
-  if drawn and drawn.current and api.nvim_win_get_cursor(win)[1] == row + 1 and drawn.current.row == row then
+  local is_there = drawn and drawn.current and H.row(drawn.buf, drawn.current.number) == row
+  if is_there and api.nvim_win_get_cursor(win)[1] == row + 1 then
     return "ParleyCurrent", drawn.outside
   end
 end
@@ -174,34 +237,33 @@ end
 
 --- Whether something waits in the exchange that a row is in.
 function M.waits_at(buf, row)
-  return #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, { overlap = true, limit = 1 }) > 0
+  local opts = { overlap = true, limit = 1 }
+  return rows.has(buf, row) and #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, opts) > 0
 end
 
 --- Whether an undecided proposal stands on a row.
 function M.proposal_at(buf, row)
-  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
-  return vim.startswith(line, known.start("proposal"))
+  return vim.startswith(rows.line(buf, row), known.start("proposal"))
 end
 
 --- Whether a call, or the header of its result, stands on a row.
 function M.call_at(buf, row)
-  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
-  return known.is(line, "result") or M.proposal_at(buf, row)
+  return known.is(rows.line(buf, row), "result") or M.proposal_at(buf, row)
 end
 
 --- Scroll a window until the calls from one row to another are seen, and what is drawn below them, but not so
---- far that the cursor's is not.
+--- far that the cursor's is not. More of them than the window is high would not be seen together.
 function M.reveal(win, cursor_row, row)
-  local buf = api.nvim_win_get_buf(win)
-  local last
-  for _, call in ipairs(H.drawn[buf] and H.drawn[buf].found.proposals or {}) do
-    if call.row and cursor_row <= call.row and call.row <= row then
-      folds.uncover(win, call.row)
-      last = call
-    end
+  local buf, last = api.nvim_win_get_buf(win), nil
+  cursor_row, row = rows.within(buf, cursor_row), rows.within(buf, row)
+  local opts = { limit = api.nvim_win_get_height(win) }
+  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { cursor_row, 0 }, { row, -1 }, opts)) do
+    folds.uncover(win, mark[2])
+    last = H.drawn[buf].found.proposals[mark[1]]
   end
   M.redraw(buf)
   H.scroll(win, cursor_row, last and H.block(buf, last) or { row = row + 1, count = 0, over = 0 })
+  H.extend(buf)
   H.follow(buf)
 end
 
@@ -209,13 +271,7 @@ end
 function H.scroll(win, row, block)
   local info = vim.fn.getwininfo(win)[1]
   local room = info.height - H.lines_of(win, block) -- without a winbar, which nvim_win_get_height counts
-  local top = info.topline - 1
-  local function is_high()
-    return api.nvim_win_text_height(win, { start_row = top, end_row = block.row - 1 }).all > room
-  end
-  while top < row and is_high() do
-    top = top + 1
-  end
+  local top = math.min(H.top(win, info.topline - 1, block.row, room), row)
   if top > info.topline - 1 then
     api.nvim_win_call(
       win,
@@ -226,68 +282,127 @@ function H.scroll(win, row, block)
   end
 end
 
---- Draw the calls of one answer.
-function H.answer(buf, calls, width)
-  local block, below = H.compose(buf, calls, width), nil
-  local count = api.nvim_buf_line_count(buf)
-  for i, call in ipairs(calls) do
-    if call.row and call.row < count then -- the text may be shorter by now
-      local lines = vim.tbl_map(function(chunks)
-        return M.fit(H.unsigned(chunks), width)
-      end, call.lines)
-      if H.drawn[buf].outside and H.drawn[buf].current == call then
-        vim.list_extend(lines, calls[#calls].prompt)
+--- The highest row, not above `top`, from which it is no more than `room` lines to a row.
+function H.top(win, top, row, room)
+  return api.nvim_win_call(win, function()
+    while row > top do
+      local first = vim.fn.foldclosed(row)
+      first = first == -1 and row - 1 or first - 1
+      room = room - api.nvim_win_text_height(win, { start_row = first, end_row = row - 1 }).all
+      if room < 0 then
+        break
       end
-      local high = H.is_high(buf, call.row, #lines + #block)
-      local whole = i == #calls and high and vim.list_extend(vim.list_slice(lines), block) or lines
-      local opts = high and H.before(whole, width) or { virt_lines = lines }
-      opts = vim.tbl_extend("error", opts, { id = call.number, strict = false })
-      api.nvim_buf_set_extmark(buf, ns, call.row, 0, opts)
-      call.needs_block = i == #calls and not high or #call.blocks + #call.notes > 0
-      if not (i == #calls and high and not H.is_folded(buf, call.row)) then
-        below = folds.below(buf, call.row)
-      end
+      row = first
+    end
+    return row
+  end)
+end
+
+--- Draw a call that waits on a row, and the block of its answer.
+function H.call(buf, call, row)
+  local drawn, calls = H.drawn[buf], call.answer
+  local lines, block = H.text(drawn, call), H.lay(buf, calls)
+  local is_last = call == calls[#calls]
+  local high = H.is_high(buf, row, #lines + #block)
+  local whole = is_last and high and vim.list_extend(vim.list_slice(lines), block) or lines
+  local opts = high and H.before(whole, drawn.width) or { virt_lines = lines }
+  opts = vim.tbl_extend("error", opts, { id = call.number, strict = false })
+  api.nvim_buf_set_extmark(buf, ns, row, 0, opts)
+  call.needs_block = is_last and not high or #call.blocks + #call.notes > 0
+end
+
+--- The lines of a call where its row is not folded; the current one's end in the prompt if that is elsewhere.
+function H.text(drawn, call)
+  local lines = vim.tbl_map(function(chunks)
+    return M.fit(H.unsigned(chunks), drawn.width)
+  end, call.lines)
+  if drawn.outside and drawn.current == call then
+    vim.list_extend(lines, H.last(call).prompt)
+  end
+  return lines
+end
+
+--- The last of the calls that wait in the answer of one.
+function H.last(call)
+  return call.answer[#call.answer]
+end
+
+--- The block below the calls of an answer, which is drawn when the first of them is.
+function H.lay(buf, calls)
+  local drawn = H.drawn[buf]
+  local block = drawn.blocks[calls]
+  if not block then
+    block = H.compose(buf, calls, drawn.width)
+    drawn.blocks[calls] = block
+    local row = H.above_block(buf, calls, #block)
+    if row then
+      local opts = { virt_lines = block, virt_lines_above = true, strict = false }
+      opts.id = calls[#calls].number
+      api.nvim_buf_set_extmark(buf, block_ns, folds.below(buf, row), 0, opts)
     end
   end
-  if below then
-    local opts = { virt_lines = block, virt_lines_above = true, strict = false }
-    opts.id = calls[#calls].number
-    api.nvim_buf_set_extmark(buf, block_ns, below, 0, opts)
-  end
-  for _, call in ipairs(calls) do
-    call.block = calls[#calls].number
+  return block
+end
+
+--- The row of the call that a block is drawn below: the last, unless its line is so high that it has the
+--- block before its text.
+function H.above_block(buf, calls, count)
+  for i = #calls, 1, -1 do
+    local row = H.row(buf, calls[i].number)
+    local has_block = row
+      and i == #calls
+      and not H.is_folded(buf, row)
+      and H.is_high(buf, row, #H.text(H.drawn[buf], calls[i]) + count)
+    if row and not has_block then
+      return row
+    end
   end
 end
 
 --- The block below some calls: their notes, the lines of their long arguments, which share what room there
---- is, and the prompt.
+--- is, and the prompt. No block is higher than a window, however many calls there are.
 function H.compose(buf, calls, width)
-  local prompt, lengths = calls[#calls].prompt, {}
-  local room = H.height(buf) - #calls - #prompt - 5
-  local notes = {}
+  local prompt, height = calls[#calls].prompt, H.height(buf)
+  local room = math.max(height - #calls - #prompt - 5, math.floor(height / 2))
+  local notes, taken, lengths, left = {}, {}, {}, 0
   for i, call in ipairs(calls) do
-    notes[i] = vim.iter(call.notes):fold({}, function(lines, note)
-      return vim.list_extend(lines, H.wrap(note, width))
-    end)
-    room = room - #notes[i]
+    call.is_whole, notes[i], taken[i] = true, {}, 0
+    for _, note in ipairs(call.notes) do
+      if room > 0 then
+        local lines = H.wrap(note, width)
+        vim.list_extend(notes[i], lines)
+        room = room - #lines
+      else
+        call.is_whole, left = false, left + 1
+      end
+    end
+  end
+  for i, call in ipairs(calls) do
     for _, one in ipairs(call.blocks) do
-      table.insert(lengths, one.count + 1)
+      if #lengths < math.max(room, 1) then
+        table.insert(lengths, one.count + 1)
+        taken[i] = taken[i] + 1
+      else
+        call.is_whole, left = false, left + 1
+      end
     end
   end
   local share = H.share(lengths, math.max(room, 0))
   local block = { { { "" } } }
   for i, call in ipairs(calls) do
-    call.is_whole = true
     local lines = notes[i]
-    for _, one in ipairs(call.blocks) do
-      local some = H.lines(one, share)
-      call.is_whole = call.is_whole and #some > one.count
+    for n = 1, taken[i] do
+      local some = H.lines(call.blocks[n], share)
+      call.is_whole = call.is_whole and #some > call.blocks[n].count
       vim.list_extend(lines, some)
     end
     for _, line in ipairs(lines) do
       block[#block + 1] = M.fit(line, width)
       call.is_whole = call.is_whole and not M.is_cut(block[#block])
     end
+  end
+  if left > 0 then
+    block[#block + 1] = M.fit({ { ("  +%d more, K"):format(left), "ParleyHint" } }, width)
   end
   if #block > 1 then
     block[#block + 1] = { { "" } }
@@ -317,18 +432,18 @@ function H.wrap(note, width)
 end
 
 --- A long argument in so many rows: its first and its last lines, and how many are between.
-function H.lines(one, rows)
+function H.lines(one, room)
   local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
   local function gap(shown)
     return { ("+%d lines, K"):format(one.count - shown), "ParleyHint" }
   end
-  if rows > one.count and #ends == one.count then
+  if room > one.count and #ends == one.count then
     return vim.list_extend({ one.title }, ends)
-  elseif rows < 4 then
+  elseif room < 4 then
     return { vim.list_extend(vim.list_slice(one.title), { { " " }, gap(0) }) }
   end
-  local first = math.min(math.ceil((rows - 2) / 2), #one.head)
-  local last = math.min(rows - 2 - first, #ends - first)
+  local first = math.min(math.ceil((room - 2) / 2), #one.head)
+  local last = math.min(room - 2 - first, #ends - first)
   local lines = vim.list_extend({ one.title }, vim.list_slice(ends, 1, first))
   table.insert(lines, { { "  ⋮ ", "ParleyHint" }, gap(first + last) })
   return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1))
@@ -337,7 +452,7 @@ end
 --- The block that a call is in: the row below it, its lines, and those of the calls right above it.
 function H.block(buf, call)
   local opts = { details = true }
-  local mark = call.block and api.nvim_buf_get_extmark_by_id(buf, block_ns, call.block, opts) or {}
+  local mark = api.nvim_buf_get_extmark_by_id(buf, block_ns, H.last(call).number, opts)
   if not mark[1] then
     return nil
   end
@@ -363,16 +478,14 @@ function H.follow(buf)
     return
   end
   local row = api.nvim_win_get_cursor(win)[1] - 1
-  local current = vim.iter(drawn.found.proposals):find(function(call)
-    return call.row == row
-  end)
+  local current = H.calls_at(buf, row)[1]
   local block = current and H.block(buf, current)
   if block and current ~= drawn.current and not M.has_block(win, block) then
     H.scroll(win, row, block)
   end
   local outside
   if block and not M.has_block(win, block) then
-    outside = drawn.found.proposals[current.block].prompt[1][1]
+    outside = H.last(current).prompt[1][1]
   end
   local is_other = drawn.outside ~= outside
   drawn.current, drawn.outside = current, outside
@@ -393,11 +506,15 @@ function H.listen(buf, waits)
     pcall(api.nvim_del_augroup_by_name, name)
     return
   end
-  api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter" }, {
+  -- No event tells that a fold was opened: the last one is each key's.
+  api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter", "SafeState" }, {
     group = api.nvim_create_augroup(name, {}),
     buffer = buf,
     callback = function()
-      H.follow(buf)
+      if H.drawn[buf] then
+        H.extend(buf)
+        H.follow(buf)
+      end
     end,
   })
 end

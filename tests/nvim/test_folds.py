@@ -169,3 +169,23 @@ def test_no_room_is_left_below_what_was_folded_at_the_end_of_a_turn(nvim: Child,
     last = next(row for row, line in enumerate(rows) if line.startswith("💬:") and not line[3:].strip())
     assert all(line != "~" for line in rows[: last + 1])
     assert sum(line == "~" for line in rows) <= 3
+
+
+@pytest.mark.parametrize("keys", ["VGd", "VGx", "Vjjjd", "dG"])
+def test_a_chat_is_shown_again_after_folded_lines_were_deleted(plain: Child, keys: str) -> None:
+    at_end(plain, chat(ran(1, "found"), ran(2, "a\nb\nc"), ran(3, "x", "[error]")))
+    plain.command("set hidden | call search('^🤖', 'b')")
+    plain.keys(keys)
+    plain.command("hide edit x | buffer #")
+    assert "rows.md" in plain.name
+    assert "Error" not in plain.messages()
+
+
+def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_it(plain: Child) -> None:
+    at_end(plain, chat(ran(1, "found"), ran(2, "a\nb\nc")))
+    buf = plain.nvim.current.buffer.number
+    plain.command("set hidden | hide edit x")
+    plain.nvim.api.buf_set_lines(buf, 5, -1, True, [])
+    plain.command(f"buffer {buf}")
+    assert "Error" not in plain.messages()
+    assert len(plain.lines()) == 5

@@ -80,8 +80,8 @@ def shown(nvim: Child) -> list[str]:
 def numbers(nvim: Child) -> list[int]:
     """The calls that count as seen."""
     nvim.screen()
-    seen: list[int] = nvim.lua("return require('parley.seen').numbers(0 + vim.api.nvim_get_current_buf())")
-    return seen
+    times = nvim.lua("return require('parley.seen').times(0 + vim.api.nvim_get_current_buf())")
+    return [sighting for sighting, _ in times]
 
 
 def row(nvim: Child, start: str) -> str:

@@ -1,0 +1,30 @@
+--- Rows as callers have them: of a text that has changed since, counted wrongly, or of nothing at all.
+local M = {}
+
+local api = vim.api
+
+--- The row of a buffer that is nearest to a number: whole, and not past the last line. 0 if the buffer has no
+--- text, or if it is no number.
+---@param row any counted from 0
+---@return integer
+function M.within(buf, row)
+  if type(row) ~= "number" or row ~= row or not api.nvim_buf_is_loaded(buf) then
+    return 0
+  end
+  return math.max(0, math.min(math.floor(row), api.nvim_buf_line_count(buf) - 1))
+end
+
+--- Whether a buffer has a line at a row.
+---@param row any
+function M.has(buf, row)
+  return api.nvim_buf_is_loaded(buf) and M.within(buf, row) == row
+end
+
+--- The line at a row, "" if there is none.
+---@param row any
+---@return string
+function M.line(buf, row)
+  return M.has(buf, row) and api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
+end
+
+return M
