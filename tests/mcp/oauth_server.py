@@ -40,6 +40,9 @@ from starlette.responses import JSONResponse, Response
 from tests.forks import forks
 from tests.mcp_servers import listening, running, url_of
 
+_RESOURCE = "/.well-known/oauth-protected-resource/mcp"
+_AUTHORIZATION = "/.well-known/oauth-authorization-server"
+
 Will = Literal["yes", "no", "other state", "code of another"]
 
 
@@ -56,6 +59,14 @@ class Provider:
     """The ways in which clients say who they are at its endpoint for tokens; empty for its own."""
     page: str = "/authorize"
     """Where its page to sign in at is, as it says."""
+    resource_names: Literal["", "/"] | None = None
+    """How the server ends the address of its authorization server; None for what the SDK writes."""
+    issuer_end: Literal["", "/"] | None = None
+    """How the authorization server ends its own address."""
+    iss_end: Literal["", "/"] | None = None
+    """How it ends its address when the browser comes back; None if it does not name it."""
+    challenges: list[str] | None = field(default_factory=lambda: ["S256"])
+    """The challenge methods that its metadata lists; None for no list."""
     demands: str = ""
     """The scope, in the words of a challenge, without which the tool is refused."""
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
@@ -86,7 +97,37 @@ class Provider:
             state = "x" * 43
         if self.will == "code of another":
             code = "c" * 40
-        return construct_redirect_uri(back, code=code, state=state)
+        iss = None if self.iss_end is None else self.base + self.iss_end
+        return construct_redirect_uri(back, code=code, state=state, iss=iss)
+
+    @property
+    def base(self) -> str:
+        """Its address, without a slash at its end."""
+        return "{0.scheme}://{0.netloc}".format(urlsplit(self.url))
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """The metadata that it does not leave to the SDK, by path."""
+        base, documents = self.base, dict[str, dict[str, Any]]()
+        if self.resource_names is not None:
+            servers = [base + self.resource_names]
+            documents[_RESOURCE] = {
+                "resource": self.url,
+                "authorization_servers": servers,
+                "scopes_supported": ["use"],
+            }
+        is_own = self.methods or self.page != "/authorize" or self.challenges != ["S256"]
+        if is_own or self.issuer_end is not None:
+            challenges = self.challenges
+            documents[_AUTHORIZATION] = {
+                "issuer": f"{base}{'/' if self.issuer_end is None else self.issuer_end}",
+                "authorization_endpoint": f"{base}{self.page}",
+                "token_endpoint": f"{base}/token",
+                "registration_endpoint": f"{base}/register",
+                "response_types_supported": ["code"],
+                **({} if challenges is None else {"code_challenge_methods_supported": challenges}),
+                "token_endpoint_auth_methods_supported": self.methods or ["none"],
+            }
+        return documents
 
     def _new(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         code = self._secret()
@@ -201,17 +242,8 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
             if scope["type"] == "http":
                 bearer = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
                 provider.requests.append((scope["method"], scope["path"], bearer))
-                is_own = provider.methods or provider.page != "/authorize"
-                if is_own and scope["path"] == "/.well-known/oauth-authorization-server":
-                    metadata = {
-                        "issuer": f"{base}/",
-                        "authorization_endpoint": f"{base}{provider.page}",
-                        "token_endpoint": f"{base}/token",
-                        "response_types_supported": ["code"],
-                        "code_challenge_methods_supported": ["S256"],
-                        "token_endpoint_auth_methods_supported": provider.methods or ["none"],
-                    }
-                    await JSONResponse(metadata)(scope, receive, send)
+                if document := provider.documents().get(scope["path"]):
+                    await JSONResponse(document)(scope, receive, send)
                     return
                 held = provider.access.get(bearer)
                 if held and scope["path"] == path and provider.demands and "admin" not in held.scopes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import httpx2
 import pytest
@@ -30,6 +30,7 @@ from tests.mcp_servers import fake, listening, only, servers_of, tool_of, until
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
+Slash: TypeAlias = Literal["", "/"]
 WILLS: tuple[Will, ...] = ("no", "code of another")
 
 
@@ -260,6 +261,46 @@ async def test_a_page_or_a_token_that_is_not_as_oauth_says_is_told(
 ) -> None:
     async with guarded(Provider(**oddity)) as provider:
         assert (await failing(provider, state)).endswith(why)
+
+
+@pytest.mark.parametrize("named", ["", "/"])
+@pytest.mark.parametrize("issuer", ["", "/"])
+@pytest.mark.parametrize("iss", [None, "", "/"])
+async def test_an_authorization_server_is_the_same_with_and_without_a_trailing_slash(
+    named: Slash, issuer: Slash, iss: Slash | None, state: Path
+) -> None:
+    provider = Provider(resource_names=named, issuer_end=issuer, iss_end=iss)
+    async with guarded(provider), at(provider.url, state) as servers:
+        assert await servers.sign_in("tracker", Person().browse)
+        assert await whoami(servers) == "somebody who signed in"
+
+
+async def test_a_browser_that_comes_back_from_another_authorization_server_gives_no_token(
+    state: Path,
+) -> None:
+    person = Person()
+
+    async def back(url: str) -> None:
+        async with httpx2.AsyncClient(trust_env=False) as browser:
+            response = await browser.get(url)
+            place = with_parameters(response.headers["location"], iss="http://elsewhere.invalid")
+            await browser.get(place)
+
+    person._go = back  # type: ignore[method-assign]
+    async with guarded(Provider()) as provider:
+        assert "iss mismatch" in await failing(provider, state, person)
+
+
+@pytest.mark.parametrize("methods", [None, [], ["plain"]])
+async def test_nobody_signs_in_without_a_challenge_that_the_server_promises_to_check(
+    methods: list[str] | None, state: Path
+) -> None:
+    person = Person()
+    async with guarded(Provider(challenges=methods)) as provider:
+        text = await failing(provider, state, person)
+    assert not person.pages
+    assert "does not say that it checks codes by PKCE (S256)" in text
+    assert text.endswith("Set `headers` or `token_command` with a token of the site")
 
 
 async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Path) -> None:

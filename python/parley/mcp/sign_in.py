@@ -24,7 +24,11 @@ from mcp.client.auth import (
     OAuthTokenError,
     TokenStorage,
 )
-from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    issuers_match,
+)
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -173,6 +177,12 @@ class _Attempt:
         for place in (page, str(metadata.token_endpoint) if metadata else page):
             if visit(place, "").is_open:
                 raise ServerError(f"{visit(place, '').host} is not reached by https: anybody could listen")
+        if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
+            # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code Protection).
+            raise ServerError(
+                f"{visit(page, '').host} does not say that it checks codes by PKCE (S256), so another "
+                "program could use yours. Set `headers` or `token_command` with a token of the site"
+            )
         if self._client and self._client.client_secret and metadata:
             ways = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
             self._client.token_endpoint_auth_method = (
@@ -189,9 +199,10 @@ class _Attempt:
         if error := answer.get("error"):
             more = answer.get("error_description", "")
             raise ServerError(f"it was not allowed: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
-        return AuthorizationCodeResult(
-            code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
-        )
+        iss, metadata = answer.get("iss"), self.provider.context.oauth_metadata
+        if iss is not None and metadata and issuers_match(iss, str(metadata.issuer)):
+            iss = str(metadata.issuer)  # the SDK minds a trailing slash here
+        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=iss)
 
     async def _note(self, response: httpx2.Response) -> None:
         """Remember why a request for a client or a token was refused; widen what the server asks for."""
@@ -321,7 +332,32 @@ def _provider(
         redirect_uris=[AnyUrl(back)],
         token_endpoint_auth_method="none",  # noqa: S106 - a public client
     )
-    return OAuthClientProvider(url, me, storage, redirect, callback)
+    return _Provider(url, me, storage, redirect, callback)
+
+
+class _Provider(OAuthClientProvider):
+    """The SDK's provider, to which an issuer is the same with and without a trailing slash.
+
+    Its own compares so without a server's metadata only, and for credentials (mcp 2.3.0, 2026-11-24).
+    """
+
+    def _expected_issuer(self) -> str:
+        return _Issuer(super()._expected_issuer())
+
+
+class _Issuer(str):
+    """The address of an authorization server, which equals what the SDK takes for the same server."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and issuers_match(str(self), str(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(str(self).removesuffix("/"))
 
 
 def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull | None:
