@@ -189,6 +189,20 @@ async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_
     assert await first_method(old, tmp_path) == older
 
 
+@pytest.mark.parametrize("kind", ["refuses", "answers nonsense", "knows older ones"])
+async def test_the_older_revision_is_remembered_whenever_it_was_agreed(kind: str, tmp_path: Path) -> None:
+    known = {"server/discover": {**DISCOVERED, **HINTS, "supportedVersions": ["2025-11-25"]}}
+    server = table({**ANSWERS, **{**WRONG, "knows older ones": known}[kind]})
+    assert await first_method(server, tmp_path) == "2026-07-28 server/discover"
+    assert await first_method(server, tmp_path) == "2025-11-25 initialize"
+
+
+async def test_the_newest_revision_is_not_forgotten_for_an_older_one(tmp_path: Path) -> None:
+    server = table({**ANSWERS, **NEWEST})
+    for _ in range(2):
+        assert await first_method(server, tmp_path) == "2026-07-28 server/discover"
+
+
 @pytest.mark.parametrize("junk", [b"", b"[]", b"\x00", b"{", b'{"a": 1}', b"[" * 100_000])
 async def test_a_memory_that_cannot_be_read_or_written_is_none(tmp_path: Path, junk: bytes) -> None:
     place = tmp_path / "parley" / "ways.json"
