@@ -113,7 +113,7 @@ class Connector:
                 stderr.keep()
             else:
                 if settings.protocol == "auto" and not settings.builtin:
-                    # The SDK agrees on an older revision in the newest way too, perhaps after 10 s of silence.
+                    # In the newest way the SDK agrees on an older revision, perhaps after 10 s of silence.
                     is_older = way == "newest" and begun[1].protocol != NEWEST
                     self._ways.put(identity, "older" if is_older else way)
                 return begun

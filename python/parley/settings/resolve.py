@@ -165,7 +165,7 @@ def _narrowing(settings: Settings, agent: Agent, provider: ProviderSettings, fro
     if tool_mode(settings, agent, front) == "off":
         return None
     globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]
-    mock = settings.mcp.mock or provider.builtin or not settings.mcp.servers
+    mock = settings.mcp.mock or provider.builtin
 
     def narrow(catalogue: Catalogue) -> Catalogue:
         tools = (

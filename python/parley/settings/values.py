@@ -215,7 +215,7 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one as well.
+    """The MCP servers; `config_file` names a file with more, `mock` offers every agent the built-in one as well.
 
     `start`: at the first question, or when a chat is opened.
     """
@@ -260,7 +260,7 @@ PROVIDERS: Mapping[str, ProviderSettings] = {
 AGENTS: tuple[Agent, ...] = (
     Agent("Claude", "anthropic", "claude-sonnet-5-5"),
     Agent("ChatGPT", "openai", "gpt-5.6"),
-    Agent("Gemini", "gemini", "gemini-3-pro"),
+    Agent("Gemini", "gemini", "gemini-pro-latest"),
     Agent("Ollama", "ollama", "llama3.1"),
     Agent("Demo", "demo", "demo"),
     Agent("Demo-OpenAI", "demo-openai", "demo"),
