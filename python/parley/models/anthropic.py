@@ -247,6 +247,8 @@ class Decoder(decoder.Decoder):
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[Event]:
         kind = self._kinds[index] = text(block, "type")
+        if kind != "text":  # texts side by side are one: a citation cuts a sentence
+            self._part()
         match kind:
             case "text":
                 yield from self._say(text(block, "text"))

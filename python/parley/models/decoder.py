@@ -48,6 +48,9 @@ class Decoder(ABC):
         """The call whose pieces are arriving."""
         self._prose = Pieces()
         self._thoughts = Pieces()
+        self._has_said = False
+        """Whether there is prose since the last thinking, which prose to come is written after."""
+        self._gap = ""
 
     @property
     def pending_call(self) -> PendingCall | None:
@@ -118,11 +121,17 @@ class Decoder(ABC):
         if whole := self._prose.feed(piece):
             self._open_call = None
             yield from self._end_thinking()
-            yield TextDelta(whole)
+            gap, self._gap, self._has_said = self._gap, "", True
+            yield TextDelta(gap + whole)
+
+    def _part(self) -> None:
+        """Keep prose to come apart from the prose before: the model did something else in between."""
+        self._gap = "\n\n" if self._has_said else ""
 
     def _think(self, piece: str) -> Iterator[Event]:
         if whole := self._thoughts.feed(piece):
             self._is_thinking, self._open_call = True, None
+            self._has_said, self._gap = False, ""
             yield ThinkingDelta(whole)
 
     def _end_thinking(self, signature: str = "") -> Iterator[Event]:
@@ -130,6 +139,7 @@ class Decoder(ABC):
             yield ThinkingDelta(rest)
         signed = sound_signature(signature)
         if rest or self._is_thinking or signed:
+            self._has_said, self._gap = False, ""
             yield ThinkingEnd(signed)
         self._is_thinking = False
 

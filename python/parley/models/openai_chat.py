@@ -279,6 +279,7 @@ class Decoder(decoder.Decoder):
         if legacy := mapping(delta, "function_call"):
             pieces = [*pieces, {"index": 0, "function": legacy}]
         for piece in pieces:
+            self._part()
             self._open_call = self._calls.feed(piece)
 
     def _content(self, content: str) -> Iterator[Event]:

@@ -191,15 +191,13 @@ class Decoder(decoder.Decoder):
         self._calls: dict[int, PartialCall] = {}
         self._streamed: set[int] = set()
         """The items of which some text has come."""
-        self._gap = ""
-        self._has_said = False
         self._summary = 0
         self._has_refused = False
 
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
         match raw:
             case {"type": "response.output_text.delta", "output_index": int(at), "delta": str(piece)} if (
-                at in self._streamed and self._has_said and not self._gap
+                at in self._streamed
             ):
                 return piece
         return None
@@ -230,8 +228,8 @@ class Decoder(decoder.Decoder):
 
     def _open(self, at: int, item: Mapping[str, Any]) -> None:
         match item.get("type"):
-            case "message" if self._has_said:
-                self._gap = "\n\n"
+            case "message":
+                self._part()
             case "reasoning":
                 self._summary = 0
             case "function_call":
@@ -240,15 +238,13 @@ class Decoder(decoder.Decoder):
     def _text(self, at: int, piece: str) -> Iterator[Event]:
         if piece:
             self._streamed.add(at)
-            self._has_said = True
-            gap, self._gap = self._gap, ""
-            yield from self._say(gap + piece)
+            yield from self._say(piece)
 
     def _thought(self, at: int, summary: int, piece: str) -> Iterator[Event]:
         if piece:
-            gap = "\n\n" if summary > self._summary and at in self._streamed else ""
+            gap = _GAP if summary > self._summary and at in self._streamed else ""
             self._streamed.add(at)
-            self._summary, self._has_said, self._gap = summary, False, ""
+            self._summary = summary
             yield from self._think(gap + piece)
 
     def _close(self, at: int, item: Mapping[str, Any]) -> Iterator[Event]:
@@ -259,11 +255,8 @@ class Decoder(decoder.Decoder):
                     yield from self._text(at, text(part, "text") or text(part, "refusal"))
             case "reasoning":
                 if at not in self._streamed:
-                    summaries = [text(part, "text") for part in sequence(item, "summary")]
-                    yield from self._thought(at, 0, "\n\n".join(filter(None, summaries)))
-                signature = "" if self._calls else sealed(item)
-                self._has_said = self._has_said and not signature
-                yield from self._end_thinking(signature)
+                    yield from self._thought(at, 0, _GAP.join(_summaries(item)))
+                yield from self._end_thinking("" if self._calls else sealed(item))
             case "function_call":
                 call = self._calls.setdefault(at, PartialCall())
                 call.id, call.name = call.id or text(item, "call_id"), call.name or text(item, "name")
@@ -289,10 +282,19 @@ def unstreamed(response: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield {"type": "response.completed", "response": response}
 
 
+_GAP = "\n\n"
+"""What the file has between the summaries of one item."""
+
+
 def sealed(item: Mapping[str, Any]) -> str:
-    """The signature for a finished item, one line of JSON; "" for an item that cannot be sent again."""
-    parts = {key: text(item, key) for key in ("id", "encrypted_content")}
-    return json.dumps(parts, separators=(",", ":")) if all(parts.values()) else ""
+    """The signature for a finished item, one line of JSON; "" for an item that cannot be sent again.
+
+    Of several summaries it has the lengths: in the file they are one text, and each may have blank lines.
+    """
+    parts: dict[str, Any] = {key: text(item, key) for key in ("id", "encrypted_content")}
+    lengths = list(map(len, _summaries(item)))
+    more = {"summaries": lengths} if len(lengths) > 1 else {}
+    return json.dumps(parts | more, separators=(",", ":")) if all(parts.values()) else ""
 
 
 def unsealed(thinking: Thinking) -> dict[str, Any] | None:
@@ -303,7 +305,23 @@ def unsealed(thinking: Thinking) -> dict[str, Any] | None:
         return None
     match parts:
         case {"id": str(item_id), "encrypted_content": str(content)} if item_id and content:
-            summary = [{"type": "summary_text", "text": thinking.text}] if thinking.text else []
+            texts = _parted(thinking.text or "", parts.get("summaries"))
+            summary = [{"type": "summary_text", "text": text} for text in texts if text]
             return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": content}
         case _:
             return None
+
+
+def _summaries(item: Mapping[str, Any]) -> list[str]:
+    return [words for part in sequence(item, "summary") if (words := text(part, "text"))]
+
+
+def _parted(whole: str, lengths: object) -> list[str]:
+    """The summaries of these lengths; all as one if the text is not made of such any more."""
+    parts, at = list[str](), 0
+    for length in lengths if isinstance(lengths, list) else ():
+        if not isinstance(length, int):
+            return [whole]
+        parts.append(whole[at : at + length])
+        at += length + len(_GAP)
+    return parts if all(parts) and _GAP.join(parts) == whole else [whole]
