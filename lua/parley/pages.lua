@@ -55,6 +55,30 @@ function M.fit(win)
   end
 end
 
+--- The rows of a page that are still below its window, down to a line; `onward` first scrolls to the next.
+---@param name string
+---@param last integer the line, from 1
+---@param onward boolean
+---@return integer
+function M.rest(name, last, onward)
+  local win = vim.fn.bufwinid(M.buffer(name))
+  if win == -1 then
+    return 0
+  end
+  local height = api.nvim_win_get_height(win) - vim.fn.getwininfo(win)[1].winbar
+  local shown = height + (vim.w[win].parley_scrolled or 0)
+  local rest = api.nvim_win_text_height(win, { end_row = last - 1 }).all - shown
+  if onward and rest > 0 then
+    local rows = math.min(rest, math.max(1, height - 1))
+    api.nvim_win_call(win, function()
+      vim.wo[win][0].smoothscroll = true -- or a long line would be scrolled away in one
+      vim.cmd.normal({ vim.keycode(rows .. "<C-e>"), bang = true })
+    end)
+    vim.w[win].parley_scrolled, rest = shown - height + rows, rest - rows
+  end
+  return math.max(0, rest)
+end
+
 --- Close a page.
 ---@param name string
 function M.close(name)

@@ -38,6 +38,7 @@ local routes = {
   context = { "context", "text" },
   brought = { "chat", "brought" },
   forked = { "chat", "forked" },
+  page_rest = { "pages", "rest" },
   close_page = { "pages", "close" },
   ask_select = { "ask", "select" },
   ask_input = { "ask", "input" },

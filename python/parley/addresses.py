@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from parley.text import one_line
 
+MASK = "…"
+"""Replaces a secret that would be shown."""
+
 _MOST_SHOWN = 60
+_LOGIN = re.compile(r"(?<=//)[^/?#]*@")
+_SECRET_FIELD = re.compile(
+    r"([?&;#][^=&;#]*(?:key|token|secret|password|passwd|auth|sig|signature|code)=)[^&;#]+", re.IGNORECASE
+)
+
+
+def shown_address(url: str) -> str:
+    """An address as people may read it: without login, and without secrets in its query."""
+    return _SECRET_FIELD.sub(rf"\1{MASK}", _LOGIN.sub(f"{MASK}@", url))
 
 
 def flaw(url: str) -> str:
     """The reason that nothing can be reached at this address, "" where something may be."""
-    address = one_line(url)[:_MOST_SHOWN]
+    address = one_line(shown_address(url))[:_MOST_SHOWN]
     try:
         parts = urlsplit(url)
         port = parts.port  # raises ValueError for 99999 and for what is no number

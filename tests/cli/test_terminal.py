@@ -133,7 +133,12 @@ def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None
     servers = {"a": {"command": HOSTILE, "args": [HOSTILE]}, HOSTILE: {}, "b": {"url": f"http://{HOSTILE}"}}
     (shell.folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     assert "there is no such setting" in shows(shell, "tools")[1]
-    assert "\\x1b" in shows(shell, "trust", ".mcp.json")[1]
+    with shell.terminal("trust", ".mcp.json") as terminal:
+        terminal.wait_for(lambda output: output.endswith(b"(y/N) "))
+        terminal.press(b"y\n")
+        terminal.end()
+    assert "\\x1b" in terminal.text
+    assert not raw(terminal.text)
     shows(shell, "tools")
 
 

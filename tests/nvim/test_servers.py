@@ -136,7 +136,7 @@ def test_a_project_s_servers_are_shown_and_used_after_a_yes(desk: Child) -> None
     seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
     assert f"- starts the program {shlex.quote(sys.executable)}" in seen
-    assert "- sets the variables TOKEN" in seen
+    assert "- sets TOKEN='${HOME}'" in seen
     assert not re.search(" asks[: ]", seen)
     desk.keys("2<CR>")
     desk.until_waiting(LONG_S)
@@ -185,7 +185,7 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
     ask(desk, "say: hello")
     seen = prompted(desk, "3: Yes, I trust")
     assert "They are given your variables ANTHROPIC_API_KEY." in seen.replace("\n", "")
-    assert "Programs of the project: serve.py." in seen
+    assert "names files of the project, whose content may change: serve.py" in seen.replace("\n", "")
     desk.keys("2<CR>")
     complete(desk)
     with (folder / "serve.py").open("a", encoding="utf-8") as file:
@@ -194,6 +194,37 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
     prompted(desk, "1: No")
     desk.keys("1<CR>")
     complete(desk)
+
+
+def test_no_yes_is_offered_before_all_that_servers_do_was_on_the_screen(desk: Child) -> None:
+    variables = {f"V{n}": "x" * 100 for n in range(20)} | {"LONG": "y" * 2000, "LD_PRELOAD": "./evil.so"}
+    project(desk, good=server("--many", env=variables))
+    chat, seen, asked = ask(desk, 'call tool_7 {"a": 1}'), "", 0
+    while "Yes, I trust" not in (screen := prompted(desk, "cancels):")):
+        assert "2: Show the rest of what they do first" in screen
+        seen, asked = seen + screen, asked + 1
+        desk.keys("2<CR>")
+        desk.until(lambda before=screen: desk.screen() != before, "the next rows", LONG_S)
+    seen = re.sub(r"[\s<]", "", seen + screen)
+    assert asked > 1
+    for name, value in variables.items():
+        assert f"sets{name}={value[:50]}" in seen
+    assert seen.count("y") >= 2000
+    stop(desk, chat)
+    desk.until(lambda: desk.nvim.api.get_mode()["mode"] == "n", "the prompt's end")
+    desk.until_idle()
+
+
+def test_a_project_s_file_that_is_not_used_says_so_once(desk: Child) -> None:
+    path = Path(desk.nvim.funcs.getcwd()) / ".mcp.json"
+    path.symlink_to("/dev/zero")
+    ask(desk, "say: hello")
+    complete(desk)
+    assert desk.messages().count(f"{path} is not a file") == 1
+    desk.keys("Gasay: again<Esc><C-g><C-g>")
+    desk.until(lambda: desk.text().count("again") == 2, "the answer", LONG_S)
+    complete(desk)
+    assert desk.messages().count(f"{path} is not a file") == 1
 
 
 def test_a_no_holds_until_the_file_changes(desk: Child) -> None:

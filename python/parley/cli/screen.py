@@ -14,9 +14,11 @@ import os
 import re
 import stat
 import sys
+import termios
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from parley.cli.exits import COMPLETE, FAILED, kind_of
@@ -57,6 +59,7 @@ class Screen:
         self._drawn_at = 0.0
         self._awaits_frame = False
         self._failure = ""
+        self._is_cut = False
         self.needs_output = True
         """Whether it is a failure that standard output is closed from the start."""
         self.as_json = False
@@ -79,6 +82,11 @@ class Screen:
     def can_ask(self) -> bool:
         """Whether a person sees what is asked, and can answer it."""
         return _is_terminal(sys.stdin) and (self._out_is_terminal or self._err_is_terminal)
+
+    @property
+    def has_shown_all(self) -> bool:
+        """Whether all that was said could be written, so that somebody may have read it."""
+        return self._out is not None and not self._is_cut
 
     @property
     def shows_status(self) -> bool:
@@ -154,6 +162,16 @@ class Screen:
         self._dialog = list(rows)
         self._draw()
 
+    def line(self, question: str) -> str:
+        """The line that a person types behind a question; what was typed before it is thrown away."""
+        with suppress(termios.error, OSError, ValueError):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        self._erase()
+        self._live(visible(question))
+        typed = sys.stdin.readline()
+        self._at_start = True
+        return typed.strip()
+
     def complain(self, text: str) -> None:
         """Write a line to standard error, below what stands on the same terminal: there broken at blanks."""
         self._erase()
@@ -225,7 +243,7 @@ class Screen:
         if self._out is None:
             self._failure = "it is closed" if self.needs_output else ""
         elif (failure := _write(self._out, text)) is not None:
-            self._out, self._failure = io.StringIO(), failure
+            self._out, self._failure, self._is_cut = io.StringIO(), failure, True
 
     def _write_err(self, text: str) -> None:
         if self._err is not None and _write(self._err, text) is not None:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -24,18 +23,21 @@ from parley.cli.terminal import (
     say,
     say_json,
     say_line,
+    screen,
     settings,
     warn_of_project,
 )
 from parley.errors import ParleyError
 from parley.programs import program, working_folder
-from parley.text import one_line, visible
+from parley.text import one_line
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.visits import Visit
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
+    from parley.tools.mcp_files import ServersFile
 
+_YES = ("y", "yes")
 MOST_SHOWN = 20
 """Resources of a server, and templates, in lines for a person."""
 
@@ -159,24 +161,51 @@ async def _logout(server: str) -> int:
 def trust(arguments: argparse.Namespace) -> int:
     """Trust the file of MCP servers of a project, with the content that it has now."""
     from parley.storage.ledger import LedgerFile, default_path
-    from parley.storage.trust import programs
+    from parley.storage.trust import offered
     from parley.storage.trust import trust as record
-    from parley.tools.mcp_files import project_of
 
-    with closing(LedgerFile(default_path(os.environ))) as ledger:
-        file = record(ledger, Path(arguments.file), pinned=arguments.pin)
+    path = Path(arguments.file)
+    file, digest = offered(path)
     for problem in file.problems:
         complain(problem)
-    for name, server in file.servers.items():
-        what = server.url or shlex.join((server.command or "", *server.args))
-        say_line(visible(f"{name}: {what}"))
-        if server.variables:
-            say_line(visible(f"  is given your variables {', '.join(server.variables)}"))
-    folder = project_of(Path(arguments.file).absolute())
-    for path in programs(file, folder):
-        binding = "a change asks again" if arguments.pin else "whoever changes it changes what runs (--pin)"
-        say_line(visible(f"  runs {path} of the project; {binding}"))
+    _describe(file, path)
+    if not screen().has_shown_all:
+        raise ParleyError("nothing is trusted, since its description could not be written")
+    if screen().can_ask and screen().line("Trust what these servers do? (y/N) ").lower() not in _YES:
+        raise ParleyError(f"{path} is not trusted")
+    with closing(LedgerFile(default_path(os.environ))) as ledger:
+        record(ledger, path, digest, pinned=arguments.pin)
+    say_line(_trusted(path, file, is_pinned=arguments.pin))
     return COMPLETE
+
+
+def _describe(file: ServersFile, path: Path) -> None:
+    from parley.storage.trust import findings
+    from parley.tools.descriptions import described
+    from parley.tools.mcp_files import project_of
+
+    folder = project_of(path.absolute())
+    for name, server in file.servers.items():
+        say_line(f"{name}:")
+        for line in described(server, findings(server, folder)):
+            say_line(f"  {line}")
+
+
+def _trusted(path: Path, file: ServersFile, *, is_pinned: bool) -> str:
+    """What was recorded, and what asks again."""
+    from parley.storage.trust import programs
+    from parley.tools.mcp_files import project_of
+
+    binding = "a change of this file asks again"
+    if names := programs(file, project_of(path.absolute())):
+        listed = ", ".join(map(str, names))
+        if is_pinned:
+            binding = f"a change of this file or of {listed} asks again"
+        else:
+            binding += f", and a change of {listed} does not (--pin)"
+    elif is_pinned:
+        binding += "; it names no program of the project to pin"
+    return f"{path} is trusted: {binding}"
 
 
 def demo_server(arguments: argparse.Namespace) -> int:

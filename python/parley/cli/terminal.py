@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
 from parley.errors import ParleyError
+from parley.text import visible
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -47,6 +48,8 @@ _IN_A_CONVERSATION = {
     "--agent": "/agent",
 }
 """What they tell to do in `parley chat`."""
+_BYTES = re.compile("([\udc80-\udcff]+)")
+"""Bytes of a path that are no UTF-8 (PEP 383)."""
 _STANDARD_INPUT = "standard input"
 _SLOW_S = 0.5
 PIPE = "-"
@@ -71,8 +74,9 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def say_line(text: str) -> None:
-    """Write one line to standard output, whatever is in it."""
-    say(text.replace("\n", "\\n"))
+    """Write one line to standard output in which nothing hides, whatever is in it; a path keeps its bytes."""
+    pieces = _BYTES.split(text.replace("\n", "\\n"))
+    say("".join(piece if at % 2 else visible(piece) for at, piece in enumerate(pieces)))
 
 
 def say_json(value: Any) -> None:

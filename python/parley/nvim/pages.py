@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +23,14 @@ from parley.models.request import Request
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, totals, totals_table
 from parley.storage.attachments import ChatAttachments
-from parley.storage.trust import programs
-from parley.text import legible
+from parley.storage.trust import findings
+from parley.text import contained, legible
+from parley.tools.descriptions import described
 from parley.tools.mcp_files import ServersFile, project_of
-from parley.tools.servers import ServerSettings
 from parley.tools.visits import Visit
 
+THE_FILE = "## The file"
+"""The line of a project's page below which its file stands."""
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
 _DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
@@ -86,23 +87,21 @@ def _comment(name: str, fact: str) -> list[str]:
 
 
 def project_page(path: Path, content: bytes, file: ServersFile) -> list[str]:
-    """The servers that a project's file would start, and the file itself; in both nothing hides."""
-    lines = [
-        f"# {legible_line(str(path))}",
-        "",
-        "This file came with the project. These are the servers in it:",
-    ]
+    """What a project's file would do, all of it, and the file itself; in both nothing hides."""
+    folder = project_of(path)
+    lines = [f"# {legible_line(str(path))}", "This file came with the project. Its servers:"]
     for name, server in file.servers.items():
-        lines += ["", f"## {legible_line(name)}", "", *_reached(server)]
-        if server.variables:
-            lines.append(f"- is given your variables {legible_line(', '.join(server.variables))}")
-    if paths := programs(file, project_of(path)):
-        names = ", ".join(legible_line(str(program)) for program in paths)
-        lines += ["", f"Programs of the project: {names}. Whoever changes them changes what runs."]
+        facts = described(server, findings(server, folder))
+        lines += ["", f"## {legible_line(name)}", *(f"- {_whole_line(fact)}" for fact in facts)]
     if file.problems:
         lines += ["", *(f"- {legible_line(problem)}" for problem in file.problems)]
     text = content.decode("utf-8", "replace").split("\n")
-    return [*lines, "", "## The file", "", "```json", *(legible(line) for line in text), "```"]
+    return [*lines, "", THE_FILE, "", "```json", *map(_whole_line, text), "```"]
+
+
+def _whole_line(text: str) -> str:
+    """All of a text on one line, in which nothing hides."""
+    return contained(legible(text))
 
 
 def visit_page(server: str, page: Visit) -> list[str]:
@@ -120,21 +119,6 @@ def visit_page(server: str, page: Visit) -> list[str]:
         "",
         "What you do there goes to that host and not through Parley.",
     ]
-
-
-def _reached(server: ServerSettings) -> list[str]:
-    if server.url is not None:
-        return [f"- connects to {legible_line(server.url)}", *_names("sends the headers", server.headers)]
-    words = shlex.join((server.command or "", *server.args))
-    return [
-        f"- starts the program {legible(words)}",
-        f"- in {legible_line(server.cwd or '.')}",
-        *_names("sets the variables", server.env),
-    ]
-
-
-def _names(what: str, table: Mapping[str, str]) -> list[str]:
-    return [f"- {what} {legible_line(', '.join(table))}"] if table else []
 
 
 def log_page(chat: str, history: Sequence[Record], entries: Iterable[Entry]) -> list[str]:

@@ -7,19 +7,20 @@ trust is bound to, the project knows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
-from parley.nvim.pages import project_page
+from parley.nvim.pages import THE_FILE, project_page
 from parley.runtime.app import App
 from parley.storage.trust import programs
 from parley.text import one_line
 from parley.tools.mcp_files import project_of, read_servers
 
 NO = "No, not in this session"
+MORE = "Show the rest of what they do first"
 YES = "Yes, I trust what this file says now"
 PINNED = "Yes, and ask again when a program of the project that it names changes"
 """The no comes first, wherever a yes lets something run: who types on, and does not look, says no."""
@@ -38,6 +39,7 @@ class TrustDialog:
         self._dialogs = dialogs
         self._showing = showing
         self._refused = set[tuple[Path, bytes]]()
+        self._reported = set[str]()
         self._one_at_a_time = asyncio.Lock()
 
     async def settle(self, app: App, *, again: bool = False) -> None:
@@ -55,18 +57,38 @@ class TrustDialog:
                     self._refused.add((path, content))
                 else:
                     app.trust(path, content, pinned=answer == PINNED)
+            self._tell_problems(app)
 
     async def _ask(self, path: Path, content: bytes) -> str:
         folder = project_of(path)
         name = str(path.relative_to(folder))
         file = read_servers(content, name, str(folder))
-        self._editor.tell("scratch", _PAGE, project_page(path, content, file), "parley")
+        page = project_page(path, content, file)
+        self._editor.tell("scratch", _PAGE, page, "parley")
         names = ", ".join(sorted({name for server in file.servers.values() for name in server.variables}))
         handed = f" They are given your variables {one_line(names, _NAMES)}." if names else ""
         question = f"Use the MCP servers of {name}, as this page shows them?{handed}"
-        answers = [NO, *([PINNED] if programs(file, folder) else []), YES]
+        yes = [*([PINNED] if programs(file, folder) else []), YES]
         try:
             with self._showing(question):
-                return answers[await self._dialogs.select(question, answers) or 0]
+                return await self._answer(question, page.index(THE_FILE), yes)
         finally:
             self._editor.tell("close_page", _PAGE)
+
+    async def _answer(self, question: str, last: int, yes: Sequence[str]) -> str:
+        """The user's answer: a yes only once the page was on the screen down to its `last` line."""
+        answer = ""
+        while True:
+            rest = await self._editor.ask("page_rest", _PAGE, last, answer == MORE)
+            answers = [NO, MORE] if rest else [NO, *yes]
+            answer = answers[await self._dialogs.select(question, answers) or 0]
+            if answer != MORE:
+                return answer
+
+    def _tell_problems(self, app: App) -> None:
+        """Say once why a file of the project, or a server in it, is not used."""
+        news = [problem for problem in app.problems() if problem not in self._reported]
+        self._reported.update(news)
+        if news:
+            more = f" ({len(news) - 1} more: :ParleyTools)" if news[1:] else ""
+            self._editor.message(f"{news[0]}{more}", "warn")

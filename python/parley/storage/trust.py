@@ -7,19 +7,23 @@ trusted and what is used are the same bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.programs import program, start_folder
 from parley.regular import beginning, sha256
 from parley.storage.ledger import LedgerFile
+from parley.tools.descriptions import Findings
 from parley.tools.mcp_files import PROJECT_FILES, ServersFile, below, digest, project_of, read_servers
 from parley.tools.servers import ServerSettings
 
 MOST_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
 """A sparse file takes no room and has no end to speak of: more than this of a program is not read."""
+_SEPARATORS = re.compile(r"[\s=:;,]+")
 _FIRST = "another file of the project has"
 
 
@@ -72,55 +76,91 @@ class ProjectTrust:
 
         Raises ParleyError if it has changed since.
         """
-        content = self._seen.get(path) if content is None else content
-        trust(self._ledger(), path, None if content is None else digest(content), pinned=pinned)
+        if content is None:
+            content = self._seen.get(path) or _content(path)
+        trust(self._ledger(), path, digest(content), pinned=pinned)
 
 
-def trust(
-    ledger: LedgerFile, path: Path, expected: str | None = None, *, pinned: bool = False
-) -> ServersFile:
-    """Record trust in a file's content, whose digest is `expected` if any is; returns what the file says.
+def offered(path: Path) -> tuple[ServersFile, str]:
+    """What a file says, to be shown before it is trusted, and the digest of its content.
 
-    `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
+    Raises ParleyError if there is nothing to trust.
     """
-    content, place = _content(path), Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
-    if expected is not None and digest(content) != expected:
-        raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
+    content, place = _content(path), _absolute(path)
     file = read_servers(content, str(path), str(project_of(place)))
     if not file.servers:
         problems = (problem.removeprefix("parley: ") for problem in file.problems)
         raise ParleyError(next(problems, f"{path} has no servers: there is nothing to trust"))
-    ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
-    return file
+    return file, digest(content)
 
 
-def programs(file: ServersFile, folder: Path) -> tuple[Path, ...]:
-    """The files in a project's folder that commands and arguments of its servers name, relative to it.
+def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False) -> None:
+    """Record trust in a file's content, whose digest was `expected` when it was shown.
 
-    Not what those load in turn: nobody can tell from here.
+    `pinned`: in the programs of the project that it names as well, as they are now. Raises ParleyError.
     """
-    paths, folder = dict[Path, None](), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay links
-    for server in file.servers.values():
-        base = folder / (server.cwd or ".")
-        for word in (server.command or "", *server.args):
-            place = Path(os.path.normpath(base / word.rpartition("=")[2]))
-            if place.is_relative_to(folder) and place.is_file():
-                paths[place.relative_to(folder)] = None
-    return tuple(paths)
+    content, place = _content(path), _absolute(path)
+    if digest(content) != expected:
+        raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
+    file = read_servers(content, str(path), str(project_of(place)))
+    ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
+
+
+def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] = os.environ) -> Findings:
+    """What a server's words name: the program that would start, files and folders of the project.
+
+    Not what those load in turn: nothing here can tell.
+    """
+    folder = _absolute(folder)
+    with suppress(ParleyError):  # a variable that is not set stays as it is written
+        server = server.expanded(environ)
+    if server.url is not None or not server.command:
+        return Findings()
+    base = start_folder(server.cwd or ".", folder) or folder
+    start = _program(server.command, server.env.get("PATH"), base) or ""
+    places = dict.fromkeys(os.path.normpath(base / word) for word in (start, *_words(server)) if word)
+    inside = [place for place in places if Path(place).is_relative_to(folder)]
+    files = (Path(place).relative_to(folder) for place in inside if os.path.isfile(place))  # noqa: PTH113
+    folders = (Path(place).relative_to(folder) for place in inside if os.path.isdir(place))  # noqa: PTH112
+    return Findings(start, tuple(files), tuple(folders))
+
+
+def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """The files in a project's folder that its servers start or name, relative to it."""
+    paths = (path for server in file.servers.values() for path in findings(server, folder, environ).files)
+    return tuple(dict.fromkeys(paths))
+
+
+def _words(server: ServerSettings) -> Iterator[str]:
+    """The words of an entry that may be paths: a variable may hold a list of them, or options."""
+    for word in (server.command or "", *server.args):
+        yield word
+        yield word.rpartition("=")[2]
+    for value in server.env.values():
+        yield value
+        yield from _SEPARATORS.split(value)
+
+
+def _program(command: str, path: str | None, folder: Path) -> str | None:
+    with suppress(OSError, ValueError, RuntimeError):  # a name that the system refuses
+        return program(command, path, folder)
+    return None
 
 
 def _trusts(ledger: LedgerFile, path: Path, content: bytes, file: ServersFile) -> bool:
     if ledger.trusts(_key(path), digest(content)):
         return True
-    if not programs(file, project_of(path)):
-        return False
     with suppress(ParleyError):
         return ledger.trusts(_key(path), _pin(content, file, project_of(path)))
     return False  # nothing that cannot be pinned was
 
 
 def _pin(content: bytes, file: ServersFile, folder: Path) -> str:
-    """The digest of a file of servers and of the programs that it names."""
+    """The digest of a server file and of the programs that it names, if any: one may come later."""
     digests = [digest(content)]
     for name in programs(file, folder):
         try:
