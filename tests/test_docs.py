@@ -154,7 +154,7 @@ def test_the_help_quotes_the_system_prompt() -> None:
 def test_the_help_names_the_fields_of_a_server_with_their_defaults() -> None:
     rows = entries("Fields of a server, with their defaults:", "More servers")
     known = dict(defaults(ServerSettings("")))
-    assert set(rows) == set(known) - {"name", "builtin"}
+    assert set(rows) == set(known) - {"name", "builtin", "origin"}
     assert all(lua(known[name]) == default for name, default in rows.items() if default)
 
 

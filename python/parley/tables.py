@@ -30,6 +30,7 @@ class Rule:
     `name`: its name in tables, where that is no name of Python's. `noun`: what it is, for messages. `least`:
     the least of a number. `is_short`: a value that is no table stands for a table of this field alone.
     `is_secret`: a value of it is never shown. `is_strict`: an item in which anything is wrong is left out.
+    `is_internal`: Parley sets it, and no table does.
     """
 
     name: str = ""
@@ -38,6 +39,7 @@ class Rule:
     is_short: bool = False
     is_secret: bool = False
     is_strict: bool = False
+    is_internal: bool = False
 
 
 _NO_RULE = Rule()
@@ -51,9 +53,10 @@ def rule(
     is_short: bool = False,
     is_secret: bool = False,
     is_strict: bool = False,
+    is_internal: bool = False,
 ) -> dict[str, Rule]:
     """A `Rule` as the metadata of a field."""
-    return {"rule": Rule(name, noun, least, is_short, is_secret, is_strict)}
+    return {"rule": Rule(name, noun, least, is_short, is_secret, is_strict, is_internal)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +295,8 @@ def listed(nouns: Iterable[str]) -> str:
 
 
 def _fields(cls: Any) -> dict[str, Field[Any]]:
-    return {_rule(field).name or field.name: field for field in fields(cls) if field.init}
+    read = (field for field in fields(cls) if field.init and not _rule(field).is_internal)
+    return {_rule(field).name or field.name: field for field in read}
 
 
 def _rule(field: Field[Any]) -> Rule:

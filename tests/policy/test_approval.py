@@ -252,6 +252,7 @@ def test_deny_holds_against_a_yes_given_before() -> None:
 
 
 TRUSTED = tool(trusted=True)
+OF_PROJECT = tool(of_project=True)
 
 
 @pytest.mark.parametrize(
@@ -271,6 +272,15 @@ TRUSTED = tool(trusted=True)
         ("demo/web", SEARCH, False, False),
         ("d*o/search", tool("o/search", server="de"), False, True),
         ("*/search", tool("a/search"), False, True),
+        ("demo/*", OF_PROJECT, False, True),
+        ("*/*", OF_PROJECT, False, True),
+        ("project:demo/*", OF_PROJECT, True, True),
+        ("project:*/web_search", OF_PROJECT, True, True),
+        ("project:other/*", OF_PROJECT, False, False),
+        ("project:*", OF_PROJECT, False, True),
+        ("project:demo/*", SEARCH, False, False),
+        ("project:*", TRUSTED, False, False),
+        ("proj*", OF_PROJECT, False, False),
     ],
 )
 def test_whom_a_pattern_names(pattern: str, of: Tool, allowed: bool, denied: bool) -> None:

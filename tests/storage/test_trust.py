@@ -17,10 +17,12 @@ import pytest
 from parley.cli import main
 from parley.errors import ParleyError
 from parley.nvim.pages import project_page
+from parley.policy.rules import Pattern, Rules
 from parley.runtime.app import App
 from parley.settings.values import Mcp, Settings
 from parley.storage.trust import offered, programs, trust
 from parley.tools.mcp_files import read_servers
+from parley.tools.resources import reader
 from parley.tools.servers import ServerSettings
 from tests.cli.shell import Shell
 from tests.ledgers import open_ledger
@@ -488,3 +490,19 @@ def test_a_terminal_shows_all_before_it_asks_and_records_a_yes_only(
     app = App(Settings(), os.environ, folder=lambda: tmp_path)
     assert app.untrusted() == ([] if is_trusted else [path])
     asyncio.run(app.close())
+
+
+async def test_the_tools_of_a_project_s_server_are_its_own_whatever_it_is_called(tmp_path: Path) -> None:
+    path = write(tmp_path, files=ENTRY)
+    async with app_in(tmp_path) as app:
+        app.trust(path)
+        (await app.servers.catalogue()).get("echo")
+        theirs = app.servers.offered().get("echo")
+        app.servers.use({"files": ServerSettings("files", sys.executable, (FAKE,), cwd=str(tmp_path))})
+        own = (await app.servers.catalogue()).get("echo")
+    assert theirs
+    assert own
+    rules = Rules(auto=(Pattern("files/*"),))
+    assert rules.allowed(theirs, "{}") is None
+    assert rules.allowed(reader(theirs), "{}") is None
+    assert rules.allowed(own, "{}")

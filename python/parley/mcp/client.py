@@ -143,6 +143,7 @@ class SdkSession:
             server=self._settings.name,
             identity=self._settings.identity,
             trusted=self._settings.trusted,
+            of_project=self._settings.origin == "project",
             instructions=self.instructions,
         )
 

@@ -81,7 +81,7 @@ class Servers:
         before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
-            stays = old is not None and old.settings == settings
+            stays = old is not None and _is_same(old.settings, settings)
             self._supervisors[name] = (
                 before.pop(name) if stays else Supervisor(settings, self._import_sdk, self._connector.connect)
             )
@@ -313,3 +313,8 @@ class Servers:
             for name in ("mcp", "jsonschema"):  # with tools come arguments, and jsonschema is to check them
                 await asyncio.get_running_loop().run_in_executor(None, import_module, name)
         self._has_sdk = True
+
+
+def _is_same(old: ServerSettings, new: ServerSettings) -> bool:
+    """Whether a server is set as it was, by the same: who set it up decides which rules hold for it."""
+    return old == new and old.origin == new.origin

@@ -16,6 +16,8 @@ from parley.tables import rule
 from parley.tools.catalogue import Tool
 from parley.tools.schema import decode_arguments
 
+OF_PROJECT = "project:"
+"""Begins a pattern for the servers of a project: what a project calls its server proves nothing."""
 _ESCAPED_TWICE = 2
 
 
@@ -31,8 +33,13 @@ class Pattern:
         return f"{self.tool!r}" + (f" with {json.dumps(dict(self.args))}" if self.args else "")
 
     def allows(self, tool: Tool, arguments: str) -> bool:
-        """Whether the pattern surely covers a call; one without `/` covers trusted servers only."""
-        server, slash, name = self.tool.partition("/")
+        """Whether the pattern surely covers a call; one without `/` covers trusted servers only.
+
+        It covers servers of the settings; one that begins with `project:` covers servers of a project.
+        """
+        if tool.of_project != self.tool.startswith(OF_PROJECT):
+            return False
+        server, slash, name = self.tool.removeprefix(OF_PROJECT).partition("/")
         if slash:  # part by part: a tool with a slash in its name passes for none of another server
             is_named = fnmatchcase(tool.server, server) and fnmatchcase(tool.name, name)
         else:
@@ -41,8 +48,9 @@ class Pattern:
 
     def forbids(self, tool: Tool, arguments: str) -> bool:
         """Whether the pattern may cover a call: an expression that is broken covers all."""
-        name = f"{tool.server}/{tool.name}" if "/" in self.tool else tool.name
-        return fnmatchcase(name, self.tool) and self._fit(arguments, _may_fit)
+        glob = self.tool.removeprefix(OF_PROJECT) if tool.of_project else self.tool
+        name = f"{tool.server}/{tool.name}" if "/" in glob else tool.name
+        return fnmatchcase(name, glob) and self._fit(arguments, _may_fit)
 
     def _fit(self, arguments: str, fits: Callable[[str, Any], bool]) -> bool:
         if not self.args:

@@ -77,6 +77,8 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
     """
     for field in fields(value):
         rule: Rule = field.metadata.get("rule", _NO_RULE)
+        if rule.is_internal:
+            continue
         inner, name = getattr(value, field.name), f"{path}.{rule.name or field.name}".removeprefix(".")
         if is_dataclass(inner) and default is not None:
             yield from _below(inner, getattr(default, field.name), name, file)

@@ -46,6 +46,8 @@ class Tool:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     identity: str = ""
     trusted: bool = False
+    of_project: bool = False
+    """Whether a project set up its server, so that rules for the user's servers do not hold."""
     instructions: str = ""
     """What its server says of all its tools: part of what is approved, and of each request with the tool."""
     definition: str = field(init=False, repr=False, compare=False)

@@ -50,6 +50,7 @@ def from_mcp(
     server: str = "",
     identity: str = "",
     trusted: bool = False,
+    of_project: bool = False,
     instructions: str = "",
 ) -> Tool:
     """The value of an MCP definition; raises ValueError if it has no name. Broken parts count as absent."""
@@ -67,6 +68,7 @@ def from_mcp(
         annotations=_mapping(definition.get("annotations")),
         identity=identity,
         trusted=trusted,
+        of_project=of_project,
         instructions=instructions,
     )
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from parley.tables import Flaw, Reader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
-from parley.tools.servers import RESERVED, ServerSettings, placeholders
+from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """The files of servers that a project may have, the one that goes before the others first."""
@@ -172,7 +172,8 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
     entry = _entry(table, path)
     is_enabled = entry.enabled and not entry.disabled
-    server = ServerSettings(name, enabled=is_enabled, disabled_tools=entry.disabled_tools)
+    origin: Origin = "config file" if place.folder is None else "project"
+    server = ServerSettings(name, enabled=is_enabled, disabled_tools=entry.disabled_tools, origin=origin)
     if entry.type == "stdio" and entry.command:
         cwd = _placed(entry.cwd, place.folder)
         return replace(server, command=entry.command, args=entry.args, env=entry.env, cwd=cwd)

@@ -95,6 +95,7 @@ def reader(tool: Tool) -> Tool:
         },
         identity=own_identity(tool.identity),
         trusted=tool.trusted,
+        of_project=tool.of_project,
         instructions=tool.instructions,
     )
 

@@ -21,6 +21,9 @@ NEWEST: Protocol = "2026-07-28"
 Account = Literal["none", "signed out", "signing in", "signed in"]
 """Whether a server knows the user: "none" where it has not asked for that."""
 
+Origin = Literal["settings", "config file", "project"]
+"""Where a server was set up: by the user's settings, by the file that they name, by a project."""
+
 RESERVED = "mock"
 """The name of the built-in server, which no other can have."""
 
@@ -62,6 +65,7 @@ class ServerSettings:
     callback_port: int = 0
     protocol: Protocol = "auto"
     builtin: bool = False
+    origin: Origin = field(default="settings", compare=False, metadata=rule(is_internal=True))
 
     @property
     def identity(self) -> str:
