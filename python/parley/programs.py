@@ -7,10 +7,12 @@ The folder that somebody works in may be anybody's. So neither that folder nor w
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from parley.addresses import MASK
 from parley.paths import private_folder, state_folder
 
 _PASSED_ON = frozenset(
@@ -25,6 +27,10 @@ _PASSED_ON = frozenset(
 )
 _PASSED_ON_BEGIN = ("LC_", "XDG_")
 """What says where a program is, and how it reaches the world; nothing that anybody calls a key."""
+
+
+_PROGRAM = re.compile(r"(?:~?/|\./).*|[a-z][a-z._-]{0,30}")
+"""Words that are programs, and hardly keys."""
 
 
 def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
@@ -54,6 +60,11 @@ def program(command: str, path: str | None = None, folder: Path | None = None) -
             return None
         place = folder / place
     return shutil.which(str(place), path=search_path(path))
+
+
+def program_name(command: Sequence[str]) -> str:
+    """The program of a command as people read it; a word that may be a mistyped secret is hidden."""
+    return command[0] if _PROGRAM.fullmatch(command[0]) else MASK
 
 
 def start_folder(setting: str, folder: Path) -> Path | None:

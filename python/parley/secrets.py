@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 
-from parley.programs import program, search_path, working_folder
+from parley.programs import program, program_name, search_path, working_folder
 
 WAIT_S = 30.0
 """A command may have to ask for a passphrase."""
@@ -28,9 +28,9 @@ class SecretError(Exception):
 
 async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> str:
     """The secret that a command prints, which starts in Parley's own folder. Raises SecretError for none."""
-    path = program(command[0])
+    path, name = program(command[0]), program_name(command)
     if path is None:
-        raise SecretError(f"{command[0]}: there is no such program, by its whole path or on the PATH")
+        raise SecretError(f"{name}: there is no such program, by its whole path or on the PATH")
     try:
         process = await asyncio.create_subprocess_exec(
             path,
@@ -42,18 +42,18 @@ async def command_secret(command: Sequence[str], environ: Mapping[str, str]) -> 
             stderr=asyncio.subprocess.DEVNULL,
         )
     except (OSError, ValueError) as error:
-        raise SecretError(f"{command[0]}: {type(error).__name__}") from error
+        raise SecretError(f"{name}: {type(error).__name__}") from error
     try:
         async with asyncio.timeout(WAIT_S):
-            text = await _output(process, command[0])
+            text = await _output(process, name)
             await process.wait()
     except TimeoutError as error:
-        raise SecretError(f"{command[0]} did not end within {WAIT_S:g} seconds") from error
+        raise SecretError(f"{name} did not end within {WAIT_S:g} seconds") from error
     finally:
         if process.returncode is None:
             await _end(process)
     if process.returncode or not text.strip():
-        raise SecretError(f"{command[0]} printed no key")
+        raise SecretError(f"{name} printed no key")
     return sound_secret(text.decode("utf-8", "replace"), "key")
 
 

@@ -142,6 +142,26 @@ def test_settings_and_files_of_servers_command_no_terminal(shell: Shell) -> None
     shows(shell, "tools")
 
 
+def test_lines_for_people_command_no_terminal_behind_a_pipe(shell: Shell) -> None:
+    shell.serve("bad", SERVER, HOSTILE=json.dumps(HOSTILE))
+    said = shell.run("tools").stdout
+    assert b"\\x1b]0;owned" in said
+    chat = shell.folder / f"{HOSTILE}.md"
+    chat.write_text(CONTENT, encoding="utf-8")
+    said += shell.run("check", chat.name).stdout
+    shell.ask("call note {}")
+    shell.run("respond", "chat.md", "--choose", "yn", "--reason", HOSTILE)
+    shell.run("respond", "chat.md", "--choose", "yn", "--reason", HOSTILE)
+    said += shell.run("log", "chat.md").stdout
+    assert not raw(said.decode("utf-8", "surrogateescape"))
+
+
+def test_a_path_that_is_no_utf_8_keeps_its_bytes_in_a_pipe(shell: Shell) -> None:
+    name = os.fsdecode(b"a\xff.md")
+    (shell.folder / name).write_text("no question\n", encoding="utf-8")
+    assert shell.run("check", name).stdout.startswith(b"a\xff.md:1:1: ")
+
+
 @contextmanager
 def refusing(status: int, body: bytes, kind: str) -> Iterator[str]:
     """A provider that refuses everything with this page."""

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
 from parley.mcp.servers import Servers
 from parley.tools.results import Outcome
@@ -259,3 +261,24 @@ async def test_the_page_of_a_refusal_is_shown_as_far_as_a_person_reads_it() -> N
     error = await error_of(page_refusal)
     assert error.startswith("MCP server 'web': HTTP 403 Forbidden: No Ask Ada. xxx")
     assert len(error) < 400
+
+
+SECRET = "ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+async def plain_page(request: Request) -> Response:
+    """Something that is no MCP server, with a content type that nobody reads."""
+    return Response("hi", headers={"content-type": f"text/{'x' * 5000}"})
+
+
+@pytest.mark.parametrize("more", [{}, {"token_command": (SECRET,)}])
+async def test_what_is_told_of_a_failure_is_short_and_holds_no_secret(more: dict[str, Any]) -> None:
+    app = Starlette(routes=[Route("/mcp", plain_page, methods=["POST", "GET"])])
+    async with hosted(app, []) as url:
+        url = url.replace("http://", f"http://me:{SECRET}@")
+        async with servers_of(ServerSettings("web", url=f"{url}/mcp", **more)) as servers:
+            await servers.catalogue()
+            error = only(servers).error
+    assert error
+    assert SECRET not in error
+    assert len(error) < 300

@@ -200,6 +200,44 @@ async def test_a_folder_that_names_another_repository_shows_nothing_of_it(
         await tree.diff("../theirs")
 
 
+@pytest.mark.parametrize("way", ["alternates", "twice", "a quoted path", "packs", "a folder", "an object"])
+async def test_a_folder_whose_objects_are_another_repository_s_shows_nothing_of_it(
+    tree: Repository, tmp_path: Path, way: str
+) -> None:
+    theirs, secret = tmp_path / "theirs", tree.folder / ".git" / "objects"
+    tree.git("init", "-q", str(theirs))
+    shutil.copy(tree.folder / ".git" / "index", theirs / ".git" / "index")
+    objects, inner = theirs / ".git" / "objects", theirs / "inner"
+    blob = next(path for path in secret.glob("??/*"))
+    match way:
+        case "alternates":
+            (objects / "info" / "alternates").write_text(f"# a comment\n{secret}\n", encoding="utf-8")
+        case "twice":
+            (objects / "info" / "alternates").write_text("../../inner\n", encoding="utf-8")
+            (inner / "info").mkdir(parents=True)
+            (inner / "info" / "alternates").write_text(f"{secret}\n", encoding="utf-8")
+        case "a quoted path":
+            (objects / "info" / "alternates").write_text(f'"{secret}"\n', encoding="utf-8")
+        case "packs":
+            shutil.rmtree(objects / "pack")
+            (objects / "pack").symlink_to(secret / "pack")
+        case "a folder":
+            (objects / blob.parent.name).symlink_to(blob.parent)
+        case _:
+            (objects / blob.parent.name).mkdir()
+            (objects / blob.parent.name / blob.name).symlink_to(blob)
+    with pytest.raises(ParleyError, match="takes objects from another one"):
+        await tree.diff("../theirs")
+
+
+async def test_objects_that_lie_in_the_folder_are_its_own(tree: Repository) -> None:
+    objects = tree.folder / ".git" / "objects"
+    shutil.copytree(objects, tree.folder / "more", dirs_exist_ok=True)
+    (objects / "info" / "alternates").write_text("../../more\n", encoding="utf-8")
+    tree.write("a.py", "two\n")
+    assert "+two\n" in await tree.diff()
+
+
 async def test_a_linked_working_tree_and_a_submodule_show_their_changes(
     tree: Repository, tmp_path: Path
 ) -> None:

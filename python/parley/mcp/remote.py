@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from parley.addresses import flaw
+from parley.addresses import flaw, shown_address
 from parley.errors import ServerError
 from parley.http.pages import words
 from parley.http.proxies import ProxyError, client_options
@@ -254,5 +254,6 @@ def _endpoint(url: str, path: str) -> str:
     here = httpx2.URL(url)
     place = here.join(path)
     if (place.scheme, place.host, place.port) != (here.scheme, here.host, here.port):
-        raise ServerError(f"it wants requests sent to another host: {place.copy_with(query=None)}")
+        address = shown_address(str(place.copy_with(query=None)))
+        raise ServerError(f"it wants requests sent to another host: {address}")
     return str(place)

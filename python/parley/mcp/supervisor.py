@@ -5,6 +5,7 @@ when to start, restart and give up; nothing of the SDK: a `Session` does the tal
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
@@ -40,6 +41,8 @@ _RETRY_MAX_S = 300.0
 _SLACK_S = 5.0
 _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
+_LONG_WORD = re.compile(r"(\S{200})\S{2,}")
+"""What no person reads, such as a content type of thousands of letters."""
 _CHANGES = 5  # one after the other, and each is listed at once
 _CALM_S = 0.5  # then it is waited: doubled with each further change that comes in no more time
 _CALM_MAX_S = 30.0
@@ -397,4 +400,4 @@ def _words(error: BaseException) -> str:
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
         return f"its answer is none: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
-    return " ".join(str(error).split())[:_CAUSE_SHOWN] or type(error).__name__
+    return _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__

@@ -125,9 +125,12 @@ def in_stream(error: ModelError, secret: str) -> ModelError:
     )
 
 
+_LONGEST_KIND = 60
+
+
 def no_stream(provider: ProviderSettings, content_type: str) -> ModelError:
     """The address answered, but as no model does."""
-    content = bounded(content_type) or "no content type"
+    content = one_line(bounded(content_type), _LONGEST_KIND) or "no content type"
     return ModelError(
         f"{provider.name} answered with {content} instead of a stream of events. "
         "What to do: check the base URL",

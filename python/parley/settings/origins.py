@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.paths import chats_folder
+from parley.programs import program_name
 from parley.settings.load import ABSENT, SettingsFile
 from parley.settings.values import HIDDEN, PROVIDERS, ProviderSettings, Settings, variable_name
 from parley.tables import Rule
@@ -144,7 +145,7 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
         case str() if rule.is_secret:
             return _secret(value)
         case tuple() if rule.is_secret or name in _COMMANDS:
-            return [*value[:1], *(HIDDEN for _ in value[1:])]
+            return [*map(program_name, [value] if value else ()), *(HIDDEN for _ in value[1:])]
         case Mapping() if rule.is_secret:
             return {key: _secret(text) for key, text in value.items()}
         case tuple() if name == "args":

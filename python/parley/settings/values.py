@@ -17,6 +17,7 @@ from parley.models.formats import apis, kinds
 from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.choice import Scope
 from parley.policy.rules import Pattern
+from parley.programs import program_name
 from parley.tables import rule
 from parley.tools.servers import ServerSettings
 
@@ -72,7 +73,7 @@ def key_source(provider: ProviderSettings) -> str:
     if provider.builtin:
         return "built in, needs no key"
     if provider.api_key_command:
-        return f"the key comes from the command {provider.api_key_command[0]}"
+        return f"the key comes from the command {program_name(provider.api_key_command)}"
     return f"key found in {provider.key_variable}" if provider.key_variable else "needs no key"
 
 

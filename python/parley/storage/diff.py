@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +37,9 @@ _PLACES = (
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
 """What the repository of a submodule says, which lies in the one around it."""
 _ELSEWHERE = "not read: its repository lies elsewhere, and knows nothing of this folder"
+_BORROWS = "not read: its repository takes objects from another one, which may not be of this folder"
+_MOST_BORROWED = 5
+"""Repositories that take objects of one another, in a row: git follows no more, either."""
 _OWN_SCOPES = ("system", "global", "command")
 """The settings that are the user's, and not the folder's."""
 _HIDDEN = (":(exclude,glob)**/.*", ":(exclude,glob)**/.*/**")
@@ -60,8 +63,8 @@ async def working_tree_diff(
         async with asyncio.timeout(seconds):
             if await run(*_IS_INSIDE) != (b"true\n", 0):
                 raise ParleyError(run.why)
-            if not await _is_own(run):
-                raise ParleyError(_ELSEWHERE)
+            if (flaw := await _flaw(run)) is not None:
+                raise ParleyError(flaw)
             filters, code = await run(*_FILTERS)
             if code not in (0, _NONE):
                 raise ParleyError(run.why)
@@ -77,17 +80,48 @@ async def working_tree_diff(
     return content.decode(errors="replace")
 
 
-async def _is_own(run: _Git) -> bool:
-    """Whether the repository is that of this working tree: `.git`, or links in it, may name any other.
+async def _flaw(run: _Git) -> str | None:
+    """Why the repository is not that of this working tree: `.git`, or files in it, may name any other.
 
     One that lies outside has to name the tree in turn, as those of `git worktree` and of submodules do.
     """
     output, _ = await run(*_PLACES)
     lines = output.decode(errors="surrogateescape").splitlines()
     if len(lines) != 4:  # a folder with a line break in its name
-        return False
-    is_own = await asyncio.to_thread(_is_of_tree, *(run.folder / line for line in lines))
-    return (await run(*_WORKTREE))[1] == 0 if is_own is None else is_own
+        return _ELSEWHERE
+    tree, repository, index, objects = (run.folder / line for line in lines)
+    is_own = await asyncio.to_thread(_is_of_tree, tree, repository, index, objects)
+    if is_own is None:
+        is_own = (await run(*_WORKTREE))[1] == 0
+    if not is_own:
+        return _ELSEWHERE
+    return _BORROWS if await asyncio.to_thread(_borrows, objects, tree.resolve()) else None
+
+
+def _borrows(objects: Path, tree: Path, depth: int = 0) -> bool:
+    """Whether objects also come from a folder outside of the tree (gitrepository-layout(5), of git 2.39)."""
+    try:
+        text = whole(objects / "info" / "alternates", _MOST_OF_A_PATH).decode(errors="surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    except OSError:
+        return True
+    lines = [line for line in text.split("\n") if line and not line.startswith("#")]
+    if any(line.startswith('"') or "\0" in line for line in lines) or (lines and depth == _MOST_BORROWED):
+        return True
+    more = [(objects / line).resolve() for line in lines]
+    places = [*more, *(link.resolve() for link in _links(objects))]
+    if not all(place.is_relative_to(tree) for place in places):
+        return True
+    return any(_borrows(place, tree, depth + 1) for place in more)
+
+
+def _links(objects: Path) -> Iterator[Path]:
+    """The links among the objects of a repository, in its folders and packs."""
+    for folder, folders, files in os.walk(objects):
+        for name in (*folders, *files):
+            if os.path.islink(place := os.path.join(folder, name)):  # noqa: PTH114, PTH118 - there are thousands
+                yield Path(place)
 
 
 def _is_of_tree(tree: Path, repository: Path, index: Path, objects: Path) -> bool | None:
