@@ -74,7 +74,8 @@ function M.rest(name, last, onward)
       vim.wo[win][0].smoothscroll = true -- or a long line would be scrolled away in one
       vim.cmd.normal({ vim.keycode(rows .. "<C-e>"), bang = true })
     end)
-    vim.w[win].parley_scrolled, rest = shown - height + rows, rest - rows
+    api.nvim_win_set_var(win, "parley_scrolled", shown - height + rows)
+    rest = rest - rows
   end
   return math.max(0, rest)
 end

@@ -199,14 +199,14 @@ def test_a_trusted_program_of_the_project_that_changes_asks_again(desk: Child) -
 def test_no_yes_is_offered_before_all_that_servers_do_was_on_the_screen(desk: Child) -> None:
     variables = {f"V{n}": "x" * 100 for n in range(20)} | {"LONG": "y" * 2000, "LD_PRELOAD": "./evil.so"}
     project(desk, good=server("--many", env=variables))
-    chat, seen, asked = ask(desk, 'call tool_7 {"a": 1}'), "", 0
-    while "Yes, I trust" not in (screen := prompted(desk, "cancels):")):
-        assert "2: Show the rest of what they do first" in screen
-        seen, asked = seen + screen, asked + 1
+    chat, screens = ask(desk, 'call tool_7 {"a": 1}'), [prompted(desk, "cancels):")]
+    while "Yes, I trust" not in screens[-1]:
+        assert "2: Show the rest of what they do first" in screens[-1]
         desk.keys("2<CR>")
-        desk.until(lambda before=screen: desk.screen() != before, "the next rows", LONG_S)
-    seen = re.sub(r"[\s<]", "", seen + screen)
-    assert asked > 1
+        desk.until(lambda: desk.screen() != screens[-1], "the next rows", LONG_S)
+        screens.append(prompted(desk, "cancels):"))
+    assert len(screens) > 2
+    seen = re.sub(r"[\s<]", "", "".join(screens))
     for name, value in variables.items():
         assert f"sets{name}={value[:50]}" in seen
     assert seen.count("y") >= 2000
