@@ -96,8 +96,43 @@ async def test_a_bug_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
             await session.process_message("hi")
 
 
+REFERENCES = ("note.txt", "note.txt:1-1", "*.txt", "sub/*", "diff", "docs:note://tea", "/none.txt")
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+async def test_a_question_reads_no_file_unless_the_program_names_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    (tmp_path / "note.txt").write_text("in the folder")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x.md").write_text("in the folder")
+    monkeypatch.chdir(tmp_path)
+    asked = f"say: a @@{reference}@@ b"
+    servers = {"docs": resource_server.create()}
+    async with Session(
+        agent="Demo", transcript=f"💬: {asked}\n", servers=servers, environ=ENVIRON
+    ) as session:
+        answer = await session.process_message(asked)
+    assert f"@@{reference}@@" in answer
+    assert [e.question.text for e in parse(session.transcript).exchanges if e.question] == [asked, asked, ""]
+
+
+async def test_a_question_reads_files_of_the_folder_that_the_program_names(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "note.txt").write_text("in the folder")
+    (tmp_path / "key.txt").write_text("outside")
+    async with Session(agent="Demo", references=folder, environ=ENVIRON) as session:
+        await session.process_message("say: @@note.txt@@")
+        assert "in the folder" in session.transcript
+        with pytest.raises(ParleyError, match="outside the working directory: not read"):
+            await session.process_message("say: @@../key.txt@@")
+    with pytest.raises(SettingsError, match=r"^references: there is no folder .*/none$"):
+        Session(references=tmp_path / "none")
+
+
 async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> None:
-    async with Session(environ=ENVIRON) as session:
+    async with Session(references=".", environ=ENVIRON) as session:
         await session.process_message("say: first")
         before = session.transcript
         with pytest.raises(ParleyError, match=r"^not asked: @@/none\.txt@@: .*; asking again"):

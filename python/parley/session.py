@@ -13,6 +13,7 @@ import os
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
@@ -63,6 +64,7 @@ class Session:
         tools: Sequence[Callable[..., object]] = (),
         servers: Mapping[str, InProcess] | None = None,
         transcript: str = "",
+        references: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
@@ -70,7 +72,8 @@ class Session:
         `approve` decides on tool calls; without it, those that no rule allows are declined. `on_status` is
         told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
         are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has
-        keys, by default those of this process.
+        keys, by default those of this process. `references` is the folder whose files a question may include
+        by `@@path@@`; without it, that stays text.
         Raises SettingsError where settings have a flaw, or a file that they name, and for what makes no tool.
         """
         settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}))
@@ -78,6 +81,7 @@ class Session:
         objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
         self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
         self._app = App(self._settings, environ, LedgerFile(None), in_process=objects)
+        self._references = _folder(references)
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
         self._on_status = on_status
@@ -262,7 +266,7 @@ class Session:
             for chunk in chunks.of(what):
                 turn.tell(chunk)
 
-        return self._app.ports(self._document, "", Callbacks(status, on_event))
+        return self._app.ports(self._document, "", Callbacks(status, on_event), self._references)
 
     async def _run(self, ports: engine.Ports) -> engine.End:
         resolve = self._app.resolve(self._agent)
@@ -360,6 +364,16 @@ def _read(table: Mapping[str, object]) -> Settings:
     if problems:
         raise SettingsError("\n".join(problems))
     return settings
+
+
+def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | None:
+    """The folder whose files questions may include. Raises SettingsError if there is none of this name."""
+    if references is None:
+        return None
+    folder = Path(references).absolute()
+    if not folder.is_dir():
+        raise SettingsError(f"references: there is no folder {one_line(str(folder))}")
+    return lambda: folder
 
 
 def _complete(settings: Settings) -> Settings:

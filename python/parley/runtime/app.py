@@ -229,11 +229,11 @@ class App:
         document: engine.Document,
         chat: str,
         observer: engine.Observer,
-        folder: Callable[[], Path] = Path.cwd,
+        folder: Callable[[], Path] | None = Path.cwd,
         editor: EditorTexts = no_editor,
     ) -> engine.Ports:
-        """The ports of a turn in the chat whose file has this path; `folder` is where its user works.
-
+        """The ports of a turn in the chat whose file has this path; `folder` is where its user works:
+        questions may refer to its files; None for a chat whose references stay what was typed.
         `editor` has what a question brings in from an editor.
         """
         ledger, clock = self.ledger(chat), PausableClock()
@@ -247,7 +247,10 @@ class App:
             with clock.standing_still():
                 return await self._may_read(path)
 
-        references = FileReferences(folder, self.servers.read_resource, may_read, attachments, editor)
+        references: engine.References = engine.NoReferences()
+        if folder:
+            read = self.servers.read_resource
+            references = FileReferences(folder, read, may_read, attachments, editor)
         return engine.Ports(
             document, model, tools, ledger, TurnClock(clock), audited, references, attachments
         )
