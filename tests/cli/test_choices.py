@@ -60,6 +60,30 @@ def test_a_choice_names_its_call_and_decides_that_alone(shell: Shell) -> None:
     assert "$544" in shell.text
 
 
+CALL = '❓: `{{"id":"{}","function":{{"name":"web_search","arguments":"{{\\"query\\":\\"{}\\"}}"}}}}`'
+
+
+@pytest.mark.parametrize("key", ["yA", "ya", "yo", "yO"])
+def test_a_choice_that_names_a_call_counts_once_a_run_has_printed_it(shell: Shell, key: str) -> None:
+    """The id may be known to whoever wrote the file, or to the model: it says nothing about the call."""
+
+    def written(query: str) -> None:
+        shell.chat.write_text(f"💬: hi\n\n🤖:[Demo]\n\n{CALL.format('known', query)}\n", encoding="utf-8")
+
+    def chosen() -> tuple[int, str, str]:
+        done = shell.run("respond", "chat.md", "--agent", "Demo", "--choose", f"known={key}")
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    message = f"parley: {UNSEEN.replace('yA', f'known={key}')}\n"
+    for query in ("google stock price", "apple stock price"):  # the second one takes the place of the first
+        written(query)
+        code, printed, complaint = chosen()
+        assert (code, complaint, "🛠️:" in shell.text) == (3, message, False)
+        assert f'❓ web_search {{"query":"{query}"}}' in printed
+    assert chosen()[::2] == (0, "")
+    assert "🛠️:" in shell.text
+
+
 def test_several_choices_are_each_for_what_the_others_left(shell: Shell) -> None:
     shell.run("respond", "chat.md")
     assert shell.run("respond", "chat.md", "--choose", "yo", "--choose", "yn").returncode == 0

@@ -1,7 +1,7 @@
 """Decisions of a script: `--choose`, held against the calls that wait and were written before.
 
-A call that nobody has seen is not decided by a choice that does not name it: what the run before wrote is on
-record, with the definition of its tool.
+No yes decides on a call that an earlier run has not printed with these arguments, not even one that names its
+id: the file or the model chose that. What a run prints is on record, with the definition of its tool.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEEN = "seen "
 
 @dataclass(frozen=True, slots=True)
 class ScriptedChoice:
-    """One `--choose`: a key, and the id of the call that it is for, "" for those that were written before."""
+    """One `--choose`: a key, and the id of the call that it is for, "" for all that wait."""
 
     key: Choice
     call: str = ""
@@ -77,7 +77,7 @@ class Script:
             choice.key,
             "command",
             "" if choice.key in YES else self._reason,
-            None if choice.call else sightings(seen),
+            sightings(seen),
             name=str(choice),
             reach="one" if choice.call else None,
         )
