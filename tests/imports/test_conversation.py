@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from parley.chat.front_matter import read_front_matter
 from parley.chat.reader import parse
 from parley.imports.conversation import Conversation
 from tests.pictures import png
@@ -29,6 +30,15 @@ def test_a_system_prompt_that_front_matter_does_not_take_is_told() -> None:
     chat = said.chat()
     assert chat.text == "---\ntopic: a title\n---\n\n💬: a?\n"
     assert chat.losses == ("front matter does not take its system_prompt",)
+
+
+def test_tags_are_a_list_each_once() -> None:
+    said = Conversation()
+    said.tags(["lua", "two words", "lua", " ", 'a: "b"', "\0"])
+    said.question("a?")
+    keys = read_front_matter(parse(said.chat().text).front_matter).keys
+    assert keys == {"tags": ("lua", "two words", 'a: "b"', "␀")}
+    assert said.chat().losses == ()
 
 
 def test_results_find_the_calls_of_the_same_id_in_their_order() -> None:

@@ -108,6 +108,7 @@ class Conversation:
         self._preamble = list[Text | Note]()
         self._system = list[str]()
         self._topic = ""
+        self._tags = dict[str, None]()
         self._losses = dict[str, None]()
         self._answer: _Answer | None = None
         """The last answer, though the user may have spoken since."""
@@ -123,6 +124,10 @@ class Conversation:
     def title(self, text: str) -> None:
         """What the chat is about."""
         self._topic = " ".join(fit(text).split())
+
+    def tags(self, tags: Iterable[str]) -> None:
+        """The tags of the chat, each of them once."""
+        self._tags |= dict.fromkeys(filter(None, (" ".join(fit(tag).split()) for tag in tags)))
 
     def system(self, text: str) -> None:
         """A part of the system prompt."""
@@ -241,7 +246,12 @@ class Conversation:
 
     def _front_matter(self) -> str | None:
         lines = list[str]()
-        for key, value in (("topic", self._topic), ("system_prompt", "\n\n".join(self._system))):
+        keys: dict[str, str | list[str]] = {
+            "topic": self._topic,
+            "tags": list(self._tags),
+            "system_prompt": "\n\n".join(self._system),
+        }
+        for key, value in keys.items():
             try:
                 edits = put_value(lines, parse_lines(lines), key, value) if value else []
             except ValueError:

@@ -54,7 +54,7 @@ _BOM = "\ufeff"
 _DATA_URL = re.compile(r"data:[^,]{0,200},")
 _ERROR = "Error: "
 """What stands before a failed result where a format has no field for that: requests of Parley's have it."""
-_CARRIED = {"messages", "system", "title", "model", "adapter"}
+_CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,8 @@ class _Reader:
         self._model = root["model"] if isinstance(root.get("model"), str) else ""
         if isinstance(root.get("title"), str):
             self.conversation.title(root["title"])
+        if isinstance(tags := root.get("tags"), list):
+            self.conversation.tags(tag for tag in tags if isinstance(tag, str))
         self.conversation.system("\n\n".join(self._texts(root.get("system"))))
         if others := sorted(root.keys() - _CARRIED):
             self.conversation.lose(f"keys beside the messages: {', '.join(others)}")
