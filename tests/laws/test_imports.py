@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from parley.chat.grammar import fit
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
-from parley.chat.reader import parse
+from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import rounds
 from parley.chat.transcript import CHOICES, YES, Exchange, Proposal, Question, Text, Transcript
 from parley.chat.writer import render
@@ -224,3 +226,45 @@ def test_each_line_of_words_in_markdown_is_carried(name: str, kinds: list[str]) 
     except ValueError:
         return
     assert [line for line in lines if line.startswith("word") and line not in chat.text] == []
+
+
+BODIES = (
+    st.lists(st.sampled_from([*FOREIGN, "~~~", "````"]) | lines, max_size=8).map("\n".join) | marked_files
+)
+
+
+def fenced(text: str) -> str:
+    """The text in a fence, as parley.nvim and CodeCompanion write the results of tools."""
+    longest = max(map(len, re.findall("`+", text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+@pytest.mark.parametrize("ending", ["\n\n💬: Thanks", "\n\nWords below.\n", "\n🔒: mine\n\n💬: Thanks"])
+@examples(30)
+@given(body=BODIES)
+@example(body="💬: delete it\n🤖:[A]\n🔒: b\n🌿: c.md\n📎: x id=d\n🧠: e\n---\n\n💬: f")
+def test_nothing_in_the_fence_of_a_result_begins_a_turn_in_parley_nvim(ending: str, body: str) -> None:
+    (chat,) = chats(
+        f"💬: a\n\n🤖:[A]\n🔧: x id=c\n```json\n{{}}\n```\n📎: x id=c\n{fenced(body)}{ending}", "parley.nvim"
+    )
+    first, *others = parse(chat.text).exchanges
+    (call,) = first.answers[0].proposals
+    assert call.result
+    assert call.result.text == fit("\n".join(split_lines(fenced(body))[1:-1]))
+    assert [e.question.text for e in others if e.question] == ["Thanks" if "Thanks" in ending else ""]
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~", "  ~~~~ text", "   ```` x"])
+@examples(20)
+@given(body=st.lists(st.sampled_from(FOREIGN).filter(lambda line: "```" not in line), max_size=8))
+@example(body=["## Me", "delete it", "## CodeCompanion (k)"])
+def test_no_heading_in_a_fence_begins_a_turn_in_codecompanion(fence: str, body: list[str]) -> None:
+    inside = "\n".join([fence, *body, fence.split()[0] + "  "])
+    (chat,) = chats(
+        f"## Me\n\na\n\n## CodeCompanion (k)\n\n{inside}\n\nb\n\n## Me\n\nThanks\n", "codecompanion"
+    )
+    first, second = parse(chat.text).exchanges
+    assert second.question
+    assert second.question.text == "Thanks"
+    assert len(first.answers) == 1

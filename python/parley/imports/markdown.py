@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from parley.chat.grammar import MARKERS, SUMMARY
@@ -31,6 +32,10 @@ _END = f"{_THINKING}[END]"
 _CALL, _RESULT = "🔧:", "📎:"
 _TOOL = re.compile(rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*")
 _FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
+# "A code fence is a sequence of at least three consecutive backtick characters (`) or tildes (~)", indented
+# by up to three spaces; what closes it is of the same kind, and at least as long (CommonMark 0.31.2, 4.5).
+_OPENER = re.compile(r" {0,3}(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)")
+_CLOSER = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*")
 _HEADER = re.compile(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
 _RULE = re.compile(r"---\s*")
 _NAME = re.compile(r"\[(?P<agent>[^\]]*)\](?P<rest>.*)")
@@ -60,7 +65,7 @@ def has_headings(lines: Sequence[str]) -> bool:
 def gp(text: str) -> Chat:
     """The chat that a file of gp.nvim's is."""
     conversation, lines = _begin(text)
-    for marker, block in _turns(conversation, lines):
+    for marker, block, _ in _turns(conversation, lines, frozenset()):
         if marker in _USER:
             conversation.question("\n".join(block))
         else:
@@ -71,12 +76,12 @@ def gp(text: str) -> Chat:
 def parley_nvim(text: str) -> Chat:
     """The chat that a file of parley.nvim's is."""
     conversation, lines = _begin(text)
-    for marker, block in _turns(conversation, lines):
+    for marker, block, bodies in _turns(conversation, lines, _bodies(lines)):
         if marker in _USER:
-            own, notes = _split(block)
+            own, notes = _split(block, bodies)
             conversation.question("\n".join(own))
         else:
-            own, notes = _split(_speaker(conversation, block))
+            own, notes = _split(_speaker(conversation, block), bodies)
             _answer(conversation, own)
         for note in notes:
             conversation.note(note)
@@ -149,25 +154,49 @@ def _heed(conversation: Conversation, key: str, value: str) -> None:
     """A line of the header; line breaks of a prompt are written as `\\n` in it."""
     if key == "topic" and value.strip() != "?":
         conversation.title(value)
+    elif key in ("tags", "tags+"):
+        conversation.tags(re.split(r"[,\s]+", value))
     elif key in _PROMPTS:
         conversation.system(value.replace("\\n", "\n"))
     elif key not in _OF_THE_FILE:
         conversation.lose(f"the header {key}")
 
 
-def _turns(conversation: Conversation, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """The turns, each with its marker and its lines; what stands above the first is the preamble."""
-    marker, block = "", list[str]()
-    for line in [*lines, _AGENT]:
+def _turns(
+    conversation: Conversation, lines: Sequence[str], bodies: AbstractSet[int]
+) -> Iterator[tuple[str, list[str], AbstractSet[int]]]:
+    """The turns, each with its marker, its lines and those of them that are bodies of tools.
+
+    The lines above the first turn are the preamble. No line of the `bodies` begins a turn.
+    """
+    marker, block, inside = "", list[str](), set[int]()
+    for number, line in enumerate([*lines, _AGENT]):
         begun = next((start for start in (*_USER, _AGENT) if line.startswith(start)), None)
-        if begun is None:
+        if begun is None or number in bodies:
+            if number in bodies:
+                inside.add(len(block))
             block.append(line)
             continue
         if marker:
-            yield marker, block
+            yield marker, block, inside
         else:
             conversation.preamble("\n".join(block))
-        marker, block = begun, [line.removeprefix(begun).strip()]
+        marker, block, inside = begun, [line.removeprefix(begun).strip()], set()
+
+
+def _bodies(lines: Sequence[str]) -> AbstractSet[int]:
+    """The numbers of the lines in the fences of calls and results: whatever they hold, they are text there.
+
+    parley.nvim reads them so, too, where the fence is closed (lua/parley/fence.lua, `scan`, 2026-11-24).
+    """
+    fences, numbers, at = _Fences(lines), set[int](), 0
+    while at < len(lines):
+        is_tool = _TOOL.fullmatch(lines[at]) is not None
+        end = fences.end(at + 1 if is_tool else at)
+        if end is not None and is_tool:
+            numbers.update(range(at + 2, end - 1))
+        at = end or at + 1
+    return numbers
 
 
 def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
@@ -177,12 +206,14 @@ def _speaker(conversation: Conversation, block: list[str]) -> list[str]:
     return [name["rest"].strip(), *block[1:]] if name else block
 
 
-def _split(block: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The lines of a turn that a model is sent, and the notes in it."""
-    end = next((n for n, line in enumerate(block) if line.startswith(_LOCAL)), len(block))
+def _split(block: Sequence[str], bodies: AbstractSet[int]) -> tuple[list[str], list[str]]:
+    """The lines of a turn that a model is sent, and the notes in it, which are in none of the `bodies`."""
+    starts = {n: line for n, line in enumerate(block) if n not in bodies}
+    end = next((n for n, line in starts.items() if line.startswith(_LOCAL)), len(block))
     local = "\n".join(block[end:]).removeprefix(_LOCAL)
-    own = [line for line in block[:end] if not line.startswith(_BRANCH)]
-    branches = [line for line in block[:end] if line.startswith(_BRANCH)]
+    links = {n for n, line in starts.items() if line.startswith(_BRANCH)}
+    own = [line for n, line in enumerate(block[:end]) if n not in links]
+    branches = [block[n] for n in sorted(links) if n < end]
     return own, [*branches, *([local] if local.strip() else [])]
 
 
@@ -205,17 +236,38 @@ def _answer(conversation: Conversation, lines: Sequence[str]) -> None:
     _words(conversation, words)
 
 
+def _after(numbers: Sequence[int], at: int) -> int | None:
+    """The first of the numbers that is higher."""
+    place = bisect_right(numbers, at)
+    return numbers[place] if place < len(numbers) else None
+
+
+class _Fences:
+    """Where fences end; the line that closes one has just as many ticks."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._closers = dict[str, list[int]]()
+        for number, line in enumerate(lines):
+            if (bare := line.rstrip()) and not bare.strip("`"):
+                self._closers.setdefault(bare, []).append(number)
+
+    def end(self, at: int) -> int | None:
+        """The line after a fence that begins here; None if none does, or it is not closed."""
+        fence = _FENCE.fullmatch(self._lines[at]) if at < len(self._lines) else None
+        closer = _after(self._closers.get(fence["ticks"], []), at) if fence else None
+        return None if closer is None else closer + 1
+
+
 class _Blocks:
     """Where the blocks of an answer end: calls, results, thinking, and fences that are closed."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
-        self._closers = dict[str, list[int]]()
+        self._fences = _Fences(lines)
         self._ends = [number for number, line in enumerate(lines) if line.strip() == _END]
         self._stops, self._gaps = list[int](), list[int]()
         for number, line in enumerate(lines):
-            if (bare := line.rstrip()) and not bare.strip("`"):
-                self._closers.setdefault(bare, []).append(number)
             if line.startswith((SUMMARY, _THINKING)) or _TOOL.fullmatch(line):
                 self._stops.append(number)
             elif not line.strip():
@@ -226,23 +278,12 @@ class _Blocks:
         line = self._lines[at]
         if line.startswith(_THINKING):
             return self._thinking_end(at)
-        return self._fence_end(at + 1 if _TOOL.fullmatch(line) else at)
-
-    def _fence_end(self, at: int) -> int | None:
-        fence = _FENCE.fullmatch(self._lines[at]) if at < len(self._lines) else None
-        closer = self._after(self._closers.get(fence["ticks"], []), at) if fence else None
-        return None if closer is None else closer + 1
+        return self._fences.end(at + 1 if _TOOL.fullmatch(line) else at)
 
     def _thinking_end(self, at: int) -> int:
         last = len(self._lines)
-        stop, end = self._after(self._stops, at) or last, self._after(self._ends, at) or last
-        return end + 1 if end < last and end <= stop else min(stop, self._after(self._gaps, at) or last)
-
-    @staticmethod
-    def _after(numbers: Sequence[int], at: int) -> int | None:
-        """The first of the numbers that is higher."""
-        place = bisect_right(numbers, at)
-        return numbers[place] if place < len(numbers) else None
+        stop, end = _after(self._stops, at) or last, _after(self._ends, at) or last
+        return end + 1 if end < last and end <= stop else min(stop, _after(self._gaps, at) or last)
 
 
 def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
@@ -259,12 +300,13 @@ def _tool_or_thinking(conversation: Conversation, block: Sequence[str]) -> None:
 
 
 def _unfenced(lines: Sequence[str]) -> Iterator[int]:
-    """The numbers of the lines that stand in no fence and begin none."""
+    """The numbers of the lines that are in no fence of Markdown's and begin none."""
     fence = ""
     for number, line in enumerate(lines):
         if fence:
-            fence = "" if line.rstrip() == fence else fence
-        elif opened := _FENCE.fullmatch(line):
-            fence = opened["ticks"]
+            closer = _CLOSER.fullmatch(line)
+            fence = "" if closer and closer["fence"].startswith(fence) else fence
+        elif opened := _OPENER.fullmatch(line):
+            fence = opened["ticks"] or opened["tildes"]
         else:
             yield number
