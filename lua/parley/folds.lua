@@ -173,12 +173,15 @@ function M.fit(win, chunks)
   return require("parley.view").fit(chunks, H.width(win))
 end
 
---- Whether all of a call is in its row, in a window where it is one; nil where it is not, or where somebody
---- else says what a closed fold shows.
+--- Whether all of a call is in its row, in a window where it is one; nil if it is not, or if somebody else
+--- says what a closed fold shows.
+---@return boolean?
 function M.is_whole(win, row)
   row = rows_of.within(api.nvim_win_get_buf(win), row)
   local chunks = vim.wo[win].foldtext == shows and H.is_row(win, row) and H.shown(win, row, row + 1)
-  return chunks and not require("parley.view").is_cut(chunks) or nil
+  if chunks then
+    return not require("parley.view").is_cut(chunks)
+  end
 end
 
 --- Whether there are calls in a buffer.

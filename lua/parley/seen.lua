@@ -170,8 +170,9 @@ function H.is_in_window(win, call)
   if width < call.width and (call.block or not folded) then
     return false -- what is drawn beside a line ends at the edge of the window, without a mark
   elseif folded then
-    return require("parley.folds").is_whole(win, call.row) == true
-  elseif call.is_cut then
+    local is_whole = require("parley.folds").is_whole(win, call.row)
+    return is_whole == true or is_whole == false and call.is_spelled
+  elseif call.is_cut and not call.is_spelled then
     return false
   end
   local hidden = math.floor(view.skipcol / width)

@@ -58,7 +58,11 @@ function M.redraw(buf)
     end
   end
   api.nvim_buf_clear_namespace(buf, block_ns, 0, -1)
-  drawn.shown, drawn.blocks, drawn.width = {}, {}, H.width(buf)
+  local width = H.width(buf)
+  if drawn.width ~= width then
+    drawn.current = nil -- its block may be higher now: it is brought on the screen again
+  end
+  drawn.shown, drawn.blocks, drawn.width = {}, {}, width
   H.extend(buf)
   H.follow(buf)
 end
@@ -132,6 +136,7 @@ end
 ---@field before integer cells before its text, where it is not folded
 ---@field is_cut boolean whether something of these is cut
 ---@field is_whole boolean whether nothing of it is cut in the block
+---@field is_spelled boolean whether all of its row is in the block, too, since the row is cut
 ---@field width integer the cells of a line that it was drawn for
 ---@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
 
@@ -169,6 +174,7 @@ function H.description(buf, drawn, mark)
     before = before,
     sighting = drawn.found.sightings[mark[1]],
     is_whole = call.is_whole,
+    is_spelled = call.is_spelled,
     width = drawn.width,
     is_cut = M.is_cut(mark[4].virt_text or vim.iter(mark[4].virt_lines or {}):flatten(1):totable()),
     block = call.needs_block and H.block(buf, call) or nil,
@@ -308,7 +314,7 @@ function H.call(buf, call, row)
   local opts = high and H.before(whole, drawn.width) or { virt_lines = lines }
   opts = vim.tbl_extend("error", opts, { id = call.number, strict = false })
   api.nvim_buf_set_extmark(buf, ns, row, 0, opts)
-  call.needs_block = is_last and not high or #call.blocks + #call.notes > 0
+  call.needs_block = is_last and not high or call.is_spelled or #call.blocks + #call.notes > 0
 end
 
 --- The lines of a call where its row is not folded; the current one's end in the prompt if that is elsewhere.
@@ -359,46 +365,21 @@ function H.above_block(buf, calls, count)
   end
 end
 
---- The block below some calls: their notes, the lines of their long arguments, which share what room there
---- is, and the prompt. No block is higher than a window, however many calls there are.
+--- The block below some calls: their notes, their rows if these are cut, the lines of their long arguments,
+--- which share the room, and the prompt. No block is higher than a window, however many calls there are.
 function H.compose(buf, calls, width)
-  local prompt, height = calls[#calls].prompt, H.height(buf)
+  local height, prompt = H.height(buf), calls[#calls].prompt
   local room = math.max(height - #calls - #prompt - 5, math.floor(height / 2))
-  local notes, taken, lengths, left = {}, {}, {}, 0
-  for i, call in ipairs(calls) do
-    call.is_whole, notes[i], taken[i] = true, {}, 0
-    for _, note in ipairs(call.notes) do
-      if room > 0 then
-        local lines = H.wrap(note, width)
-        vim.list_extend(notes[i], lines)
-        room = room - #lines
-      else
-        call.is_whole, left = false, left + 1
-      end
-    end
+  local parts, left = {}, 0
+  for _, add in ipairs({ H.add_notes, H.add_spelled, H.add_arguments }) do
+    local after, rest = add(parts, calls, room, width)
+    room, left = after, left + rest
   end
-  for i, call in ipairs(calls) do
-    for _, one in ipairs(call.blocks) do
-      if #lengths < math.max(room, 1) then
-        table.insert(lengths, one.count + 1)
-        taken[i] = taken[i] + 1
-      else
-        call.is_whole, left = false, left + 1
-      end
-    end
-  end
-  local share = H.share(lengths, math.max(room, 0))
   local block = { { { "" } } }
-  for i, call in ipairs(calls) do
-    local lines = notes[i]
-    for n = 1, taken[i] do
-      local some = H.lines(call.blocks[n], share)
-      call.is_whole = call.is_whole and #some > call.blocks[n].count
-      vim.list_extend(lines, some)
-    end
-    for _, line in ipairs(lines) do
+  for i in ipairs(calls) do
+    for _, line in ipairs(parts[i]) do
       block[#block + 1] = M.fit(line, width)
-      call.is_whole = call.is_whole and not M.is_cut(block[#block])
+      calls[i].is_whole = calls[i].is_whole and not M.is_cut(block[#block])
     end
   end
   if left > 0 then
@@ -411,6 +392,71 @@ function H.compose(buf, calls, width)
     block[#block + 1] = M.fit(line, width)
   end
   return block
+end
+
+--- Add the notes of calls, as long as there is room.
+---@return integer room, integer left what is left of the room, and how many notes were left out
+function H.add_notes(parts, calls, room, width)
+  local left = 0
+  for i, call in ipairs(calls) do
+    call.is_whole, call.is_spelled, parts[i] = true, false, {}
+    for _, note in ipairs(call.notes) do
+      if room > 0 then
+        local lines = H.wrap(note, width)
+        vim.list_extend(parts[i], lines)
+        room = room - #lines
+      else
+        call.is_whole, left = false, left + 1
+      end
+    end
+  end
+  return room, left
+end
+
+--- Add the rows that are cut, whole, in the room that is free beside a row for each argument.
+function H.add_spelled(parts, calls, room, width)
+  local free = room
+  for _, call in ipairs(#calls <= room and calls or {}) do
+    free = free - #call.blocks
+  end
+  for i, call in ipairs(#calls <= room and calls or {}) do
+    local chunks = vim.list_slice(call.lines[1], 2)
+    if M.is_cut(M.fit(call.lines[1], width)) and not M.is_cut(chunks) then
+      table.insert(chunks, 1, { #calls > 1 and ("  call %d: "):format(i) or "  ", "ParleyHint" })
+      local lines = H.spell(chunks, width)
+      if #lines <= free then
+        vim.list_extend(parts[i], lines)
+        call.is_spelled, room, free = true, room - #lines, free - #lines
+      end
+    end
+  end
+  return room, 0
+end
+
+--- Add the lines of long arguments, which share the room.
+function H.add_arguments(parts, calls, room, width)
+  local lengths, most, left = {}, math.max(room, 1), 0
+  for _, call in ipairs(calls) do
+    for _, one in ipairs(call.blocks) do
+      if #lengths < most then
+        table.insert(lengths, one.count + 1)
+      else
+        call.is_whole, left = false, left + 1
+      end
+    end
+  end
+  local share, taken = H.share(lengths, math.max(room, 0)), 0
+  for i, call in ipairs(calls) do
+    for _, one in ipairs(call.blocks) do
+      taken = taken + 1
+      if taken <= most then
+        local lines, is_whole = H.lines(one, share, width)
+        vim.list_extend(parts[i], lines)
+        call.is_whole = call.is_whole and is_whole
+      end
+    end
+  end
+  return room, left
 end
 
 local most_rows = 4
@@ -431,22 +477,48 @@ function H.wrap(note, width)
   return lines
 end
 
---- A long argument in so many rows: its first and its last lines, and how many are between.
-function H.lines(one, room)
+--- Chunks on as many rows as they take; further ones are set in.
+function H.spell(chunks, width)
+  local lines, used = { {} }, 0
+  for _, chunk in ipairs(chunks) do
+    local text = chunk[1]
+    while text ~= "" do
+      local part = H.start(text, width - used)
+      if part == "" and used > 4 then -- there may be room in the next row
+        lines[#lines + 1], used = { { "    " } }, 4
+      else
+        part = part == "" and vim.fn.strcharpart(text, 0, 1) or part
+        table.insert(lines[#lines], { part, chunk[2] })
+        used, text = used + api.nvim_strwidth(part), text:sub(#part + 1)
+      end
+    end
+  end
+  return lines
+end
+
+--- A long argument in so many rows: its lines, or else all of it as one string, or else its first and its
+--- last lines, and how many are between.
+---@return table[] lines, boolean is_whole
+function H.lines(one, room, width)
   local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
   local function gap(shown)
     return { ("+%d lines, K"):format(one.count - shown), "ParleyHint" }
   end
   if room > one.count and #ends == one.count then
-    return vim.list_extend({ one.title }, ends)
+    return vim.list_extend({ one.title }, ends), true
+  end
+  local brief = vim.list_extend(vim.list_slice(one.title), { { " " }, one.brief })
+  local spelled = not M.is_cut(brief) and H.spell(brief, width) or {}
+  if 0 < #spelled and #spelled <= math.max(room, 1) then
+    return spelled, true
   elseif room < 4 then
-    return { vim.list_extend(vim.list_slice(one.title), { { " " }, gap(0) }) }
+    return { vim.list_extend(brief, { { " " }, gap(0) }) }, false
   end
   local first = math.min(math.ceil((room - 2) / 2), #one.head)
   local last = math.min(room - 2 - first, #ends - first)
   local lines = vim.list_extend({ one.title }, vim.list_slice(ends, 1, first))
   table.insert(lines, { { "  ⋮ ", "ParleyHint" }, gap(first + last) })
-  return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1))
+  return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1)), false
 end
 
 --- The block that a call is in: the row below it, its lines, and those of the calls right above it.
@@ -591,11 +663,12 @@ end
 
 local least = 6
 
---- Chunks cut to a width, with an ellipsis wherever something is missing. Those that may be cut, by their
---- third part, share what room there is, so that a long one hides no other.
+--- Chunks cut to a width, with an ellipsis wherever something is missing. Sizes go first. The chunks that may
+--- be cut, by their third part, share the room, so a long one hides no other.
 --- Cells are counted without a window: in one, a wide character at its last column would count as three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
+  chunks = H.without_sizes(chunks, width)
   for i, chunk in ipairs(chunks) do
     local length = api.nvim_strwidth(chunk[1])
     if chunk[3] then
@@ -607,7 +680,8 @@ function M.fit(chunks, width)
   local share = H.share(vim.tbl_values(lengths), math.max(width - fixed, 0))
   local fitting, used = {}, 0
   for i, chunk in ipairs(chunks) do
-    local text = lengths[i] and H.cut(chunk[1], math.max(share, least), chunk[3]) or chunk[1]
+    local cut = chunk[4] == "tail" and H.cut_start or H.cut
+    local text = lengths[i] and cut(chunk[1], math.max(share, least), chunk[3]) or chunk[1]
     local length = api.nvim_strwidth(text)
     if used + length > width then
       local before = used == width and table.remove(fitting) or { "" }
@@ -618,6 +692,22 @@ function M.fit(chunks, width)
     fitting[#fitting + 1], used = { text, chunk[2] }, used + length
   end
   return fitting
+end
+
+--- Chunks without as many of their sizes, from the last on, as there is no room for.
+function H.without_sizes(chunks, width)
+  local used, kept = 0, vim.list_slice(chunks)
+  for _, chunk in ipairs(chunks) do
+    used = used + api.nvim_strwidth(chunk[1])
+  end
+  for i = #chunks, 1, -1 do
+    if chunks[i][4] == "size" then
+      local text = used > width and chunks[i][3] or chunks[i][1]
+      used = used - api.nvim_strwidth(chunks[i][1]) + api.nvim_strwidth(text)
+      kept[i] = { text, chunks[i][2] }
+    end
+  end
+  return kept
 end
 
 --- The most that each of some lengths may have, for all of them to fit into a room.
@@ -640,17 +730,43 @@ function H.cut(text, width, ending)
     return text
   end
   ending = ending or ""
-  width = width - #ending
+  return H.start(text, width - #ending - 1) .. "…" .. ending
+end
+
+--- Text within a width: its first character, an ellipsis if something is missing, and its end.
+function H.cut_start(text, width)
+  local count = vim.fn.strchars(text)
+  if api.nvim_strwidth(text) <= width then
+    return text
+  end
+  local first = vim.fn.strcharpart(text, 0, 1)
+  local low, high = 1, count
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if api.nvim_strwidth(first .. "…" .. vim.fn.strcharpart(text, middle)) <= width then
+      high = middle
+    else
+      low = middle + 1
+    end
+  end
+  return first .. "…" .. vim.fn.strcharpart(text, low)
+end
+
+--- As much of a text as there is room for.
+function H.start(text, room)
   local low, high = 0, vim.fn.strchars(text)
+  if api.nvim_strwidth(text) <= room then
+    return text
+  end
   while low < high do
     local middle = math.ceil((low + high) / 2)
-    if api.nvim_strwidth(vim.fn.strcharpart(text, 0, middle)) < width then
+    if api.nvim_strwidth(vim.fn.strcharpart(text, 0, middle)) <= room then
       low = middle
     else
       high = middle - 1
     end
   end
-  return vim.fn.strcharpart(text, 0, low) .. "…" .. ending
+  return vim.fn.strcharpart(text, 0, low)
 end
 
 return M

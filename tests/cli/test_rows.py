@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from parley.cli.rows import fit, markdown_rows, note_rows, rows
+from parley.display.summary import arguments
 from parley.text import contained
 from tests.strategies import any_text
 
@@ -32,3 +35,11 @@ def test_pages_notes_and_cut_rows_end_in_any_width(texts: list[str], width: int)
     assert len(list(markdown_rows(["```", *texts, "```", *texts], width))) >= len(texts)
     assert 1 <= len(note_rows([(text, "") for text in texts], width)) <= 4
     assert cell_len("".join(chunk[0] for chunk in fit([(text, "", "") for text in texts], width))) <= width
+
+
+def test_a_path_keeps_its_end_and_a_size_goes_first() -> None:
+    path = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
+    row = arguments(json.dumps({"path": path, "content": "import csv\nimport io\n"}))
+    assert "".join(chunk[0] for chunk in fit(row, 100)) == f'path: "{path}", content: 2 lines, 21 B'
+    assert "".join(chunk[0] for chunk in fit(row, 40)).endswith('readers/csv_reader.py", content')
+    assert cell_len("".join(chunk[0] for chunk in fit(row, 40))) <= 40

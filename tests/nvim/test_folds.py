@@ -189,3 +189,18 @@ def test_a_chat_is_shown_again_after_it_was_made_shorter_while_no_window_showed_
     plain.command(f"buffer {buf}")
     assert "Error" not in plain.messages()
     assert len(plain.lines()) == 5
+
+
+def test_calls_below_each_other_are_rows_below_each_other(plain: Child) -> None:
+    at_end(plain, chat(*(ran(number, "found", query=f"q{number}") for number in range(1, 6))))
+    rows = [f'🛠 web_search(query: "q{number}") → 5 B, ok' for number in range(1, 6)]
+    at = shown(plain).index(rows[0])
+    assert shown(plain)[at : at + 7] == [*rows, "", "Said."]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_finished_call_shows_the_name_of_its_file(plain: Child, width: int) -> None:
+    path = "/home/user/projects/shop/src/inventory/readers/csv_reader.py"
+    line = call(1, "write_file", path=path, content="import csv\nimport io\n").replace("❓: ", "❓:[ya] ", 1)
+    at_end(plain, chat(f"{line}\n🛠️: [write_file][call_1]\n\n`{'x' * 61}`\n\n"), width)
+    assert any(row.startswith("🛠") and row.endswith('csv_reader.py", content) → ok') for row in shown(plain))

@@ -59,15 +59,17 @@ def is_cut(chunks: Chunks) -> bool:
 def fit(chunks: Chunks, width: int) -> list[Chunk]:
     """Chunks cut to a width, with an ellipsis wherever something is missing.
 
-    Those that may be cut, by their third part, share what room there is, so that a long one hides no other.
+    Sizes go first. The chunks that may be cut, by their third part, share the room, so a long one
+    hides no other.
     """
+    chunks = _without_sizes(chunks, width)
     lengths = [cell_len(chunk[0]) for chunk in chunks]
     fixed = sum(length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) < 3)
-    flexible = [length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) == 3]
+    flexible = [length for chunk, length in zip(chunks, lengths, strict=True) if len(chunk) > 2]
     share = max(_share(flexible, max(width - fixed, 0)), _LEAST)
     fitting, used = list[Chunk](), 0
     for chunk in chunks:
-        text = cut(chunk[0], share, chunk[2]) if len(chunk) == 3 else chunk[0]
+        text = _shortened(chunk, share)
         length = cell_len(text)
         if used + length > width:
             before: Chunk = ("", chunk[1])
@@ -79,6 +81,25 @@ def fit(chunks: Chunks, width: int) -> list[Chunk]:
         fitting.append((text, chunk[1]))
         used += length
     return fitting
+
+
+def _without_sizes(chunks: Chunks, width: int) -> list[Chunk]:
+    """Chunks without as many of their sizes, from the last on, as there is no room for."""
+    kept, used = list[Chunk](), sum(cell_len(chunk[0]) for chunk in chunks)
+    for chunk in reversed(chunks):
+        text = chunk[0]
+        if len(chunk) == 4 and chunk[3] == "size":
+            text = chunk[2] if used > width else text
+            used -= cell_len(chunk[0]) - cell_len(text)
+            chunk = (text, chunk[1])
+        kept.append(chunk)
+    return kept[::-1]
+
+
+def _shortened(chunk: Chunk, width: int) -> str:
+    if len(chunk) == 2:
+        return chunk[0]
+    return cut_start(chunk[0], width) if len(chunk) == 4 else cut(chunk[0], width, chunk[2])
 
 
 def _share(lengths: Sequence[int], room: int) -> int:
@@ -97,6 +118,19 @@ def cut(text: str, width: int, end: str = "") -> str:
         return text
     room = max(width - len(end) - 1, 0)
     return f"{set_cell_size(text, room).rstrip(' ') if room else ''}…{end}"
+
+
+def cut_start(text: str, width: int) -> str:
+    """Text within a width: its first character, an ellipsis if something is missing, and its end."""
+    if cell_len(text) <= width:
+        return text
+    head = text[:1] if cell_len(text[:1]) == 1 < width else ""
+    start = max(len(text) - (width - len(head) - 1) * _MOST_IN_CELL, len(head))
+    while cell_len(head) + 1 + cell_len(text[start:]) > max(width, 1) or (
+        start < len(text) and not cell_len(text[start])
+    ):
+        start += 1
+    return f"{head}…{text[start:]}"
 
 
 def rows(chunks: Chunks, width: int) -> list[list[Chunk]]:

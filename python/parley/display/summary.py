@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Broken, Proposal, Result
@@ -17,9 +17,10 @@ from parley.text import contained, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import decode_arguments
 
-Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str]
-"""A text and its highlight group; with a third part it may be cut where the window is too narrow, and that
-part stands behind the mark."""
+Chunk: TypeAlias = tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, Literal["tail", "size"]]
+"""A text and its highlight group. With a third part it may be cut if the window is too narrow, and that part
+follows the mark. A `tail` keeps its first character and its end; a `size` is replaced by its third part
+before anything is cut, without a mark."""
 Chunks: TypeAlias = Sequence[Chunk]
 
 SIGNS = {kind: marker.rstrip(":[\ufe0f") for kind, marker in MARKERS.items()}
@@ -31,6 +32,8 @@ _SHORT_NAME = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The end behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
+"""What the name of an argument says if its value is a path, even one with blanks."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}
 """Characters of a text of several lines that need no escape."""
 _BRACKETS = str.maketrans("([)]", "‹‹››")
@@ -84,7 +87,7 @@ def outcome(result: Result, row: Chunks) -> Chunk:
     # A number goes along with letters that run from right to left before it, a word does not.
     is_latin = all(upright(chunk[0]) == chunk[0] for chunk in row)
     group = "ParleyNote" if result.status == "error" else "ParleyHint"
-    return (f" → {', '.join(parts if is_latin else parts[::-1])}", group)
+    return (f" → {', '.join(parts if is_latin else parts[::-1])}", group, f" → {result.status}", "size")
 
 
 def _extents(result: Result) -> list[str]:
@@ -124,17 +127,32 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
     followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
     for title, value, is_kept in zip(labels, decoded.values(), followers, strict=False):
         comma = ", " if chunks else ""
-        chunks.append((f"{comma}{title}: ", "ParleyArgument"))
         if is_long(value):
-            chunks.append((extent(value), "ParleyHint"))
+            chunks += [
+                (f"{comma}{title}", "ParleyArgument"),
+                (f": {extent(value)}", "ParleyHint", "", "size"),
+            ]
             continue
-        json_text = _unmarked(as_json(value))
-        end = _ENDS.get(json_text[:1], "")
-        text = legible(_cut(json_text, _MOST_SHOWN, end))
+        chunks.append((f"{comma}{title}: ", "ParleyArgument"))
         # Only a name of Latin letters keeps a run before it from the one behind it.
         is_kept = is_kept and _PLAIN.fullmatch(title)
-        chunks.append((contained(text) if is_kept else upright(text), "ParleyValue", end))
+        text, group, end = _value(value, contained if is_kept else upright)
+        chunks.append((text, group, end, "tail") if _is_path(title, value) else (text, group, end))
     return chunks
+
+
+def _value(value: Any, shape: Callable[[str], str]) -> tuple[str, str, str]:
+    """A value on one line, and what ends it when it is cut."""
+    json_text = _unmarked(as_json(value))
+    end = _ENDS.get(json_text[:1], "")
+    return shape(legible(_cut(json_text, _MOST_SHOWN, end))), "ParleyValue", end
+
+
+def _is_path(name: str, value: Any) -> bool:
+    """Whether a value is a path, of which the end says most. A command, or an address, is none."""
+    if not isinstance(value, str) or "://" in value or not ("/" in value or "\\" in value):
+        return False
+    return " " not in value or _FILE_NAME.search(name) is not None
 
 
 def is_long(value: Any) -> bool:
@@ -142,15 +160,15 @@ def is_long(value: Any) -> bool:
     return isinstance(value, str) and "\n" in value.removesuffix("\n")
 
 
-def long_arguments(raw: str) -> Iterator[tuple[str, list[str]]]:
-    """The arguments with line breaks: the name of each, and its lines as they are shown."""
+def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
+    """The arguments with line breaks: the name of each, its lines as they are shown, and all on one line."""
     try:
         decoded = decoded_arguments(raw)
     except ValueError:
         return
     for name, value in decoded.items():
         if is_long(value):
-            yield label(name), value.removesuffix("\n").split("\n")
+            yield label(name), value.removesuffix("\n").split("\n"), _value(value, upright)
 
 
 def shown_line(line: str, most: int | None = _MOST_SHOWN) -> str:

@@ -163,13 +163,14 @@ def meanings(calls: int, keys: Keys) -> str:
 
 def _blocks(call: Proposal, name: str) -> Iterator[dict[str, Any]]:
     """The lines of a call's long arguments: of the first and the last, what a window may have room for."""
-    for argument, lines in long_arguments(call.call.arguments):
+    for argument, lines, brief in long_arguments(call.call.arguments):
         head, tail = lines[:_MOST_LINES], lines[_MOST_LINES:][-_MOST_LINES:]
         yield {
             "title": [(f"  {name}{argument}:", "ParleyArgument")],
             "head": [_line(line) for line in head],
             "tail": [_line(line) for line in tail],
             "count": len(lines),
+            "brief": brief,
         }
 
 

@@ -9,10 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
-from parley.chat.transcript import YES, Exchange, Proposal, Question, Text, Thinking, Transcript
+from parley.chat.transcript import (
+    YES,
+    Exchange,
+    Proposal,
+    Question,
+    Segment,
+    Text,
+    Thinking,
+    Transcript,
+)
 from parley.display.summary import SIGNS, call_row, count, outcome, shown_line
 from parley.display.view import ChatView
 
@@ -54,9 +64,9 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
     for exchange in exchanges:
         yield from _references(exchange.question) if exchange.question else ()
         for answer in exchange.answers:
-            for segment in answer.segments:
+            for segment, below in zip_longest(answer.segments, answer.segments[1:]):
                 if isinstance(segment, Proposal):
-                    yield _call(segment, view)
+                    yield _call(segment, view, below)
                 elif isinstance(segment, Thinking) and segment.text is not None:
                     lines = count(len(segment.text.split("\n")), "line")
                     yield Fold(segment.span.start, segment.span.end, f"{SIGNS['thinking']} thinking, {lines}")
@@ -78,7 +88,8 @@ def _references(question: Question) -> Iterator[Fold]:
             yield Fold(start, end, f"@@ {shown_line(match['title'])} · {match['count']}")
 
 
-def _call(call: Proposal, view: ChatView) -> Fold:
+def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
+    """The fold of a call; with a result it reaches to a call right below: so do their rows."""
     start, end = call.span.start, call.span.end
     by = _BY.get(view.rule(call), "") if call.choice in YES else ""
     if call.result is None:
@@ -88,6 +99,8 @@ def _call(call: Proposal, view: ChatView) -> Fold:
         return Fold(start, end, (call, (tool.name, tool.server) if tool else ()), False, by, call.call.id)
     is_beside = 0 <= call.result.span.start - end <= 1
     end = call.result.span.end if is_beside else end
+    if is_beside and isinstance(below, Proposal) and below.span.start - end == 1:
+        end = below.span.start
     return Fold(start, end, (call, ()), call.result.status == "error", by, call.call.id)
 
 
