@@ -110,14 +110,14 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
 
 
-def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] = os.environ) -> Findings:
+def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] | None = None) -> Findings:
     """What a server's words name: the program that would start, files and folders of the project.
 
     Not what those load in turn: nothing here can tell.
     """
     folder = _absolute(folder)
     with suppress(ParleyError):  # a variable that is not set stays as it is written
-        server = server.expanded(environ)
+        server = server.expanded(os.environ if environ is None else environ)
     if server.url is not None or not server.command:
         return Findings()
     base = start_folder(server.cwd or ".", folder) or folder
@@ -129,7 +129,7 @@ def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] = 
     return Findings(start, tuple(files), tuple(folders))
 
 
-def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
     """The files in a project's folder that its servers start or name, relative to it."""
     paths = (path for server in file.servers.values() for path in findings(server, folder, environ).files)
     return tuple(dict.fromkeys(paths))

@@ -59,7 +59,7 @@ class ServerSettings:
     trusted: bool = False
     roots: bool | None = None
     sampling: bool = False
-    token_command: tuple[str, ...] = field(default=(), metadata=rule(is_secret=True))
+    token_command: tuple[str, ...] = field(default=(), repr=False, metadata=rule(is_secret=True))
     client_id: str = ""
     client_secret: str = field(default="", repr=False, metadata=rule(is_secret=True))
     callback_port: int = 0
