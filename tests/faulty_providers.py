@@ -15,7 +15,7 @@ from parley.models.request import Request
 from parley.providers.client import ProviderClient
 from parley.settings.values import ProviderSettings
 from tests.fakes import Turns
-from tests.faulty_server import BEGUN, SAYS, FaultyServer, Part, Response
+from tests.faulty_server import BEGUN, SAYS, FaultyServer, Forever, Part, Response
 
 KEY = "a-Secret-of-no-known-shape-0123456789"
 IDLE_S = 0.1
@@ -41,7 +41,8 @@ class FaultyProviders:
     def plan(self, *script: Response) -> None:
         """Begin anew with these responses."""
         self.server.plan(*script)
-        self.is_hasty = any("silence" in response.parts for response in script)
+        parts = [part for response in script for part in response.parts]
+        self.is_hasty = any(part == "silence" or isinstance(part, Forever) for part in parts)
 
     def provider(self, kind: str, **more: Any) -> ProviderSettings:
         family: Any = "anthropic" if kind == "anthropic" else "openai"

@@ -7,13 +7,23 @@ import json
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests.local_server import LocalServer
 
-Part = bytes | Literal["cut", "reset", "silence"]
+
+@dataclass(frozen=True)
+class Forever:
+    """The same bytes again and again, until the client goes away."""
+
+    piece: bytes
+
+
+Part = bytes | Forever | Literal["cut", "reset", "silence"]
 """What a response's body is made of: bytes, an end without an end, the same by force, nothing for ever."""
+BEAT_S = 0.01
 
 STREAM = {"content-type": "text/event-stream"}
 
@@ -84,6 +94,14 @@ class FaultyServer(LocalServer):
                     return False
                 case "silence":
                     await reader.read(1)  # until the client goes away
+                    self.hung_up.set()
+                    return False
+                case Forever(piece):
+                    while not reader.at_eof():
+                        writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                        await writer.drain()
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(reader.read(1), BEAT_S)
                     self.hung_up.set()
                     return False
                 case b"":

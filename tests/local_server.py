@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
 
 class LocalServer(ABC):
     """Serves while its `async with` block lasts; every connection ends with it."""
+
+    tls: ssl.SSLContext | None = None
+    """What it speaks TLS with; None for none."""
 
     def __init__(self) -> None:
         self._server: asyncio.Server | None = None
@@ -20,10 +24,10 @@ class LocalServer(ABC):
     def url(self) -> str:
         assert self._server
         host, port = self._server.sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}"
+        return f"http{'s' if self.tls else ''}://{host}:{port}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
         return self
 
     async def __aexit__(self, *failure: object) -> None:

@@ -93,7 +93,23 @@ async def test_a_packed_reply_is_read(faulty: FaultyProviders, kind: str) -> Non
     assert "accept-encoding: gzip\r\n" in faulty.server.heads[-1]
 
 
-@pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip"])
+@pytest.mark.parametrize("wbits", [zlib.MAX_WBITS, -zlib.MAX_WBITS], ids=["zlib", "raw"])
+@pytest.mark.parametrize("cut", [0, 1, 2, 9])
+async def test_a_reply_in_deflate_is_read_though_nobody_asked_for_it(
+    faulty: FaultyProviders, cut: int, wbits: int
+) -> None:
+    packer = zlib.compressobj(wbits=wbits)
+    content = packer.compress(b"".join(SAYS["chat"]("Whole"))) + packer.flush()
+    faulty.plan(Response([content[:cut], content[cut:]], 200, {**STREAM, "content-encoding": "Deflate"}))
+    assert TextDelta("Whole") in await faulty.say(faulty.provider("chat"))
+
+
+async def test_the_page_of_an_error_in_deflate_is_read(faulty: FaultyProviders) -> None:
+    faulty.plan(Response([zlib.compress(ERROR + b'"}}')], 400, {**JSON, "content-encoding": "deflate"}))
+    check_message(await faulty.fail(faulty.provider("chat")), "faulty answered 400: so sorry")
+
+
+@pytest.mark.parametrize("packed", ["br", "zstd", "gzip, gzip", "gzip", "deflate"])
 async def test_a_reply_packed_in_another_way_is_told(faulty: FaultyProviders, packed: str) -> None:
     faulty.plan(Response([b"\x1b\x7f nothing that unpacks"], 200, {**STREAM, "content-encoding": packed}))
     check_message(await faulty.fail(faulty.provider("chat")), "faulty sent what cannot be read")

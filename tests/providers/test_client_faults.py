@@ -33,7 +33,7 @@ from tests.faulty_providers import (
     check_message,
     refusal,
 )
-from tests.faulty_server import BEGUN, SAYS, STREAM, Part, Response, event
+from tests.faulty_server import BEGUN, SAYS, STREAM, FaultyServer, Forever, Part, Response, event
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -376,3 +376,26 @@ async def test_after_its_one_call_in_xml_a_reply_is_ended_at_the_provider(
     assert "".join(each.text for each in heard if isinstance(each, TextDelta)).strip() == "Look."
     assert heard[-1] == Finished("tool_calls")
     await asyncio.wait_for(faulty.server.hung_up.wait(), 30)
+
+
+# --- Streams that only seem to be alive -------------------------------------------------------------------
+
+ALIVE = {
+    "anthropic": (b": processing\n\n", b"data: ", event({"type": "ping"})),
+    "chat": (b": processing\n\n", b"data: ", event({"choices": [{"delta": {"content": ""}}]})),
+    "responses": (b": processing\n\n", b"data: ", event({"type": "keepalive"})),
+}
+
+
+async def test_a_stream_that_says_nothing_any_more_ends_after_a_while(faulty: FaultyProviders) -> None:
+    async def failing(kind: str, piece: bytes) -> ModelError:
+        async with FaultyServer() as server:
+            alive = FaultyProviders(server, faulty.clients, [])
+            alive.plan(Response([*begun(kind, "after"), Forever(piece)]))
+            error = await alive.fail(alive.provider(kind))
+            await server.hung_up.wait()
+            return error
+
+    asked = [failing(kind, piece) for kind, pieces in ALIVE.items() for piece in pieces]
+    for error in await asyncio.gather(*asked):
+        check_message(error, "faulty did not answer in time", "wait, then :ParleyRespond asks again")

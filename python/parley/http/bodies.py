@@ -15,13 +15,14 @@ import httpx2
 from parley.text import size_text
 
 HEADERS = {"accept-encoding": "gzip"}
-"""Headers for a client: they ask for the one encoding that is unpacked here."""
+"""Headers for a client: they ask for one of the encodings that are unpacked here."""
 
 MOST_OF_AN_ERROR = 65_536
 """The length of an error's page: nobody reads more of it."""
 
 _PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
+_HEADER = 2
 
 Hook: TypeAlias = Callable[[httpx2.Response], Awaitable[None]]
 
@@ -109,17 +110,33 @@ class _Bounded(httpx2.AsyncByteStream):
 def _unpacking(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     if encoding in ("", "identity"):
         return lambda packed: iter((packed,))
-    if encoding not in ("gzip", "x-gzip"):
-        return lambda _: _refused(f"it answers in the encoding {encoding[:20]!r}, which was not asked for")
-    return _gunzipping(zlib.decompressobj(_GZIP))
+    if encoding in ("gzip", "x-gzip"):
+        return _inflating(lambda _: zlib.decompressobj(_GZIP))
+    if encoding == "deflate":  # some servers send it unasked
+        return _inflating(lambda start: zlib.decompressobj(zlib.MAX_WBITS * (1 if _is_zlib(start) else -1)))
+    return lambda _: _refused(f"it answers in the encoding {encoding[:20]!r}, which was not asked for")
 
 
 def _refused(why: str) -> Iterator[bytes]:
     raise UnreadableError(why)
 
 
-def _gunzipping(unpacker: Any) -> Callable[[bytes], Iterator[bytes]]:
+def _is_zlib(start: bytes) -> bool:
+    """Whether data begin as RFC 1950 has it: some send "deflate" without this header (RFC 9110, 8.4.1.2)."""
+    return start[0] & 0x0F == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
+
+
+def _inflating(unpacker_of: Callable[[bytes], Any]) -> Callable[[bytes], Iterator[bytes]]:
+    """Unpacks piece by piece, by what the first two bytes say."""
+    start, unpacker = b"", None
+
     def unpacked(packed: bytes) -> Iterator[bytes]:
+        nonlocal start, unpacker
+        if unpacker is None:
+            start = packed = start + packed
+            if len(start) < _HEADER:
+                return
+            unpacker = unpacker_of(start)
         try:
             while piece := unpacker.decompress(packed, _PIECE):
                 yield piece

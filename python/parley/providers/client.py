@@ -41,6 +41,7 @@ from parley.providers.errors import (
     rate_limits,
 )
 from parley.providers.packages import PackageProviders
+from parley.providers.patience import Patience
 from parley.settings.values import ProviderSettings
 
 IDLE_S = 60.0
@@ -54,6 +55,8 @@ MOST_BYTES = 128 * 1024 * 1024
 """Of one reply: three times what the longest one takes, of 128,000 tokens with an event of 300 bytes each."""
 HEAD_WAITS = 10
 """Silences of `idle_s` that pass at most till a response has begun: it may be announced for ever."""
+CONTENT_WAITS = 10
+"""As many pass till a comment or a ping is no sign of life any more: models think long without a word."""
 REST_S = 0.2
 MOST_OF_THE_REST = 65_536
 """How long, and how much of it, is waited for behind the end of a stream: a connection is worth no more."""
@@ -207,13 +210,16 @@ class ProviderClient:
                 if limits := rate_limits(response.headers):
                     yield limits
                 pieces = response.aiter_bytes()
+                patience = Patience(self._idle_s * CONTENT_WAITS, asyncio.get_running_loop().time)
                 async with closing(_payloads(pieces) if streamed else _whole(pieces, form)) as arriving:
                     async for payloads in arriving:
-                        is_empty = False
+                        is_empty = is_empty and payloads == ()
                         for event in joined(decoder.read(payloads)):
+                            patience.renew()
                             yield event
                         if decoder.is_over:
                             break
+                        patience.check(decoder.pending_call)
                         _tell_call(decoder.pending_call, tell)
                 for event in decoder.end():
                     yield event
@@ -221,7 +227,7 @@ class ProviderClient:
         except library.APIError as error:
             raise failure(provider, request.model, error, secret) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError) as error:
-            raise broken_off(provider, error, secret) from error
+            raise broken_off(provider, request.model, error, secret) from error
         except ModelError as error:
             if is_empty and "event-stream" not in kind:
                 raise no_stream(provider, kind) from error
@@ -261,7 +267,7 @@ class ProviderClient:
         except ProxyError as error:
             raise no_proxy(provider, error) from error
         except httpx2.InvalidURL as error:
-            raise broken_off(provider, error, secret) from error
+            raise broken_off(provider, "", error, secret) from error
         return client, secret
 
     async def _base_url(self, provider: ProviderSettings) -> str:
@@ -318,10 +324,15 @@ async def _read_on(pieces: AsyncIterator[bytes], seconds: float) -> None:
 
 
 async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapping[str, Any]]]:
-    """The data of the server-sent events of a response, of those together that came together."""
+    """The data of the server-sent events of a response, of those together that came together.
+
+    Where only part of an event or a comment came, there is none.
+    """
     sse = SSE()
     async for chunk in pieces:
         payloads = sse.feed(chunk)
+        if not payloads:
+            yield ()  # so that a stream of nothing but comments is noticed
         for start in range(0, len(payloads), AT_ONCE):
             yield map(decode_payload, payloads[start : start + AT_ONCE])
             await asyncio.sleep(0)  # what was said is drawn while the rest is read

@@ -60,11 +60,16 @@ def failure(provider: ProviderSettings, model: str, error: Any, secret: str) -> 
     """The meaning of an SDK's error."""
     status = getattr(error, "status_code", None)
     if status is None:
-        return broken_off(provider, error.__cause__ or error, secret)
-    words = bounded(_message(error), secret)
+        return broken_off(provider, model, error.__cause__ or error, secret)
+    return _refused(provider, model, status, bounded(_message(error), secret), error.response.headers)
+
+
+def _refused(
+    provider: ProviderSettings, model: str, status: int, words: str, headers: Mapping[str, str]
+) -> ModelError:
+    """The meaning of a status, whether the provider answered with it or a proxy on the way."""
     is_too_long = says_too_long(words)
     hint = SHORTEN if is_too_long else _what_to_do(status)
-    headers = error.response.headers
     key = provider.key_variable or "the provider's key"
     return ModelError(
         f"{provider.name} answered {status}{f': {words}' if words else ''}. "
@@ -89,11 +94,19 @@ _LASTING = (
 """Errors that come again however often one asks."""
 
 
-def broken_off(provider: ProviderSettings, error: BaseException, secret: str) -> ModelError:
+_TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
+"""What `httpx2` says of a proxy that answers to CONNECT with another status than 200."""
+
+
+def broken_off(provider: ProviderSettings, model: str, error: BaseException, secret: str) -> ModelError:
     """The connection could not be made, or was lost."""
     kind = type(error).__name__
+    if kind == "ProxyError" and (match := _TUNNEL_REFUSED.match(str(error))):
+        return _refused(provider, model, int(match[1]), bounded(match[2], secret), {})
     if "Timeout" in kind:
         what, hint = "did not answer in time", "wait, then :ParleyRespond asks again"
+    elif kind == "ProxyError":
+        what, hint = "cannot be reached through the proxy", "check HTTPS_PROXY"
     elif "Connect" in kind:
         what, hint = "cannot be reached", "check the network and the base URL, then :ParleyRespond"
     elif kind == "ElsewhereError":

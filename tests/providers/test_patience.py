@@ -1,0 +1,35 @@
+"""How long a stream may say nothing, by a clock that is set."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from parley.models.accumulate import PendingCall
+from parley.providers.patience import Patience
+
+
+def test_silence_ends_after_a_while_and_what_is_said_begins_it_again() -> None:
+    now = 0.0
+    patience = Patience(10, lambda: now)
+    now = 10
+    patience.check(None)
+    patience.renew()
+    now = 20
+    patience.check(None)
+    now = 20.1
+    with pytest.raises(TimeoutError, match="for 10 s it sent nothing but comments and pings"):
+        patience.check(None)
+
+
+def test_a_call_that_is_being_written_is_no_silence_and_one_that_stops_is() -> None:
+    seconds = count(step=9)
+    patience = Patience(10, lambda: next(seconds))
+    for size in range(5):
+        patience.check(PendingCall("write", size))
+    patience = Patience(10, lambda: next(seconds))
+    patience.check(PendingCall("write", 4))
+    patience.check(PendingCall("write", 4))
+    with pytest.raises(TimeoutError):
+        patience.check(PendingCall("write", 4))
