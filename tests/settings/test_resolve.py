@@ -15,7 +15,7 @@ from parley.engine import ChatSettings
 from parley.models.tool_room import ToolRoom
 from parley.policy.rules import Pattern, Rules
 from parley.settings.resolve import MOCK_SERVER, agent_of, chat_settings
-from parley.settings.values import Agent, Approval, Mcp, Safety, Settings, Tools
+from parley.settings.values import AGENTS, Agent, Approval, Mcp, Safety, Settings, Tools
 from parley.tools.catalogue import Catalogue
 from parley.tools.servers import ServerSettings
 from tests.chats import tool
@@ -61,15 +61,21 @@ def test_tools_that_the_agent_has_off_stay_off() -> None:
     assert look("tool_mode: native\ntools: ['*']", agent=off).tools is None
 
 
-def test_the_mock_server_is_for_the_demo_and_for_who_has_no_other() -> None:
+def test_the_mock_server_is_for_the_demo_and_for_who_asks_for_it() -> None:
     own = Settings(mcp=Mcp({"demo": ServerSettings("demo", "x")}))
     claude = replace(AGENT, provider="anthropic")
     assert "mock/web_search" not in offered(look(using=own, agent=claude))
     assert "mock/web_search" in offered(look(using=own))
-    assert "mock/web_search" in offered(look(agent=claude))
+    assert "mock/web_search" not in offered(look(agent=claude))
     assert "mock/web_search" in offered(
         look(using=replace(own, mcp=replace(own.mcp, mock=True)), agent=claude)
     )
+
+
+def test_the_gemini_agent_names_a_model_that_moves_on() -> None:
+    """The aliases that its provider keeps pointing at a model that is served (ai.google.dev, 2026-11-24)."""
+    (gemini,) = (agent for agent in AGENTS if agent.provider == "gemini")
+    assert gemini.model in ("gemini-pro-latest", "gemini-flash-latest", "gemini-flash-lite-latest")
 
 
 @pytest.mark.parametrize(

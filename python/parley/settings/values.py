@@ -216,7 +216,7 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `config_file` names a file with more, `mock` offers every agent the built-in one as well.
+    """The MCP servers; `config_file` names a file with more, `mock` offers all agents the built-in one.
 
     `start`: at the first question, or when a chat is opened.
     """
