@@ -151,7 +151,7 @@ end
 --- What a closed fold shows, in the window that is drawn.
 function M.text()
   local win = api.nvim_get_current_win()
-  local row, current = H.shown(win, vim.v.foldstart - 1, vim.v.foldend)
+  local row, group = H.shown(win, vim.v.foldstart - 1, vim.v.foldend)
   if not row then
     return H.others(win)
   end
@@ -160,9 +160,9 @@ function M.text()
     used = used + api.nvim_strwidth(chunk[1])
   end
   row[#row + 1] = { (" "):rep(width - used) }
-  if current then
+  if group then
     for _, chunk in ipairs(row) do
-      chunk[2] = { chunk[2] or "Folded", current }
+      chunk[2] = { chunk[2] or "Folded", group }
     end
   end
   return row
@@ -623,7 +623,7 @@ end
 --- What a window shows of a fold over these rows, with the prompt where that is drawn on it, and the group
 --- that marks it; nil where it is none of ours.
 function H.shown(win, first, last)
-  local chunks = H.chunks(api.nvim_win_get_buf(win), first, last)
+  local chunks, band = H.chunks(api.nvim_win_get_buf(win), first, last)
   if not chunks then
     return nil
   end
@@ -631,7 +631,7 @@ function H.shown(win, first, last)
   if prompt then
     chunks = vim.list_extend({ { prompt[1], prompt[2] } }, chunks)
   end
-  return M.fit(win, chunks), current
+  return M.fit(win, chunks), current or band
 end
 
 --- What is shown of a fold over these rows; nil where it is none of ours.
@@ -657,7 +657,17 @@ function H.chunks(buf, first, last)
   if words then
     table.insert(chunks, { " · " .. words, group })
   end
-  return chunks
+  return chunks, text.band
+end
+
+--- The row below the fold of what is no call that starts on a row, nil if there is none.
+---@return integer?
+function M.after(buf, row)
+  local fold, mark = nil, nil
+  if rows_of.has(buf, row) then
+    fold, mark = H.at(buf, row)
+  end
+  return fold and fold.call == "" and mark[2] == row and mark[4].end_row + 1 or nil
 end
 
 --- The level of each line that is folded.

@@ -12,7 +12,7 @@ function M.open(mods)
   local cursor = api.nvim_win_get_cursor(0)[1]
   for row, line in ipairs(lines) do
     if chat.is_question(line) then
-      items[#items + 1] = { bufnr = buf, lnum = row, col = 1, text = M.title(lines, row) }
+      items[#items + 1] = { bufnr = buf, lnum = row, col = 1, text = M.title(lines, row, buf) }
       current = row <= cursor and #items or current
     end
   end
@@ -45,18 +45,27 @@ function M.rows(list)
   end, vim.list_slice(items, list.start_idx, list.end_idx))
 end
 
---- What a question is known by: the first text of it.
-function M.title(lines, row)
+--- What a question is known by: the first text of it, after the lines that it quotes.
+---@param buf? integer where the lines are, if these may be folded
+function M.title(lines, row, buf)
   local chat = require("parley.chat")
   if not lines[row] then
     return "(empty)"
   end
   local first = lines[row]:gsub("^[^:]*:%s*", "")
   local n = row
-  while first == "" and n < #lines and n < row + 5 and not chat.is_question(lines[n + 1]) do
-    n = n + 1
-    first = vim.trim(lines[n])
+  local after = buf and require("parley.folds").after(buf, row - 1)
+  if after then -- lines that are quoted before the first word
+    n, first = after, ""
   end
+  local most = n + 5
+  while first == "" and n < #lines and n < most and not chat.is_question(lines[n + 1]) do
+    after = buf and require("parley.folds").after(buf, n)
+    n = after or n + 1
+    first = after and "" or vim.trim(lines[n])
+    most = after and n + 5 or most
+  end
+  first = first == "" and lines[row]:gsub("^[^:]*:%s*", "") or first
   return first == "" and "(empty)" or (first:gsub("%c", " ")) -- a NUL would make it a Blob
 end
 

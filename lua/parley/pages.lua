@@ -61,10 +61,12 @@ end
 ---@param onward boolean
 ---@return integer
 function M.rest(name, last, onward)
-  local win = vim.fn.bufwinid(M.buffer(name))
+  local buf = M.buffer(name)
+  local win = vim.fn.bufwinid(buf)
   if win == -1 then
     return 0
   end
+  last = require("parley.rows").within(buf, last - 1) + 1
   local height = api.nvim_win_get_height(win) - vim.fn.getwininfo(win)[1].winbar
   local shown = height + (vim.w[win].parley_scrolled or 0)
   local rest = api.nvim_win_text_height(win, { end_row = last - 1 }).all - shown

@@ -30,6 +30,14 @@ local calls = {
   ['view.reveal'] = function() view.reveal(win, a, b) end,
   ['folds.put'] = function() folds.put(buf, {}, a, b) end,
   ['folds.update'] = function() folds.update(buf, tick, found) end,
+  ['folds.after'] = function() folds.after(buf, a) end,
+  ['pages.rest'] = function()
+    local pages = require('parley.pages')
+    pages.scratch('any-row', { 'one' }, 'parley')
+    local ok, why = pcall(pages.rest, 'any-row', a, true)
+    pages.close('any-row')
+    assert(ok, why)
+  end,
   ['folds.within'] = function() folds.within(buf, a, function() end) end,
   ['folds.is_whole'] = function() folds.is_whole(win, a) end,
   ['folds.id'] = function() folds.id(buf, a) end,

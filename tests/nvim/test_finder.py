@@ -127,3 +127,12 @@ def test_a_file_that_may_not_be_read_has_no_words(tmp_path: Path) -> None:
     chat(tmp_path, "chat", "💬: hello\n").chmod(0)
     with bound_by_permissions():
         assert find_chats(tmp_path, "hello").rows == []
+
+
+def test_the_topic_of_a_chat_that_begins_with_quoted_lines_is_what_its_user_asked(tmp_path: Path) -> None:
+    quote = "`a.py:1-900` (900 lines)\n\n```python\n" + "x = 1\n" * 3000 + "```"
+    (tmp_path / "a.md").write_text(f"💬: {quote}\n\nWhat is x?\n", encoding="utf-8")
+    (tmp_path / "b.md").write_text(f"💬: {quote}\n", encoding="utf-8")
+    topics = {Path(row["path"]).name: row["topic"] for row in find_chats(tmp_path).rows}
+    assert topics["a.md"] == "What is x?"
+    assert topics["b.md"].startswith("`a.py:1-900` (900 lines)")

@@ -204,3 +204,23 @@ def test_a_finished_call_shows_the_name_of_its_file(plain: Child, width: int) ->
     line = call(1, "write_file", path=path, content="import csv\nimport io\n").replace("❓: ", "❓:[ya] ", 1)
     at_end(plain, chat(f"{line}\n🛠️: [write_file][call_1]\n\n`{'x' * 61}`\n\n"), width)
     assert any(row.startswith("🛠") and row.endswith('csv_reader.py", content) → ok') for row in shown(plain))
+
+
+QUOTE = "`src/a.py:2-4` (3 lines)\n\n```python\nx = 1\ny = 2\nz = 3\n```"
+
+
+def test_a_question_that_begins_with_quoted_lines_keeps_its_marker_and_band(plain: Child) -> None:
+    plain.lua("vim.api.nvim_set_hl(0, 'ParleyQuestionLine', { bg = '#123456' })")
+    at_end(plain, f"💬: {QUOTE}\n\nWhat is x?\n\n🤖:[Demo]\n\nOne.\n\n💬: \n")
+    plain.command("normal! zM")
+    assert shown(plain)[0] == "💬: @@ src/a.py:2-4 · 3 lines"
+    styles = [plain.grid.styles[style] for style in plain.grid.attributes[0]]
+    assert all(style.get("background") == 0x123456 for style in styles)
+
+
+def test_the_list_of_questions_shows_the_words_of_the_user(plain: Child) -> None:
+    at_end(plain, f"💬: {QUOTE}\n\nWhat is x?\n\n🤖:[Demo]\n\nOne.\n\n💬: And y?\n\n{QUOTE}\n")
+    plain.command("ParleyOutline")
+    plain.until(lambda: "And y?" in plain.text(), "the list")
+    assert plain.lines()[:2] == ["What is x?", "And y?"]
+    plain.command("lclose")

@@ -120,3 +120,10 @@ def test_a_model_is_shown_the_beginning_and_not_the_whole_chat() -> None:
     assert len(prompt) < 2500
     assert "secret" not in prompt
     assert title_prompt(parse("💬: why?\n")) == ""
+
+
+def test_a_model_that_is_asked_for_a_title_reads_what_the_user_asked_and_not_what_it_quotes() -> None:
+    quote = "`a.py:1-900` (900 lines)\n\n```python\n" + "x = 1\n" * 900 + "```"
+    prompt = title_prompt(parse(f"💬: {quote}\n\nWhat is x?\n\n🤖:[Demo]\n\nOne.\n\n💬: \n"))
+    assert "What is x?" in prompt
+    assert "900 lines" not in prompt

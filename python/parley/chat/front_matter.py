@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
+from parley.chat.references import own_words
 from parley.chat.transcript import Problem, Severity, Transcript
 from parley.tables import LARGEST, Flaw, Reader, names, rule
 
@@ -160,7 +161,13 @@ def trouble(transcript: Transcript) -> str:
 
 
 def topic(transcript: Transcript) -> str:
-    """The subject of a chat, on one line: its topic, else its first question; "" where there is neither."""
-    named = read_front_matter(transcript.front_matter).keys.get("topic", "")
+    """The subject of a chat, on one line: its topic, else its first question; "" if it has neither."""
     questions = (e.question.text for e in transcript.exchanges if e.question and e.question.text)
+    return own_topic(transcript) or " ".join(next(questions, "").split())
+
+
+def own_topic(transcript: Transcript) -> str:
+    """The topic of a chat, else the first words that its user asked, without what these bring in."""
+    named = read_front_matter(transcript.front_matter).keys.get("topic", "")
+    questions = (words for e in transcript.exchanges if e.question and (words := own_words(e.question)))
     return " ".join((named or next(questions, "")).split())

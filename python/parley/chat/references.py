@@ -16,6 +16,11 @@ from parley.chat.transcript import Attachment, Question, Text
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
 _RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
 _LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
+_EXPANSION = re.compile(
+    r"^`(?P<title>[^`\n]+)` \((?P<count>\d+ lines?)\)\n\n(?P<ticks>`{3,})[^`\n]*"
+    r"(?:\n.*)*?(?:(?P<end>\n(?P=ticks)$)|\Z)",
+    re.MULTILINE,
+)
 _FENCE = re.compile(r" {0,3}(?P<ticks>`{3,}|~{3,})")
 _INFO_WORD = re.compile(r"[\w+#-]+")
 _LANGUAGES = {
@@ -149,6 +154,17 @@ def expansion(reference: ReferenceText) -> list[str]:
     count = f"{len(lines)} line" + ("" if len(lines) == 1 else "s")
     info = reference.language or language_of(reference.title)
     return [f"`{_title(reference.title)}` ({count})", "", f"{ticks}{info}", *lines, ticks]
+
+
+def expansions(text: str) -> Iterator[re.Match[str]]:
+    """The blocks that references and quotes brought into a question: matches with `title` and `count`."""
+    return (match for match in _EXPANSION.finditer(text) if match["end"])
+
+
+def own_words(question: Question) -> str:
+    """The user's own text of a question, without what references and quoted lines brought in."""
+    parts = (_EXPANSION.sub("", part.text) for part in question.parts if isinstance(part, Text))
+    return "\n\n".join(part for part in parts if part.strip())
 
 
 def language_of(name: str) -> str:

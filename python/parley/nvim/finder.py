@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.chat.front_matter import topic
+from parley.chat.front_matter import own_topic, topic
 from parley.chat.grammar import marker_of
 from parley.chat.reader import parse
 from parley.display.summary import shown_line
@@ -24,6 +24,8 @@ MOST_MATCHES = 200
 PATIENCE_S = 10.0
 """How long words are looked for; a disk of today reads some 10,000 chats in that time."""
 _HEAD = 8192
+_LONG_HEAD = 262_144
+"""The bytes to look for a question's first words in: quoted lines may come before them."""
 _MOST_TEXT = 4_000_000
 """Of one chat, in bytes; results of tools may be longer than any conversation."""
 _TOPIC = 80
@@ -70,10 +72,12 @@ def _when(changed: float) -> str:
 
 def _topic_of(path: Path) -> str:
     try:
-        head = opening(path, _HEAD).decode("utf-8", "replace")
-    except ParleyError as error:
+        chat = parse(opening(path, _HEAD).decode("utf-8", "replace"))
+        if not own_topic(chat) and path.stat().st_size > _HEAD:
+            chat = parse(opening(path, _LONG_HEAD).decode("utf-8", "replace"))
+    except (ParleyError, OSError) as error:
         return shown_line(str(error))
-    return shown_line(topic(parse(head))[:_TOPIC], None)
+    return shown_line(topic(chat)[:_TOPIC], None)
 
 
 def _place(path: Path, words: Sequence[str]) -> dict[str, Any] | None:

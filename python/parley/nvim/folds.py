@@ -6,13 +6,14 @@ a number, so that a chat with thousands of calls costs little more than a short 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from parley.chat.front_matter import topic
+from parley.chat.grammar import MARKERS
+from parley.chat.references import expansions
 from parley.chat.transcript import (
     YES,
     Exchange,
@@ -26,14 +27,18 @@ from parley.chat.transcript import (
 from parley.display.summary import SIGNS, call_row, count, outcome, shown_line
 from parley.display.view import ChatView
 
-_REFERENCE = re.compile(
-    r"^`(?P<title>[^`\n]+)` \((?P<count>\d+ lines?)\)\n\n(?P<ticks>`{3,})[^`\n]*\n(?:.*\n)*?(?P=ticks)$",
-    re.MULTILINE,
-)
 _BY = {"memory": "remembered", "auto": "by rule"}
 """What is told of a yes that nobody typed."""
 
-Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | str
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The text of a fold over the first line of a question."""
+
+    text: str
+
+
+Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | Asked | str
 """What the text of a fold is made of: a call with the names of its tool, or the text itself."""
 Row: TypeAlias = tuple[int, int, int, bool, str, str]
 """First row, row behind the last, number of the text, whether it is open, who said yes, id of the call."""
@@ -80,12 +85,11 @@ def _front_matter(transcript: Transcript, raw: str) -> str:
 def _references(question: Question) -> Iterator[Fold]:
     """The files and resources that a question has brought in."""
     for part in question.parts:
-        if not (isinstance(part, Text) and "```" in part.text):
-            continue
-        for match in _REFERENCE.finditer(part.text):
+        for match in expansions(part.text) if isinstance(part, Text) else ():
             start = part.span.start + part.text.count("\n", 0, match.start())
             end = start + match[0].count("\n") + 1
-            yield Fold(start, end, f"@@ {shown_line(match['title'])} · {match['count']}")
+            text = f"@@ {shown_line(match['title'])} · {match['count']}"
+            yield Fold(start, end, Asked(text) if start == question.span.start else text)
 
 
 def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
@@ -128,6 +132,9 @@ def _text(content: Content) -> dict[str, Any]:
     """The row of a fold; what a call with its result shows has another sign, and the outcome."""
     if isinstance(content, str):
         return {"row": [(content, "ParleyHint", "")]}
+    if isinstance(content, Asked):
+        asked = [(f"{MARKERS['question']} ", "ParleyQuestion"), (content.text, "ParleyHint", "")]
+        return {"row": asked, "band": "ParleyQuestionLine"}
     call, names = content
     row = call_row(call, names)
     if call.result is None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from parley.chat.edits import Edit
 from parley.chat.head import put_topic
+from parley.chat.references import own_words
 from parley.chat.rounds import summary
 from parley.chat.transcript import Answer, Exchange, Text, Transcript
 from parley.text import one_line
@@ -51,7 +52,8 @@ def title_prompt(transcript: Transcript) -> str:
     if not exchange or not exchange.question or not answer:
         return ""
     text = "\n\n".join(segment.text for segment in answer.segments if isinstance(segment, Text))
-    return _PROMPT.format(question=exchange.question.text[:_LONGEST_TEXT], answer=text[:_LONGEST_TEXT])
+    question = own_words(exchange.question) or exchange.question.text
+    return _PROMPT.format(question=question[:_LONGEST_TEXT], answer=text[:_LONGEST_TEXT])
 
 
 def title(reply: str) -> str:
