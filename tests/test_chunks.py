@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from parley import engine
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parley
+from parley import ChunkType, engine
 from parley.chat.transcript import Proposal, Result, ToolCall
-from parley.chunks import Chunk, Chunks
+from parley.chunks import Chunk, Chunks, in_python
 from parley.models.events import Aside, Finished, TextDelta, ThinkingDelta, ThinkingEnd, Usage
 from tests.chats import SEARCH
+from tests.strategies import any_text, proposals, results
 
 CALL = Proposal(ToolCall("call_1", "f", "{}"))
 ENDED = {"type": "tool_result", "id": "call_1", "name": "f"}
@@ -42,5 +55,55 @@ def test_a_refused_call_is_an_error_and_a_result() -> None:
 def test_a_request_has_its_tokens_when_its_reply_is_complete_and_once() -> None:
     last = Usage(5, 7)
     assert chunks(Usage(5, 1), last, Finished("complete"), Finished("complete")) == [
-        {"type": "usage", "usage": last}
+        {
+            "type": "usage",
+            "usage": {"input": 5, "output": 7, "cache_read": 0, "cache_write": 0, "thinking": 0},
+        }
     ]
+
+
+EVENTS = st.one_of(
+    st.builds(TextDelta, any_text | st.text()),
+    st.builds(ThinkingDelta, any_text | st.text()),
+    st.builds(Aside, any_text),
+    st.builds(Usage, *[st.integers(0, 2**63)] * 5),
+    st.just(Finished("complete")),
+    st.builds(engine.CallBegan, proposals, st.just(SEARCH)),
+    st.builds(engine.CallEnded, proposals, results),
+    st.builds(engine.CallRefused, proposals, results),
+    st.builds(engine.MissingTools, st.lists(st.text(max_size=9), min_size=1).map(tuple)),
+)
+
+
+@given(st.lists(EVENTS, max_size=8))
+def test_each_chunk_is_json_as_it_is(events: list[engine.TurnEvent]) -> None:
+    for chunk in chunks(*events):
+        assert chunk["type"] in get_args(ChunkType)
+        assert json.loads(json.dumps(chunk)) == chunk
+        if chunk["type"] == "usage":
+            assert asdict(Usage(**chunk["usage"])) == chunk["usage"]
+
+
+OF_FRONT_ENDS = {"nvim", "cli", "demo", "display"}
+"""Rooms whose words the library never passes on."""
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """The texts in the library's rooms that name a command of the editor, with their places."""
+    root = Path(parley.__file__).parent
+    for path in root.rglob("*.py"):
+        if path.relative_to(root).parts[0] in OF_FRONT_ENDS or path.stem == "chunks":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or id(node) in docs or not isinstance(node.value, str):
+                continue
+            if ":Parley" in node.value or "start Neovim" in node.value:
+                yield f"{path.stem}:{node.lineno}", node.value
+
+
+@pytest.mark.parametrize(("place", "text"), list(messages()), ids=lambda value: value[:40])
+def test_no_message_of_the_library_names_a_command_of_the_editor(place: str, text: str) -> None:
+    assert ":Parley" not in in_python(text), place
+    assert "Neovim" not in in_python(text)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from mcp.server import MCPServer
 
-from parley import CallLimits, Chunk, Decision, Proposal, Session
+from parley import CallLimits, Chunk, Decision, Proposal, Session, Usage
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
@@ -227,8 +227,8 @@ async def test_the_tokens_are_told_for_each_request_and_summed_up() -> None:
         assert (session.usage.input, session.calls_left) == (0, None)
         chunks = [chunk async for chunk in session.send_message_stream(STOCKS)]
         usages = [chunk["usage"] for chunk in of_type(chunks, "usage")]
-        assert session.usage == usages[0] + usages[1]
-        assert min(usage.output for usage in usages) > 0
+        assert session.usage == Usage(**usages[0]) + Usage(**usages[1])
+        assert min(usage["output"] for usage in usages) > 0
 
 
 async def test_a_status_is_a_chunk_and_told_to_a_function() -> None:
@@ -530,6 +530,43 @@ def test_a_program_without_an_event_loop_asks_and_waits() -> None:
         assert "911" in session.ask(STOCKS)
         with pytest.raises(ParleyError, match="nothing is asked"):
             session.ask("")
+
+
+def test_a_closed_session_says_that_it_is_closed_and_keeps_its_transcript() -> None:
+    with Session(agent="Demo", environ=ENVIRON) as session:
+        session.ask("say: hello")
+        before = session.transcript, session.usage, session.calls_left
+    for _ in range(2):
+        with pytest.raises(ParleyError, match=r"^this session is closed: its transcript can begin another"):
+            session.ask("say: hello")
+        assert (session.transcript, session.usage, session.calls_left) == before
+        session.close()
+
+
+async def test_a_closed_session_says_so_in_an_event_loop_too() -> None:
+    async with Session(agent="Demo", environ=ENVIRON) as session:
+        await session.process_message("say: hello")
+        with pytest.raises(ParleyError, match=r"await aclose\(\) instead"):
+            session.close()
+    with pytest.raises(ParleyError, match=r"^this session is closed"):
+        await session.process_message("say: hello")
+    with pytest.raises(ParleyError, match=r"^this session is closed"):
+        await anext(session.send_message_stream("say: hello"))
+    await session.stop()
+    await session.aclose()
+
+
+async def test_an_error_says_what_a_python_program_can_do() -> None:
+    agent = {"name": "A", "provider": "anthropic", "model": "m"}
+    async with Session({"agents": [agent]}, agent="A", environ=ENVIRON) as session:
+        chunks = [chunk async for chunk in session.send_message_stream("hi")]
+        with pytest.raises(ParleyError) as caught:
+            await session.process_message("hi")
+    (error,) = of_type(chunks, "error")
+    assert error["error"] == str(caught.value)
+    assert "set ANTHROPIC_API_KEY in the environment" in error["error"]
+    assert "Session(agent=NAME)" in error["error"]
+    assert ":Parley" not in error["error"]
 
 
 async def test_asking_within_an_event_loop_says_what_to_do() -> None:

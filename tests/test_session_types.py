@@ -63,7 +63,7 @@ def text_of(chunk: Chunk) -> str:
         case "error":
             return chunk["error"]
         case "usage":
-            return str(chunk["usage"].output)
+            return str(chunk["usage"]["output"])
         case _:
             return ""
 
@@ -188,6 +188,12 @@ def test_help_shows_every_name_with_its_text() -> None:
     assert [name for name in classes if f"\n    class {name}(" not in text] == []
     assert "Ask, and yield what happens until the answer is complete" in text
     assert all(getattr(parley, name).__doc__ for name in classes)
+
+
+def test_the_page_on_the_library_has_each_argument_of_a_model_error() -> None:
+    page = (ROOT / "doc" / "library.md").read_text(encoding="utf-8")
+    arguments = inspect.signature(parley.ModelError).parameters
+    assert [name for name in arguments if f"\n| `{name}` |" not in page] == []
 
 
 def test_the_page_on_the_library_has_every_name() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ErrorChunk,
         ResultChunk,
         TextChunk,
+        TokenCounts,
         UsageChunk,
     )
     from parley.errors import (
@@ -107,6 +108,7 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ThinkingSettings",
+    "TokenCounts",
     "Tool",
     "ToolCall",
     "Tools",
@@ -120,7 +122,7 @@ __all__ = [
 _HOMES = {
     "chat.options": ("CallLimits", "ThinkingSettings"),
     "chat.transcript": ("Attachment", "Choice", "Proposal", "Result", "ServerTask", "Span", "ToolCall"),
-    "chunks": tuple(name for name in __all__ if "Chunk" in name),
+    "chunks": ("TokenCounts", *(name for name in __all__ if "Chunk" in name)),
     "errors": (*(name for name in __all__ if name.endswith("Error")), "UserCancelled"),
     "models.events": ("Call", "Finished", "Price", "TextDelta", "ThinkingDelta", "Usage"),
     "models.package": ("Provider", "ProviderEvent", "ProviderRequest"),

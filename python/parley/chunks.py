@@ -1,6 +1,7 @@
 """Chunks of an answer, as the library yields them: what each may be, and which event becomes which.
 
-Plain tables, told apart by their `type`. Knows the engine's events; nothing of who runs it.
+Plain tables that are JSON as they are, told apart by their `type`, and messages in the library's words. Knows
+the engine's events; nothing of who runs it.
 """
 
 from __future__ import annotations
@@ -49,11 +50,21 @@ class ErrorChunk(TypedDict):
     id: NotRequired[str]
 
 
+class TokenCounts(TypedDict):
+    """The fields of a `Usage`: `Usage(**counts)` is one."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    thinking: int
+
+
 class UsageChunk(TypedDict):
     """The tokens of one request, when its reply is complete."""
 
     type: Literal["usage"]
-    usage: Usage
+    usage: TokenCounts
 
 
 class DoneChunk(TypedDict):
@@ -66,6 +77,31 @@ Chunk: TypeAlias = TextChunk | CallChunk | ResultChunk | ErrorChunk | UsageChunk
 ChunkType: TypeAlias = Literal[
     "thinking", "content", "hint", "status", "tool_start", "tool_result", "error", "usage", "done"
 ]
+
+
+_IN_PYTHON = {
+    ":ParleyRespond! asks again": "send another message",
+    ":ParleyRespond asks again": "send the message again",
+    "try :ParleyRespond again": "send the message again",
+    ":ParleyRespond": "send the message again",
+    "see :ParleyRequest for what was sent": "see session.transcript for what was sent",
+    ". :ParleyTools tells why": "",
+    ". :ParleyTools tells more": "",
+    ":ParleyLogin": "parley login",
+    ":ParleyCompact sums up older exchanges": "a new Session begins without them",
+    ":ParleyAgent": "Session(agent=NAME)",
+    ":ParleyInstall": "install Parley again",
+    " before you start Neovim": " in the environment",
+    ", then press ": ", then give ",
+}
+"""The remedies of messages that the editor shows too, in the words of a Python program."""
+
+
+def in_python(text: str) -> str:
+    """A message to who uses the library."""
+    for editors, own in _IN_PYTHON.items():
+        text = text.replace(editors, own)
+    return text
 
 
 class Chunks:
@@ -90,16 +126,26 @@ class Chunks:
                 yield {"type": "error", "error": result.text, "id": proposal.call.id}
                 yield _result(proposal, result)
             case engine.Aside(news):
-                yield {"type": "hint", "content": news}
+                yield {"type": "hint", "content": in_python(news)}
             case engine.MissingTools():
-                yield {"type": "hint", "content": what.message}
+                yield {"type": "hint", "content": in_python(what.message)}
             case Usage():
                 self._usage = what
             case Finished() if self._usage:
-                yield {"type": "usage", "usage": self._usage}
+                yield {"type": "usage", "usage": _counts(self._usage)}
                 self._usage = None
             case _:
                 pass
+
+
+def _counts(usage: Usage) -> TokenCounts:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "thinking": usage.thinking,
+    }
 
 
 def _result(proposal: Proposal, result: Result) -> ResultChunk:

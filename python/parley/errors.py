@@ -21,11 +21,12 @@ class PendingError(ParleyError):
 
 
 class ModelError(ParleyError):
-    """A provider refused or failed; `reason` is one short line for the notice in the file.
+    """A provider refused or failed: `ModelError(message, reason=...)`.
 
-    `retry_after` is in seconds, None where the provider named none; `retryable` says whether asking
-    again may help; `status` is the HTTP status, None for a connection failure; `words` are the provider's own
-    words for a refusal.
+    The `message` is for the user; `reason` is one short line for the notice in the file. `retryable` says
+    whether asking again may help, and `retry_after` in how many seconds, None if the provider named no time.
+    `status` is the HTTP status, None for a connection failure; `words` are the provider's own words for a
+    refusal.
     """
 
     def __init__(
@@ -58,4 +59,4 @@ class UserCancelled(ParleyError):  # noqa: N818 - its name is what it says: this
 
 
 class BusyError(ParleyError):
-    """Another process runs a turn in the same chat."""
+    """Another turn runs in the same chat: of this session, or of another process."""

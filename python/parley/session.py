@@ -22,7 +22,7 @@ from parley.chat.grammar import fit
 from parley.chat.rounds import last_notice, rounds
 from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, without_blank_edges
 from parley.chat.writer import join_blocks, question_blocks
-from parley.chunks import Chunk, Chunks
+from parley.chunks import Chunk, Chunks, in_python
 from parley.engine.notices import end_unfinished
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.mcp.functions import FUNCTIONS, InProcess, server_of
@@ -89,6 +89,8 @@ class Session:
         self._turn: _Turn | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
+        self._tokens: Usage | None = None
+        """The tokens in all, once the session is closed."""
 
     @property
     def transcript(self) -> str:
@@ -98,6 +100,8 @@ class Session:
     @property
     def usage(self) -> Usage:
         """The tokens of all requests so far, those that word a status included."""
+        if self._tokens is not None:
+            return self._tokens
         records = self._app.ledger("").history()
         tokens = (Usage(**facts["tokens"]) for _, kind, facts in records if kind == "request")
         return sum(tokens, Usage())
@@ -141,9 +145,8 @@ class Session:
         Raises ParleyError where there is no complete answer, and where an event loop is running: it would
         stand still.
         """
-        with suppress(RuntimeError):
-            asyncio.get_running_loop()
-            raise ParleyError("ask() would halt the running event loop: await process_message() instead")
+        self._must_be_open()
+        _must_not_wait("ask()", "process_message()")
         self._runner = self._runner or asyncio.Runner()
         return self._runner.run(self.process_message(text))
 
@@ -155,10 +158,15 @@ class Session:
     async def aclose(self) -> None:
         """End the answer in hand, all connections and all servers."""
         await self.stop()
-        await self._app.close()
+        if self._tokens is None:
+            self._tokens = self.usage
+            await self._app.close()
 
     def close(self) -> None:
-        """The same, after `ask`."""
+        """The same, after `ask`. Raises ParleyError if an event loop is running."""
+        _must_not_wait("close()", "aclose()")
+        if self._tokens is not None:
+            return
         with self._runner or asyncio.Runner() as runner:
             runner.run(self.aclose())
 
@@ -192,6 +200,7 @@ class Session:
 
     async def _take_turn(self, turn: _Turn) -> None:
         """Returns when no other turn runs: one whose reader has left is ended. Raises BusyError."""
+        self._must_be_open()
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             raise ParleyError("a session stays in the event loop of its first message")
@@ -201,12 +210,16 @@ class Session:
             await self._turn.stop()
         self._loop, self._turn = loop, turn
 
+    def _must_be_open(self) -> None:
+        if self._tokens is not None:
+            raise ParleyError("this session is closed: its transcript can begin another one")
+
     async def _answer(self, text: str, turn: _Turn) -> None:
         """The turn of a message; whatever comes of it leaves a valid transcript."""
         before = list(self._document.lines)
         try:
             if hint := self._begin(text):
-                turn.tell({"type": "hint", "content": hint})
+                turn.tell({"type": "hint", "content": in_python(hint)})
         except ParleyError as error:
             turn.fail(error)
             return
@@ -348,6 +361,7 @@ class _Turn:
 
     def fail(self, error: ParleyError) -> None:
         """There is no complete answer."""
+        error.args = (in_python(str(error)),)
         self.failure = error
         self.tell({"type": "error", "error": str(error)})
 
@@ -357,6 +371,13 @@ class _Turn:
         if self._task and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
+
+
+def _must_not_wait(what: str, instead: str) -> None:
+    """Raises ParleyError if an event loop is running in this thread."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise ParleyError(f"{what} would halt the running event loop: await {instead} instead")
 
 
 def _read(table: Mapping[str, object]) -> Settings:

@@ -250,9 +250,12 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise ParleyError(
-                f"the ledger of approvals {self.path} cannot be used: {error}. Nothing runs without it"
-            ) from error
+            raise ParleyError(f"{self._name} cannot be used: {error}. Nothing runs without it") from error
+
+    @property
+    def _name(self) -> str:
+        """The ledger as people read it; one in memory has no path."""
+        return f"the ledger of approvals {self.path}" if self.path else "the ledger of approvals in memory"
 
     def close(self) -> None:
         """Give the file back."""
