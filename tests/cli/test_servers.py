@@ -171,6 +171,24 @@ def test_no_trust_ends_with_0_after_a_complaint(
     assert bool(listing) == bool(described)
 
 
+@pytest.mark.parametrize("content", [None, "{", "mcp_servers = 1"])
+def test_tools_end_with_5_and_without_the_mock_if_the_file_of_servers_cannot_be_read(
+    tmp_path: Path, forks: ForkServer, content: str | None
+) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.configure('[mcp]\nconfig_file = "servers.json"\n')
+    place = Path(shell.environ["XDG_CONFIG_HOME"], "parley", "servers.json")
+    if content is not None:
+        place.write_text(content, encoding="utf-8")
+    code, listing, complaints = output(shell.run("tools"))
+    assert (code, listing) == (5, "")
+    assert complaints.count(str(place)) == 1
+    place.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")
+    code, listing, complaints = output(shell.run("tools"))
+    assert (code, complaints) == (0, "")
+    assert "mock: ready" in listing
+
+
 def test_a_list_of_tools_without_those_of_a_server_does_not_end_with_0(
     tmp_path: Path, forks: ForkServer
 ) -> None:

@@ -193,7 +193,11 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
         ({"s": {"command": 1}}, "mcpServers.s.command: expected a text, got 1"),
         ({"s": {"command": "x", "args": "y"}}, "mcpServers.s.args: expected a list of texts, got \"y\""),
         ({"s": {"command": "x", "args": [1]}}, "mcpServers.s.args[1]: expected a text, got 1"),
-        ({"s": {"command": "x", "env": {"A": 1}}}, "mcpServers.s.env.A: expected a text, got a number"),
+        ({"s": {"command": "x", "env": {"A": [1]}}}, "mcpServers.s.env.A: expected a text, got a list"),
+        (
+            {"s": {"command": "x", "includeTools": "read"}},
+            'mcpServers.s.enabled_tools: expected a list of texts, got "read"',
+        ),
         ({"s": {"command": "x", "cwd": {}}}, "mcpServers.s.cwd: expected a text, got {}"),
         (
             {"s": {"url": "http://x", "headers": ["key"]}},

@@ -38,6 +38,7 @@ from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
 from parley.runtime.totals import FOR_TOPIC
 from parley.settings import resolve
+from parley.settings.load import ConfigFile
 from parley.settings.start import Ready, Refusal, start, wanted_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachments import AttachmentCache, ChatAttachments
@@ -101,6 +102,7 @@ class App:
         """What was said of each chat's requests."""
         self._may_read = may_read
         self._attachments = AttachmentCache()
+        self._config_file = ConfigFile()
         self._project = ProjectTrust(folder, self._trust_file)
         self._look_at_project()
         text_tools = settings.prompt_tools
@@ -147,10 +149,16 @@ class App:
         self._look_at_project()
 
     def problems(self) -> tuple[str, ...]:
-        """The problems of the project's file of servers, a line each."""
-        return self._project.file.problems
+        """The problems of the project's server files, and of an edited `mcp.config_file`, a line each."""
+        return (*self._config_file.problems, *self._project.file.problems)
+
+    @property
+    def has_unreadable_file(self) -> bool:
+        """Whether `mcp.config_file` cannot be read, so that the servers are not the user's."""
+        return self._config_file.is_unreadable
 
     def _look_at_project(self) -> None:
+        self._own = self._config_file.settings(self._own)
         self._project.look(self._own.mcp.servers)
         self.settings = self._own.with_servers(self._project.file.servers)
         mock = ServerSettings(resolve.MOCK_SERVER, builtin=True)

@@ -20,6 +20,7 @@ from parley.regular import whole
 from parley.settings.read import read_settings
 from parley.settings.values import Settings
 from parley.tools.mcp_files import ServersFile, read_servers
+from parley.tools.servers import ServerSettings
 
 ABSENT: Final = object()
 """In place of what is not written."""
@@ -98,6 +99,62 @@ def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
     return settings.with_servers(more.servers), (*templates, *more.problems)
 
 
+class ConfigFile:
+    """The file that `mcp.config_file` names: read again when its content is another one.
+
+    Servers that could be read stay until others can be.
+    """
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._content: bytes | None = None
+        self._file = ServersFile()
+        self._is_edited = False
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems of an edited file; who read the settings has told those of the first look."""
+        return self._file.problems if self._is_edited else ()
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether nobody knows which servers the file has now."""
+        return self._file.is_unreadable
+
+    def settings(self, settings: Settings) -> Settings:
+        """The settings with the servers that the file has now."""
+        path, before = settings.mcp.config_file, self._content
+        content = _content_of(path)
+        if path == self._path and content == before:
+            return settings if not self._is_edited else _with_file(settings, self._file)
+        self._is_edited = path == self._path
+        self._path, self._content, known = path, content, self._file.servers
+        self._file = _servers(path)
+        if self._file.is_unreadable:
+            known = known if self._is_edited else _of_file(settings)
+            self._file = replace(self._file, servers=known)
+        return _with_file(settings, self._file)
+
+
+def _content_of(path: str | None) -> bytes | None:
+    try:
+        return whole(Path(path).expanduser()) if path else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _of_file(settings: Settings) -> Mapping[str, ServerSettings]:
+    servers = settings.mcp.servers.items()
+    return {name: server for name, server in servers if server.origin == "config file"}
+
+
+def _with_file(settings: Settings, file: ServersFile) -> Settings:
+    """The settings with these servers in place of those of the file before."""
+    old = _of_file(settings)
+    own = {name: server for name, server in settings.mcp.servers.items() if name not in old}
+    return replace(settings, mcp=replace(settings.mcp, servers=own)).with_servers(file.servers)
+
+
 def _placed(settings: Settings, folder: Path) -> Settings:
     """The settings with relative paths seen from the folder of the file: never from the one worked in."""
 
@@ -174,7 +231,7 @@ def _servers(path: str | None) -> ServersFile:
     try:
         content = whole(Path(path).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
-        return ServersFile(problems=(f"parley: mcp.config_file: {path}: {_why(error)}",))
+        return ServersFile({}, (f"parley: mcp.config_file: {path}: {_why(error)}",), is_unreadable=True)
     return read_servers(content, path)
 
 

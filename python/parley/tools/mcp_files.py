@@ -2,7 +2,8 @@
 
 They are shared with other programs: each spelling of a thing that Parley has means that thing, and what it
 has not is told by file, server and field. A field that is unknown costs nothing, one that does not fit its
-server. Knows neither where files are nor whether anybody trusts them.
+server. `server_entries` spells what the programs write in one way. Knows neither where files are nor whether
+anybody trusts them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Literal
 from parley.tables import Flaw, Reader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
+from parley.tools.server_entries import KEYS, MORE, SYNONYMS, goose_table, server_tables, spelled, toml_table
 from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
@@ -38,6 +40,8 @@ class ServersFile:
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    is_unreadable: bool = field(default=False, compare=False)
+    """Whether it cannot be read at all, so that nobody knows which servers it has."""
 
 
 def project_of(path: Path) -> Path:
@@ -53,16 +57,17 @@ def digest(content: bytes) -> str:
 
 def read_servers(content: bytes, where: str, folder: str | None = None) -> ServersFile:
     """The servers of a file called `where` in problems; its local servers run in `folder`, the workspace."""
-    servers, flaws = dict[str, ServerSettings](), list[Flaw]()
+    servers, flaws, is_unreadable = dict[str, ServerSettings](), list[Flaw](), False
     try:
-        table = _table(content, flaws)
+        table = _table(content, flaws, is_of_project=folder is not None)
         for key, name, entry in _entries(table):
             _add(servers, flaws, _Place(f"{key}.{name}", folder, _inputs(table)), name, entry)
     except _WrongError as wrong:
         flaws += wrong.flaws
+        is_unreadable = not servers
     told = [one_line(f"parley: {where}: {flaw}", _LONGEST) for flaw in flaws[:_MOST_PROBLEMS]]
     more = [one_line(f"parley: {where}: there is more that is wrong")] if flaws[_MOST_PROBLEMS:] else []
-    return ServersFile(servers, (*told, *more))
+    return ServersFile(servers, (*told, *more), is_unreadable)
 
 
 def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str) -> ServersFile:
@@ -103,22 +108,25 @@ class _Entry:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata=rule(is_secret=True))
     disabled: bool = False
     enabled: bool = True
-    disabled_tools: tuple[str, ...] = field(default=(), metadata=rule("disabledTools"))
+    enabled_tools: tuple[str, ...] | None = None
+    disabled_tools: tuple[str, ...] = ()
+    start_timeout_s: float = 30.0
+    timeout_s: float = 60.0
 
 
-_KEYS = ("mcpServers", "servers")
-"""What a file calls its table of servers; the second is VS Code's."""
 _OF_LOCAL, _OF_REMOTE = ("command", "args", "env", "cwd"), ("url", "headers")
-_SYNONYMS = {"transport": "type", "transportType": "type", "serverUrl": "url", "httpUrl": "url"}
 _GRANTS = ("alwaysAllow", "autoApprove", "trust", "trusted")
-_LABELS = ("description", "gallery", "version")
+_LABELS = ("description", "gallery", "version", "source", "name")
 """Fields that say what a server is or where it is from, and change nothing."""
 _SLIP = 0.8
 """The likeness of two names of which one may be meant for the other."""
 
 
-def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
-    """The table of a file; a key that stands twice is told, and counts as other programs have it."""
+def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping[str, Any]:
+    """The table of a file; a key that stands twice is told, and counts as other programs have it.
+
+    A project's file is JSON: the readers of TOML and YAML take too long on what a stranger may write.
+    """
 
     def table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict[str, Any]()
@@ -130,7 +138,8 @@ def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
 
     try:
         text = content.decode(json.detect_encoding(content))
-        table = json.loads(plain_json(text), object_pairs_hook=table_of)
+        table = None if is_of_project else toml_table(text) or goose_table(text)
+        table = table or json.loads(plain_json(text), object_pairs_hook=table_of)
     except ValueError as error:
         raise _WrongError(Flaw("no JSON", str(error))) from error
     except RecursionError as error:
@@ -140,8 +149,7 @@ def _table(content: bytes, flaws: list[Flaw]) -> Mapping[str, Any]:
 
 def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """The entries of a file: the key of their table, name, entry."""
-    for key in [key for key in _KEYS if key in table] or _KEYS[:1]:
-        entries = table.get(key)
+    for key, entries in server_tables(table):
         if not isinstance(entries, dict):
             raise _WrongError(Flaw(key, expected("a table of servers", entries)))
         if len(entries) > _MOST_SERVERS:
@@ -153,7 +161,7 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any) -> None:
     """Put one more server to the others, and what is wrong with it to the flaws."""
     if name in servers:
-        flaws.append(Flaw(place.path, f"{_KEYS[0]} has a server of this name"))
+        flaws.append(Flaw(place.path, f"{KEYS[0]} has a server of this name"))
         return
     try:
         servers[name] = _server(name, _filled(entry, place), place)
@@ -173,7 +181,15 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
     entry = _entry(table, path)
     is_enabled = entry.enabled and not entry.disabled
     origin: Origin = "config file" if place.folder is None else "project"
-    server = ServerSettings(name, enabled=is_enabled, disabled_tools=entry.disabled_tools, origin=origin)
+    server = ServerSettings(
+        name,
+        enabled=is_enabled,
+        enabled_tools=entry.enabled_tools,
+        disabled_tools=entry.disabled_tools,
+        start_timeout_s=entry.start_timeout_s,
+        timeout_s=entry.timeout_s,
+        origin=origin,
+    )
     if entry.type == "stdio" and entry.command:
         cwd = _placed(entry.cwd, place.folder)
         return replace(server, command=entry.command, args=entry.args, env=entry.env, cwd=cwd)
@@ -186,18 +202,12 @@ def _entry(table: Any, path: str) -> _Entry:
     """The keys of an entry, without those for servers of the other kind."""
     reader = Reader(unknown=None)
     if isinstance(table, Mapping):
-        table = _spelled(table)
+        table = spelled(table)
         table = {key: value for key, value in table.items() if key not in _others(table)}
     entry: _Entry = reader.record(_Entry, table, path)
     if reader.flaws:
         raise _WrongError(*reader.flaws)
     return entry
-
-
-def _spelled(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry in the words of `_Entry`, its type among them."""
-    table = {_SYNONYMS.get(key, key): value for key, value in table.items() if value is not None}
-    return {"type": "stdio" if table.get("command") else "http"} | table
 
 
 def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
@@ -207,15 +217,15 @@ def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
     """What an entry says that is not heeded."""
-    known, others = names(_Entry), _others(_spelled(table))
+    known, others = names(_Entry), _others(spelled(table))
     kind = "a url" if others == _OF_REMOTE else "a command"
     for key, value in table.items():
-        word = _SYNONYMS.get(key, key)
+        word = SYNONYMS.get(key, key)
         if word in _GRANTS and value:
             text = "no file allows calls: approval.auto in your settings does"
         elif word in others and value:
             text = f"goes unused: it is for a server with {kind}"
-        elif word not in (*known, *_GRANTS, *_LABELS):
+        elif word not in (*known, *_GRANTS, *_LABELS, *MORE):
             near = nearest(word, known, _SLIP)
             text = f"goes unused: Parley has no such field{f'; did you mean {near}?' if near else ''}"
         else:

@@ -1,0 +1,160 @@
+"""Spells what other programs write about a server in one way, and knows nothing of what it means.
+
+Their words, as their documentation had them on 2026-11-24: VS Code (`servers`, below `mcp` in
+`settings.json`), Zed (`context_servers`), opencode (`mcp`, later `mcp.servers`; `type` local or remote,
+a `command` that is a list, `environment`), Codex (TOML, `mcp_servers`), Gemini CLI (`includeTools`,
+`excludeTools`), GitHub Copilot (`tools`), goose (YAML, `extensions`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
+"""The names of a file's table of servers: of most programs, VS Code, Zed, Codex, opencode."""
+_INNER = ("servers", "inputs")
+"""What the table `mcp` has in a `settings.json` of VS Code."""
+
+SYNONYMS = {
+    "transport": "type",
+    "transportType": "type",
+    "serverUrl": "url",
+    "httpUrl": "url",
+    "environment": "env",
+    "http_headers": "headers",
+    "startup_timeout_sec": "start_timeout_s",
+    "tool_timeout_sec": "timeout_s",
+    **dict.fromkeys(("enabledTools", "includeTools", "tools"), "enabled_tools"),
+    **dict.fromkeys(("disabledTools", "excludeTools"), "disabled_tools"),
+}
+MORE = ("bearer_token_env_var", "env_http_headers", "env_vars")
+"""Codex's words for variables of the user's that an entry is given."""
+_GOOSE = re.compile(r"^extensions:", re.MULTILINE)
+_TYPES = {"local": "stdio", "remote": "http"}
+_TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
+
+
+def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The tables of servers in a file, by their paths; the usual one if there is none."""
+    keys = [key for key in KEYS if key in table]
+    for key in keys or KEYS[:1]:
+        entries = table.get(key)
+        if key == "mcp" and isinstance(entries, dict) and entries.keys() <= {*_INNER}:
+            yield f"{key}.servers", entries.get("servers", {})
+        else:
+            yield key, entries
+
+
+def toml_table(text: str) -> dict[str, Any] | None:
+    """The table of Codex's TOML, None if it is none; raises ValueError for a fault in it."""
+    return tomllib.loads(text) if _TOML.search(text) else None
+
+
+def goose_table(text: str) -> dict[str, Any] | None:
+    """The table of goose's YAML, None if it is none; raises ValueError for a fault in it."""
+    if not _GOOSE.search(text):
+        return None
+    import yaml
+
+    try:
+        table = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    entries = table.get("extensions") if isinstance(table, Mapping) else None
+    if not isinstance(entries, Mapping):
+        return None
+    return {KEYS[0]: {str(name): _of_goose(entry) for name, entry in entries.items() if _is_reached(entry)}}
+
+
+def _is_reached(entry: Any) -> bool:
+    """Whether an extension of goose is a server; what is built into it is none."""
+    return isinstance(entry, Mapping) and bool(entry.get("cmd") or entry.get("uri"))
+
+
+def _of_goose(entry: Mapping[str, Any]) -> dict[str, Any]:
+    keys = entry.get("env_keys")
+    named = {str(key): f"${{{key}}}" for key in keys} if isinstance(keys, list) else {}
+    envs = entry.get("envs")
+    table = {
+        "command": entry.get("cmd"),
+        "args": entry.get("args"),
+        "env": {**named, **(envs if isinstance(envs, Mapping) else {})} or None,
+        "cwd": entry.get("cwd"),
+        "url": entry.get("uri"),
+        "headers": entry.get("headers"),
+        "enabled": entry.get("enabled"),
+        "timeout_s": entry.get("timeout"),
+        "enabled_tools": entry.get("available_tools") or None,
+    }
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry in the words of Parley's settings, its type among them."""
+    entry = dict[str, Any]()
+    for key, value in table.items():
+        word = SYNONYMS.get(key, key)
+        if value is not None:
+            entry[word] = _both(word, entry[word], value) if word in entry else value
+    _set_apart(entry)
+    _fill_in(entry)
+    for word in ("env", "headers"):
+        if isinstance(entry.get(word), Mapping):
+            entry[word] = {name: _text(value) for name, value in entry[word].items() if value is not None}
+    kind = entry.get("type")
+    if isinstance(kind, str):
+        entry["type"] = _TYPES.get(kind, kind)
+    return {"type": "stdio" if entry.get("command") else "http"} | entry
+
+
+def _both(word: str, first: Any, second: Any) -> Any:
+    """What two spellings of a word say; two lists that narrow what is offered both do."""
+    if not (isinstance(first, Sequence) and isinstance(second, Sequence)) or word not in SYNONYMS.values():
+        return second
+    if word == "disabled_tools":
+        return [*first, *second]
+    if word == "enabled_tools":
+        named = [name for name in first if any(fnmatchcase(str(name), str(glob)) for glob in second)]
+        return [*named, *(name for name in second if any(fnmatchcase(str(name), str(g)) for g in first))]
+    return second
+
+
+def _set_apart(entry: dict[str, Any]) -> None:
+    """A command that is a list, as opencode has it, or a table, as Zed had it, with its arguments apart."""
+    command = entry.get("command")
+    if isinstance(command, Mapping):
+        entry |= {"command": command.get("path")} | {k: v for k, v in command.items() if k in ("args", "env")}
+    elif isinstance(command, list) and command:
+        arguments = entry.get("args", [])
+        entry |= {"command": command[0], "args": [*command[1:], *arguments]} if _is_list(arguments) else {}
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _fill_in(entry: dict[str, Any]) -> None:
+    """Variables of the user's that Codex names, as `${VAR}`."""
+    token, names, headers = entry.get(MORE[0]), entry.get(MORE[2]), entry.get(MORE[1])
+    if isinstance(token, str):
+        _add(entry, "headers", {"Authorization": f"Bearer ${{{token}}}"})
+    if isinstance(headers, Mapping):
+        _add(entry, "headers", {key: f"${{{name}}}" for key, name in headers.items()})
+    if isinstance(names, list):
+        _add(entry, "env", {str(name): f"${{{name}}}" for name in names})
+
+
+def _add(entry: dict[str, Any], word: str, more: Mapping[str, str]) -> None:
+    old = entry.get(word, {})
+    if isinstance(old, Mapping):
+        entry[word] = {**more, **old}
+
+
+def _text(value: Any) -> Any:
+    """A number or a truth value as the text that an environment takes."""
+    return json.dumps(value) if isinstance(value, bool | int | float) else value

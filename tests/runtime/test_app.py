@@ -1,0 +1,42 @@
+"""The application notices what is edited beside it: the server file that the settings name."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from parley.runtime.app import App
+from parley.settings.load import load_settings
+from tests.ledgers import open_ledger
+
+
+async def test_an_edited_file_of_servers_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+
+    def write(**servers: object) -> None:
+        path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+
+    def names() -> list[str]:
+        app.untrusted()
+        return [status.name for status in app.servers.status()]
+
+    write(old={"command": "x", "disabled": True}, own={"command": "evil", "disabled": True})
+    setup = {"mcp": {"config_file": str(path), "servers": {"own": {"command": "y", "enabled": False}}}}
+    settings, _ = load_settings({"HOME": str(tmp_path)}, setup)
+    app = App(settings, os.environ, open_ledger(tmp_path / "ledger.db"), folder=lambda: tmp_path)
+    assert names() == ["old", "own", "mock"]
+    write(new={"command": "x", "disabled": True}, odd={})
+    assert names() == ["new", "own", "mock"]
+    assert app.settings.mcp.servers["own"].command == "y"
+    assert app.problems() == (f"parley: {path}: mcpServers.odd: needs a command or a url",)
+    path.write_text('{"mcpServers": {', encoding="utf-8")
+    assert names() == ["new", "own", "mock"]
+    assert "no JSON" in app.problems()[0]
+    assert app.has_unreadable_file
+    path.unlink()
+    assert names() == ["new", "own", "mock"]
+    write(last={"command": "x", "disabled": True})
+    assert (names(), app.problems()) == (["last", "own", "mock"], ())
+    assert not app.has_unreadable_file
+    await app.close()
