@@ -238,7 +238,11 @@ function M.brought(id, row, asks)
   row = require("parley.rows").within(handle.buf, row)
   if asks then
     M.ask("respond", { regenerate = false }, { handle = handles.open(handle.buf, row) })
-  elseif handle.win == vim.api.nvim_get_current_win() and handles.unmoved(handle) then
+  elseif
+    handle.win == vim.api.nvim_get_current_win()
+    and handles.unmoved(handle)
+    and not handles.busy(handle.buf, id) -- it is asked already
+  then
     H.type_at(row + 1)
   end
 end

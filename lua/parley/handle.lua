@@ -293,10 +293,11 @@ function M.close(id)
 end
 
 --- Whether anything works in a buffer; 0 is the current one, nil any.
-function M.busy(buf)
+---@param but? integer the handle of work that does not count
+function M.busy(buf, but)
   buf = buf == 0 and api.nvim_get_current_buf() or buf
   return vim.iter(pairs(H.handles)):any(function(_, handle)
-    return buf == nil or handle.buf == buf
+    return handle.id ~= but and (buf == nil or handle.buf == buf)
   end)
 end
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.nvim.hanging_model import HangingModel, hanging_model
 from tests.nvim.harness import Child, child
+from tests.pictures import png
 
 LONG = "💬: one?\n\n🤖:[A]\n\n" + "a line of an answer\n" * 300 + "\n"
 ASLEEP = """
@@ -133,4 +134,48 @@ def test_a_request_without_a_place_for_its_answer_is_given_up(
     desk.edit(f"{name}2.md", "💬: again\n")
     desk.command("ParleyRespond")
     desk.until(lambda: len(model.asked) > again, "the next request")
+    stop(desk)
+
+
+AT_ONCE = {
+    "a map that asks twice": ":1,2ParleyAsk what?<CR><C-g><C-g>",
+    "typed ahead": ":1,2ParleyAsk<CR>what?<C-g><C-g>",
+    "typed ahead, and asked in Normal mode": ":1,2ParleyAsk<CR>what?<Esc><C-g><C-g>",
+    "in a new chat": ":1,2ParleyChatNew<CR>what?<C-g><C-g>",
+}
+
+
+@pytest.mark.parametrize("keys", AT_ONCE.values(), ids=AT_ONCE)
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_question_that_is_asked_at_once_takes_its_lines_along(
+    desk: Child, model: HangingModel, keys: str, is_last: bool
+) -> None:
+    desk.clear()
+    if is_last:
+        desk.edit("last.md", "💬: one?\n\n🤖:[Hanging]\n\nOne.\n\n💬: \n")
+        desk.until(lambda: desk.lua("return require('parley.view').tick(vim.fn.bufnr()) ~= nil"), "the chat")
+    desk.edit("code.py", "import os\n\n")
+    desk.command("messages clear")
+    asked = len(model.asked)
+    desk.keys(keys)
+    desk.until(lambda: len(model.asked) > asked, "the request")
+    question = model.asked[asked]["messages"][-1]["content"]
+    assert "code.py:1-2` (2 lines)\n\n```python\nimport os\n\n```" in question
+    assert question.count("what?") == 1
+    desk.command("ParleyStop")
+    desk.until_idle()
+    assert len(model.asked) == asked + 1
+    assert desk.lines()[-1] == "💬: "
+    assert "nothing is asked" not in desk.messages()
+    assert "a turn is running" not in desk.messages()
+    assert desk.lua("return vim.fn.mode()") == "n"
+
+
+def test_a_question_that_is_asked_at_once_takes_its_picture_along(desk: Child, model: HangingModel) -> None:
+    (desk.home / "pic.png").write_bytes(png())
+    desk.edit("picture.md", "💬: what?\n")
+    asked = len(model.asked)
+    desk.keys(f":ParleyImage {desk.home}/pic.png<CR><C-g><C-g>")
+    desk.until(lambda: len(model.asked) > asked, "the request")
+    assert [part["type"] for part in model.asked[asked]["messages"][-1]["content"]] == ["text", "image_url"]
     stop(desk)

@@ -90,6 +90,10 @@ class Chat:
         self.task: asyncio.Task[None] | None = None
         """The turn that runs, or was the last to run, with what is done at its end."""
         self._next: tuple[int, Work] | None = None
+        self._insertions = set[asyncio.Task[None]]()
+        """What is being put into a question: a turn that is asked for meanwhile takes it along."""
+        self.asks_soon = False
+        """Whether a question is being put in that is asked as soon as it is there."""
         self._to_confirm = ""
         self.is_loaded_anew = True
         self._file_agents = set[str]()
@@ -128,7 +132,9 @@ class Chat:
         One that is queued is taken out.
         """
         turn, work = self._turn, self._response(regenerate)
-        if not regenerate and (self.queue.is_used or (turn is not None and not turn.ending)):
+        if self.asks_soon and not regenerate:
+            self.editor.tell("close", handle)
+        elif not regenerate and (self.queue.is_used or (turn is not None and not turn.ending)):
             self.editor.spawn(self._switch(handle, work))
         else:
             self._start(handle, row, work)
@@ -222,6 +228,12 @@ class Chat:
             return await self._run(turn, resolve)
 
         self._start(handle, row, work)
+
+    def insert(self, work: Coroutine[Any, Any, None]) -> None:
+        """Put something into a question; a turn that is asked for meanwhile waits for it."""
+        task = self.editor.spawn(work)
+        self._insertions.add(task)
+        task.add_done_callback(self._insertions.discard)
 
     def compact(self, handle: int, row: int, keep: int) -> None:
         """Sum up older exchanges, as one step of undo."""
@@ -484,6 +496,8 @@ class Chat:
         if self._before is not None:
             await self._before.wait()
             self.status(ANALYZING, turn.handle)  # its end took that away
+        if self._insertions:
+            await asyncio.wait(self._insertions)
         return await work(turn)
 
     def _begin_next(self) -> None:

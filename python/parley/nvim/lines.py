@@ -45,7 +45,14 @@ async def bring(
         below = edit.start + len(edit.lines) - 1
         return [edit]
 
-    await chat.change(handle, change, lambda: chat.editor.tell("brought", handle, below, bool(question)))
+    def then() -> None:
+        chat.asks_soon = False  # the editor asks now
+        chat.editor.tell("brought", handle, below, bool(question))
+
+    try:
+        await chat.change(handle, change, then)
+    finally:
+        chat.asks_soon = chat.asks_soon and not question
 
 
 def quotation(quote: Mapping[str, Any]) -> list[str]:

@@ -293,7 +293,7 @@ class Plugin:
             finally:
                 self.editor.tell("close", handle)
 
-        self.editor.spawn(insert())
+        chat.insert(insert())
 
     def _on_image(self, buf: int, name: str, row: int, handle: int, cwd: str, path: str) -> None:
         async def insert() -> None:
@@ -303,7 +303,7 @@ class Plugin:
                 self.editor.tell("close", handle)
 
         chat, place = self._chat(buf, name), path and str(Path(cwd, path))
-        self.editor.spawn(insert())
+        chat.insert(insert())
 
     def _on_pictures(self, buf: int, name: str, paths: list[str]) -> None:
         self.editor.spawn(self._chat(buf, name).prove_pictures(paths))
@@ -320,7 +320,9 @@ class Plugin:
         quote: dict[str, Any] | None = None,
     ) -> None:
         self._in(cwd)
-        self.editor.spawn(bring(self._chat(buf, name), handle, question, quote, is_first=first))
+        chat = self._chat(buf, name)
+        chat.asks_soon = chat.asks_soon or bool(question)
+        chat.insert(bring(chat, handle, question, quote, is_first=first))
 
     def _on_prompts(self) -> None:
         async def tell() -> None:
