@@ -23,7 +23,7 @@ from tests.cli.shell import PATIENCE_S, Shell
 from tests.nvim.harness import Child
 
 TERMINAL = {"TERM": "xterm"}
-STATUS = "Analyzing request..."
+STATUS = "Writing a reply..."
 
 
 def test_an_answer_that_is_longer_than_the_terminal_is_there_once_and_whole(

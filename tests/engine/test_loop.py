@@ -134,12 +134,29 @@ async def test_what_is_shown_while_it_goes_on() -> None:
     await turns.press("ya")
     await turns.run()
     assert turns.observer.statuses == [
-        *["Analyzing request...", *["Selecting appropriate tools..."] * 2, ""],
+        *["Analyzing request...", "Writing a reply...", *["Selecting appropriate tools..."] * 2, ""],
         *["Using Web Search...", "Processing tool results...", "Formulating response...", ""],
     ]
     began = [what.proposal.call.id for what in turns.observer.events if isinstance(what, CallBegan)]
     ended = [what.result.body for what in turns.observer.events if isinstance(what, CallEnded)]
     assert (began, ended) == (["call_1", "call_2"], ["$911", "$544"])
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_model_that_thinks_and_writes_is_not_said_to_analyze(shows: bool) -> None:
+    thought: list[ScriptStep] = [ThinkingDelta("Hm."), ThinkingDelta("Hm."), ThinkingEnd("c2VhbGVk")]
+    said: list[ScriptStep] = [TextDelta("I look"), TextDelta(" it up.")]
+    model = ScriptedModel([*thought, *said, Call(GOOGLE), Finished("tool_calls")], [*thought, *says(ANSWER)])
+    turns = Turns(QUESTION, model, tools())
+    turns = turns if shows else unshown(turns)
+    await turns.run()
+    await turns.press("ya")
+    await turns.run()
+    first, second = "Analyzing request...", "Processing tool results..."
+    assert turns.observer.statuses == [
+        *[first, "Thinking...", "Writing a reply...", "Selecting appropriate tools...", ""],
+        *["Using Web Search...", second, "Thinking...", "Formulating response...", ""],
+    ]
 
 
 # --- Memory, no and rules ---------------------------------------------------------------------------------

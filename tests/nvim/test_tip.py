@@ -113,7 +113,7 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
     seen = [number for number, row in enumerate(places) if row is not None]
     assert len(seen) > 5
     assert set(places[seen[0] : seen[-1] + 1]) == {last}
-    assert "Analyzing request..." in drawn[seen[-1]][last]
+    assert "Writing a reply..." in drawn[seen[-1]][last]
 
 
 @pytest.mark.parametrize("key", ["<C-u>", "0", "20h"])
@@ -224,7 +224,7 @@ def test_a_cursor_that_followed_goes_to_the_notice_of_a_stop_and_the_next_questi
     nvim: Child, scrolloff: int
 ) -> None:
     ask(nvim, "write 500 words", f"set scrolloff={scrolloff}")
-    nvim.until(lambda: "Analyzing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
+    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
     nvim.command("ParleyStop")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
@@ -235,7 +235,7 @@ def test_a_cursor_that_followed_goes_to_the_notice_of_a_stop_and_the_next_questi
 
 def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     ask(nvim, "write 500 words")
-    nvim.until(lambda: "Analyzing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
+    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
     nvim.command("normal! 40G")
     top = rows(nvim)[0]
     nvim.command("ParleyStop")

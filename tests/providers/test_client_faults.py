@@ -351,6 +351,7 @@ async def test_the_status_says_that_it_is_tried_again(faulty: FaultyProviders) -
     assert turns.observer.statuses == [
         "Analyzing request...",
         "faulty answered 503: retry 1 of 3...",
+        "Writing a reply...",
         "",
     ]
 

@@ -103,7 +103,8 @@ class _Reply:
         self._shows = request.thinking.show
         self._is_last = bool(_results(request)) or not (request.tools_on and request.catalogue.tools)
         """Whether its text may be the response itself: before any result it says what it is going to do."""
-        self._is_response = False
+        self._status = ""
+        """The status of what comes now: text or thinking."""
         self._unshown = ""
 
     async def begin(self) -> None:
@@ -112,12 +113,10 @@ class _Reply:
 
     async def take(self, event: Event) -> None:
         """One event of the model; thinking that is not shown is held till it is known to be signed."""
+        self._tell(event)
         if isinstance(event, ThinkingDelta) and not self._shows:
             self._unshown += event.text
             return
-        if isinstance(event, TextDelta) and self._is_last and not self._is_response:
-            self._is_response = True
-            self.ports.observer.status(status.FORMULATING)
         self.ports.observer.on_event(event)
         match event:
             case TextDelta(text):
@@ -136,6 +135,19 @@ class _Reply:
                 await self._withdraw()
             case Usage() | RateLimits() | Aside():
                 pass
+
+    def _tell(self, event: Event) -> None:
+        """Say that the model thinks, or writes, when it begins to."""
+        match event:
+            case ThinkingDelta():
+                now = status.THINKING
+            case TextDelta():
+                now = status.FORMULATING if self._is_last else status.WRITING
+            case _:
+                return
+        if now != self._status:
+            self._status = now
+            self.ports.observer.status(now)
 
     async def _append(self, text: str) -> None:
         if text:
@@ -162,7 +174,7 @@ class _Reply:
         await self.ports.document.settle()
         await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
-        self._is_response = False
+        self._status = ""
         await self.begin()
 
     async def end(self) -> None:

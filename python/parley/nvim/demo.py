@@ -18,6 +18,7 @@ from pathlib import Path
 import pynvim
 
 from parley.chat.grammar import MARKERS
+from parley.policy.doubts import LEAST_SEEN_S
 
 _ROOT = Path(__file__).parents[3]
 _QUESTION = "can you find the latest stock price of google and microsoft?"
@@ -103,7 +104,8 @@ def _play(command: list[str]) -> int:
 
     def waits() -> bool:
         proposals = [line for line in lines() if line.startswith(MARKERS["proposal"])]
-        return len(proposals) == 2 and bool(nvim.funcs.maparg("yA", "n"))
+        times = nvim.exec_lua("return require('parley.seen').times(vim.fn.bufnr())")
+        return len(proposals) == 2 and [ms / 1000 >= LEAST_SEEN_S for _, ms in times] == [True, True]
 
     typed(":ParleyRespond<CR>", waits, "two proposals")
     typed("yA", lambda: lines()[-1].startswith(MARKERS["question"]) and len(lines()) > 10, "the answer")

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from parley.text import one_line
 
 ANALYZING = "Analyzing request..."
+THINKING = "Thinking..."
+WRITING = "Writing a reply..."
+"""While text comes of which it is not known yet whether it is the response: calls may follow."""
 SELECTING = "Selecting appropriate tools..."
 PROCESSING = "Processing tool results..."
 FORMULATING = "Formulating response..."
