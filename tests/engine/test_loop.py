@@ -377,7 +377,7 @@ async def test_a_limit_stops_and_asking_again_gives_fresh_rounds() -> None:
     failing = LoggedTools(TOOLS, {"web_search": Result("error", "it broke")})
     model = ScriptedModel(*[calls(GOOGLE)] * 6, says("I give up."))
     turns = Turns(QUESTION, model, failing, rules=Rules(auto=(Pattern("demo/*"),)))
-    reason = "3 tool calls failed in a row"
+    reason = "all tool calls failed in 3 replies in a row"
     assert await turns.run() == End("stopped", f"Unable to complete task: {reason}")
     assert turns.text.endswith(f"🔒: [Unable to complete task: {reason}]\n\n💬: \n")
     assert turns.observer.statuses[-2:] == [f"Stopped: {reason}", ""]

@@ -42,11 +42,17 @@ SCENARIOS: dict[str, Scenario] = {
     "error, ok, error, error": Scenario([FAIL, CALL, FAIL, FAIL], ["error", "ok", "error", "error"]),
     "ten rounds": Scenario([CALL] * 10, ["ok"] * 10, "reached the maximum of 10 rounds of tool calls"),
     "nine rounds": Scenario([CALL] * 9, ["ok"] * 9),
-    "three errors in a row": Scenario([FAIL] * 3, ["error"] * 3, "3 tool calls failed in a row"),
+    "three errors in a row": Scenario(
+        [FAIL] * 3, ["error"] * 3, "all tool calls failed in 3 replies in a row"
+    ),
     "three errors at once": Scenario(
         [calls(*(call(n, "read_file", "{}") for n in (1, 2, 3)))],
         ["error"] * 3,
-        "3 tool calls failed in a row",
+    ),
+    "three errors at once, three times": Scenario(
+        [calls(*(call(3 * reply + n, "read_file", "{}") for n in (1, 2, 3))) for reply in range(3)],
+        ["error"] * 9,
+        "all tool calls failed in 3 replies in a row",
     ),
     "a call that takes too long": Scenario([CALL], ["error"], "it took longer than 120 seconds", 121.0),
     "calls that take too long together": Scenario(

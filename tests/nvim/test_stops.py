@@ -203,7 +203,10 @@ STOPS: dict[str, Stopped] = {
         ["ok"] * 20,
     ),
     "three errors in a row": Stopped(
-        "again and again call fail {}", ["error"] * 3, "3 tool calls failed in a row", ["error"] * 6
+        "again and again call fail {}",
+        ["error"] * 3,
+        "all tool calls failed in 3 replies in a row",
+        ["error"] * 6,
     ),
     "an unknown tool, twice": Stopped(
         "again and again, no matter what, call nowhere {}",

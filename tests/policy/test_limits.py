@@ -128,7 +128,11 @@ def test_the_limit_of_rounds_lets_the_last_round_run() -> None:
 
 ERRORS: dict[str, tuple[list[list[Result]], bool]] = {
     "three in three rounds": ([[FAILED], [FAILED], [FAILED]], True),
-    "three in one round": ([[FAILED, FAILED, FAILED]], True),
+    "three in one round": ([[FAILED, FAILED, FAILED]], False),
+    "four in two rounds": ([[FAILED, FAILED], [FAILED, FAILED]], False),
+    "six in three rounds": ([[FAILED, FAILED], [FAILED, FAILED], [FAILED, FAILED]], True),
+    "one in each of three rounds worked": ([[FAILED, OK], [OK, FAILED], [FAILED, OK, FAILED]], False),
+    "one in the last round worked": ([[FAILED], [FAILED], [OK, FAILED]], False),
     "two": ([[FAILED], [FAILED]], False),
     "ok error ok error": ([[OK], [FAILED], [OK], [FAILED]], False),
     "error, ok, error, error": ([[FAILED], [OK], [FAILED], [FAILED]], False),
@@ -148,7 +152,12 @@ def test_three_errors_in_a_row_end_the_answer(why: str) -> None:
     results, stops = ERRORS[why]
     segments: list[Segment] = [s for each in results for s in round_of(*each)]
     made = step(chat(answer(*segments)))
-    assert made == (Stop("3 tool calls failed in a row") if stops else AskModel(tools_on=True))
+    assert made == (Stop("all tool calls failed in 3 replies in a row") if stops else AskModel(tools_on=True))
+
+
+def test_a_single_reply_of_failing_calls_ends_the_answer_if_the_settings_say_so() -> None:
+    made = step(chat(answer(*round_of(FAILED, FAILED))), limits=limits_with(max_consecutive_errors=1))
+    assert made == Stop("all tool calls failed in 1 reply")
 
 
 def unknown(number: int, name: str) -> list[Segment]:
@@ -285,7 +294,7 @@ def test_a_call_that_cannot_be_read_holds_the_others_up() -> None:
     assert step(chat(answer(ran(1), declined))) == AskModel(tools_on=True)
 
 
-NOTICE = Notice("Unable to complete task", "3 tool calls failed in a row")
+NOTICE = Notice("Unable to complete task", "all tool calls failed in 3 replies in a row")
 
 
 def test_an_answer_that_ends_in_a_notice_is_resumed_and_counts_from_there() -> None:

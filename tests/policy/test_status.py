@@ -57,7 +57,10 @@ def test_the_texts_are_these() -> None:
     assert status.using(["lookup_tool"]) == "Using Lookup Tool..."
     assert status.using(["a_b", "c", "a_b"]) == "Using A B, C..."
     assert status.failed("web_search") == "Tool Web Search failed, trying alternative approach..."
-    assert status.stopped("3 tool calls failed in a row") == "Stopped: 3 tool calls failed in a row"
+    assert (
+        status.stopped("all tool calls failed in 3 replies in a row")
+        == "Stopped: all tool calls failed in 3 replies in a row"
+    )
     assert status.rate_limited(41.6) == "Rate limit reached, waiting 42s..."
     assert status.rate_limited(0.2) == "Rate limit reached, waiting 1s..."
 

@@ -78,23 +78,23 @@ def stop_reason(limits: Limits, answer: Answer) -> str | None:
     counted = [r for r in rounds_since_resumption(answer) if r.proposals]
     if len(counted) >= limits.max_iterations:
         return f"reached the maximum of {limits.max_iterations} rounds of tool calls"
-    errors = _errors_in_a_row(counted)
-    if errors >= limits.max_consecutive_errors:
-        return f"{errors} tool calls failed in a row"
+    failed = _failed_in_a_row(counted)
+    if failed >= limits.max_consecutive_errors:
+        return f"all tool calls failed in {failed} {'reply' if failed == 1 else 'replies in a row'}"
     unknown = [unknown_names(r) for r in counted[-2:]]
     if len(unknown) == 2 and (again := unknown[0] & unknown[1]):
         return f"the model asked twice for a tool that does not exist: {min(again)}"
     return None
 
 
-def _errors_in_a_row(counted: list[Round]) -> int:
+def _failed_in_a_row(counted: list[Round]) -> int:
+    """The last replies whose calls failed, all of them: the model saw these results and did no better."""
     count = 0
-    for proposal in reversed([p for r in counted for p in r.proposals]):
-        match _outcome(proposal):
-            case "failed":
-                count += 1
-            case "worked":
-                break
+    for reply in reversed(counted):
+        outcomes = {_outcome(proposal) for proposal in reply.proposals}
+        if "worked" in outcomes:
+            break
+        count += "failed" in outcomes
     return count
 
 
