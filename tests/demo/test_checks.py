@@ -223,6 +223,16 @@ MESSAGES: list[tuple[str, Spoil, str]] = [
         put("tools", 0, "input_schema", "properties", {"a" * 65: {}}),
         "tools.0.custom.input_schema.properties: Property keys should match pattern",
     ),
+    (
+        "another draft",
+        put("tools", 0, "input_schema", "$schema", "http://json-schema.org/draft-07/schema#"),
+        "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12",
+    ),
+    (
+        "choices at the top",
+        put("tools", 0, "input_schema", "oneOf", [{}]),
+        "input_schema does not support oneOf, allOf, or anyOf at the top level",
+    ),
     ("no schema", drop("tools", 0, "input_schema"), "tools.0.custom.input_schema: Field required"),
     ("tools alike", lambda body: body["tools"].append(body["tools"][0]), "tools: Tool names must be unique."),
     ("history without tools", drop("tools"), "blocks in `messages` must define `tools`"),
@@ -344,6 +354,18 @@ CHAT: list[tuple[str, Spoil, str]] = [
         "schema no object",
         put(*FUNCTION, "parameters", {"type": "array"}),
         "must be a JSON Schema of 'type: \"obj",
+    ),
+    (
+        "array without items",
+        put(*FUNCTION, "parameters", "properties", {"a": {"anyOf": [{"type": ["array", "null"]}]}}),
+        "array schema missing items.",
+    ),
+    ("choices at the top", put(*FUNCTION, "parameters", "anyOf", [{}]), "at the top level."),
+    ("schema of draft 4", put(*FUNCTION, "parameters", "properties", {"a": 3}), "of draft 2020-12."),
+    (
+        "reference to nothing",
+        put(*FUNCTION, "parameters", "properties", {"a": {"$ref": "#/$defs/a"}}),
+        "reference '#/$defs/a' cannot be resolved.",
     ),
     ("schema bare", put(*FUNCTION, "parameters", {"type": "object"}), "object schema missing properties."),
     (

@@ -372,3 +372,53 @@ def test_a_refusal_of_another_kind_says_nothing_of_pictures(status: int | None) 
 
 def test_words_about_pictures_mean_nothing_where_none_was_sent() -> None:
     assert amended(replace(SHOWING, pictures={}), "", 400, "Could not process image") is None
+
+
+REFUSED_TOOLS = [
+    (
+        "Invalid schema for function 'b': In context=('properties', 'x'), array schema missing items.",
+        ["b"],
+    ),
+    ("invalid JSON schema for tool b, tools[1].function.parameters: 'properties' is missing", ["b"]),
+    ("tools.2.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12", ["c"]),
+    (
+        "Unknown name at 'tools[0].function_declarations[0]' and 'tools[0].function_declarations[2]'",
+        ["a", "c"],
+    ),
+    ("Invalid 'tools[1].function.description': string too long.", ["b"]),
+]
+
+
+def with_tools(*names: str) -> Request:
+    tools = Catalogue.of(Tool("s", name) for name in names)
+    return Request(parse("💬: q\n"), 0, "acme", "m", catalogue=tools)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(("words", "named"), REFUSED_TOOLS)
+def test_a_tool_that_is_refused_by_name_is_left_out(words: str, named: list[str], status: int) -> None:
+    request = with_tools("a", "b", "c")
+    other = amended(request, "", status, words)
+    assert other is not None
+    assert other.request.catalogue.names() == tuple(name for name in "abc" if name not in named)
+    assert {tool.name for tool in other.request.refused_tools} == set(named)
+    tools = f"the tool{'s' if len(named) > 1 else ''} {', '.join(named)}"
+    assert other.aside == f"acme refused {tools} ({words}): m is asked without"
+    assert other.status == f"Asking again without {tools}..."
+    assert other.request.without(other.request.refused_tools) is other.request
+    assert amended(other.request, "", status, "Invalid schema for function 'b'" * ("b" in named)) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Invalid schema for function 'z': no"),
+        (400, "tools.7.custom.input_schema: JSON schema is invalid."),
+        (400, "Invalid 'tools': array too long. Expected an array with maximum length 128"),
+        (400, "the tool a is not nice"),
+        (500, "Invalid schema for function 'a': no"),
+        (None, "Invalid schema for function 'a': no"),
+    ],
+)
+def test_a_refusal_that_names_no_tool_of_the_request_leaves_none_out(status: int | None, words: str) -> None:
+    assert amended(with_tools("a", "b"), "", status, words) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,3 +208,29 @@ async def test_the_user_is_told_once_what_of_a_chat_is_not_sent(
     assert asides == ["this chat is too long for gpt-4o; not sent: all but the 📝: line of 2 exchanges"]
     assert str(faulty.server.requests[0]).count("[Previous messages omitted]") == 2
     await app.close()
+
+
+REFUSED_TOOL = {
+    "anthropic": "tools.0.custom.input_schema: JSON schema is invalid.",
+    "chat": "Invalid schema for function 'read_file': array schema missing items.",
+    "responses": "Invalid schema for function 'read_file': array schema missing items.",
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED_TOOL)
+async def test_a_tool_that_is_refused_is_left_out_from_then_on_and_that_is_told_once(
+    faulty: FaultyProviders, kind: str
+) -> None:
+    client, provider = fresh(faulty), faulty.provider(kind)
+    faulty.server.plan(refused(400, REFUSED_TOOL[kind]), Response(SAYS[kind]("Whole")))
+    request = Request(QUESTION, 0, provider.name, "gpt-4.1", catalogue=TOOLS)
+    notice, *said = await events_of(client, provider, request)
+    assert isinstance(notice, Aside)
+    assert notice.text.startswith("faulty refused the tool read_file (")
+    assert said == [TextDelta("Whole")]
+    assert await events_of(client, provider, request) == [TextDelta("Whole")]
+    offered = [json.dumps(body["tools"]) for body in faulty.server.requests]
+    assert ["read_file" in tools for tools in offered] == [True, False, False]
+    assert all("web_search" in tools for tools in offered)
+    assert client.settled(replace(request, model="gpt-4o")).catalogue == TOOLS
+    await client.close()

@@ -72,8 +72,8 @@ def test_a_schema_says_the_same_of_other_names() -> None:
         "properties": {
             "file name": {"type": "string", "description": "Which."},
             "mode": {"$ref": "#/properties/file%20name"},
-            "a/b": {"title": "Ab", "items": {"$ref": "#/properties/a~1b/items"}},
-            "deep": {"properties": {"file name": {"required": ["file name"]}}},
+            "a/b": {"title": "Ab", "items": {"properties": {"next": {"$ref": "#/properties/a~1b/items"}}}},
+            "deep": {"properties": {"file name": {"required": ["x"], "properties": {"x": {}}}}},
             "any thing": True,
         },
         "required": ["file name", "mode"],
@@ -83,20 +83,26 @@ def test_a_schema_says_the_same_of_other_names() -> None:
         "then": {"anyOf": [{"required": ["a/b"]}, {"not": {"required": ["file name"]}}]},
         "$defs": {"file name": {"properties": {"file name": {}}}},
     }
+    named = {"file_name": {"title": "file name"}}
     assert wire_tool(tool(**schema)).input_schema == {
         "type": "object",
         "properties": {
             "file_name": {"title": "file name", "type": "string", "description": "Which."},
             "mode": {"$ref": "#/properties/file_name"},
-            "a_b": {"title": "Ab", "items": {"$ref": "#/properties/a_b/items"}},
-            "deep": {"properties": {"file name": {"required": ["file name"]}}},
-            "any_thing": True,
+            "a_b": {"title": "Ab", "items": {"properties": {"next": {"$ref": "#/properties/a_b/items"}}}},
+            "deep": {"properties": {"file name": {"required": ["x"], "properties": {"x": {}}}}},
+            "any_thing": {"title": "any thing"},
         },
         "required": ["file_name", "mode"],
         "dependentRequired": {"a_b": ["file_name", "mode"]},
-        "dependencies": {"mode": ["a_b"], "a_b": {"required": ["file_name"]}},
+        "dependencies": {"mode": ["a_b"], "a_b": {"required": ["file_name"], "properties": named}},
         "if": {"properties": {"file_name": {"title": "file name", "const": "file name"}}},
-        "then": {"anyOf": [{"required": ["a_b"]}, {"not": {"required": ["file_name"]}}]},
+        "then": {
+            "anyOf": [
+                {"required": ["a_b"], "properties": {"a_b": {"title": "a/b"}}},
+                {"not": {"required": ["file_name"], "properties": named}},
+            ]
+        },
         "$defs": {"file name": {"properties": {"file name": {}}}},
     }
 

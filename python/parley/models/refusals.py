@@ -6,11 +6,13 @@ Providers say so in words only, each in its own. Knows no clients and no files.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
 from parley.models.request import Request
+from parley.tools.catalogue import Tool
 
 TOO_LONG = "the conversation is larger than the model's context window"
 SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer fewer tools"
@@ -107,6 +109,8 @@ def amended(request: Request, api: str, status: int | None, words: str) -> Amend
         and (images := frozenset(request.images(request.turns())))
     ):
         return _without_pictures(request, images, words)
+    if status in _OF_TOOLS and (refused := _refused_tools(request, words)):
+        return _without_tools(request, refused, words)
     if (says_too_long(words) or status == _TOO_LARGE) and (narrow := request.narrowed(limit_in(words))):
         return Amendment(narrow, f"{request.model} takes less than this chat: asking with less of it...")
     if request.api is None and (other := _other_api(request.model, api, status, words)):
@@ -182,6 +186,37 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
         return Amendment(replace(request, is_blind=True), status, aside)
     aside = f"{request.provider} refused a picture ({words}): {request.model} is sent words for those so far"
     return Amendment(replace(request, refused=request.refused | images), status, aside)
+
+
+# As providers word it, read 2026-11-24: "Invalid schema for function 'NAME': …" (OpenAI,
+# github.com/gumloop/guMCP/pull/136), "invalid JSON schema for tool NAME, tools[24].function.parameters: …"
+# (Groq, github.com/usestrix/strix/issues/1204), "tools.12.custom.input_schema: JSON schema is invalid"
+# (Anthropic, github.com/anthropics/claude-code/issues/63673), "tools[0].function_declarations[5].parameters…"
+# (Gemini, github.com/zed-industries/zed/issues/44875).
+_TOOL_BY_NAME = re.compile(r"schema for (?:function|tool) ['\"`]?([A-Za-z0-9_-]{1,64})", re.IGNORECASE)
+_TOOL_BY_NUMBER = re.compile(
+    r"\btools\[0\]\.function_?declarations\[(\d{1,4})\]"
+    r"|\btools\.(\d{1,4})\."
+    r"|\btools\[(\d{1,4})\](?!\.function_?declarations)",
+    re.IGNORECASE,
+)
+_OF_TOOLS = (400, 422)
+
+
+def _refused_tools(request: Request, words: str) -> Mapping[str, Tool]:
+    """The tools that a refusal names, by their names on the wire."""
+    sent = request.catalogue.in_full
+    numbers = (int(next(filter(None, match.groups()))) for match in _TOOL_BY_NUMBER.finditer(words))
+    names = {sent[number][0] for number in numbers if number < len(sent)}
+    names |= {match[1] for match in _TOOL_BY_NAME.finditer(words)}
+    return {name: tool for name, tool in sent if name in names}
+
+
+def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) -> Amendment:
+    """The request without these tools."""
+    named = f"the tool{'' if len(refused) == 1 else 's'} {', '.join(refused)}"
+    aside = f"{request.provider} refused {named} ({words}): {request.model} is asked without"
+    return Amendment(request.without(frozenset(refused.values())), f"Asking again without {named}...", aside)
 
 
 def _other_api(model: str, api: str, status: int | None, words: str) -> str | None:

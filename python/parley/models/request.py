@@ -57,8 +57,9 @@ class Request:
     there where tools have to be, or may have to be, described in the text; `wire_turns` are the turns in the
     words of the wire, where those are not the file's. `pictures` are the contents of attachments by their
     paths, or why there is none; `refused` are paths of those that the provider refused, and with `is_blind`
-    it refused any. `price` is what its tokens cost, where that is known. `tool_room` is what the schemas of
-    tools may take; without it all are sent.
+    it refused any. `refused_tools` are those that it refused, which are in the catalogue no more. `price` is
+    what its tokens cost, where that is known. `tool_room` is what the schemas of tools may take; without it
+    all are sent.
     """
 
     transcript: Transcript
@@ -82,6 +83,7 @@ class Request:
     pictures: Mapping[str, bytes | str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     is_blind: bool = False
+    refused_tools: frozenset[Tool] = frozenset()
     tool_room: ToolRoom | None = None
     _memories: list[Memory] = field(default_factory=list, init=False, compare=False, repr=False)
     """What was worked out of the others, once it was."""
@@ -134,6 +136,13 @@ class Request:
             window = self._window_for(fewer) if fewer < tokens else window
         narrow = replace(self, window=window)
         return narrow if narrow.memory().size < self.memory().size else None
+
+    def without(self, refused: frozenset[Tool]) -> Request:
+        """The request without tools that the provider refused; the same if it has none of them."""
+        catalogue = self.catalogue.without(refused)
+        if catalogue == self.catalogue and refused <= self.refused_tools:
+            return self
+        return replace(self, catalogue=catalogue, refused_tools=self.refused_tools | refused)
 
     def attachments(self) -> tuple[Attachment, ...]:
         """The pictures of the chat that may be sent, each once: their contents are to be found."""

@@ -15,6 +15,7 @@ from parley.models.formats import Format
 from parley.models.refusals import Amendment, amended
 from parley.models.request import Request
 from parley.models.thinking import unsupported_thinking
+from parley.tools.catalogue import Tool
 
 
 class Capabilities:
@@ -26,6 +27,7 @@ class Capabilities:
         self._blind = set[tuple[str, str]]()
         self._refused = dict[tuple[str, str], frozenset[str]]()
         """Paths of pictures that were refused."""
+        self._refused_tools = dict[tuple[str, str], frozenset[Tool]]()
         self._notices = set[tuple[str, str]]()
 
     def settled(self, request: Request) -> Request:
@@ -38,7 +40,8 @@ class Capabilities:
             "refused": self._refused.get(known, request.refused),
         }
         is_settled = all(getattr(request, name) == wish for name, wish in wishes.items())
-        return request if is_settled else replace(request, **wishes)
+        settled = request if is_settled else replace(request, **wishes)
+        return settled.without(self._refused_tools.get(known, frozenset()))
 
     def news(self, request: Request, wire_format: Format) -> Iterator[Aside]:
         """Notices for the user before a request in this format, each once."""
@@ -71,3 +74,5 @@ class Capabilities:
         if sent.is_blind:
             self._blind.add(known)
         self._refused[known] = sent.refused
+        if sent.refused_tools:
+            self._refused_tools[known] = self._refused_tools.get(known, frozenset()) | sent.refused_tools

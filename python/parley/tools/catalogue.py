@@ -5,7 +5,7 @@ Knows nothing of servers that run, of the SDK that lists them, nor of what a pro
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Self
@@ -116,6 +116,11 @@ class Catalogue:
         if len(names) == len(self.tools):
             return self
         return replace(self, tools=tuple(sorted(names.items(), key=itemgetter(0))))
+
+    def without(self, tools: Collection[Tool]) -> Self:
+        """The same without some tools; the others keep their names."""
+        left = tuple((wire, tool) for wire, tool in self.tools if tool not in tools)
+        return self if len(left) == len(self.tools) else replace(self, tools=left)
 
     def get(self, name: str) -> Tool | None:
         """The tool of this wire name, else the only one whose own name, plain or `server__tool`, it is."""

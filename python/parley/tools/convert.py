@@ -5,10 +5,12 @@ Each wire format has a shape of its own (`models/formats.py`); what that has no 
 output schema) is lost on the way.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from parley.tools.catalogue import Catalogue, Tool
+from parley.tools.wire_schemas import referred, sound
 
 Definition = Tool | Mapping[str, Any]
 
@@ -16,6 +18,11 @@ Definition = Tool | Mapping[str, Any]
 # Anthropic, and OpenAI refuses the same (github.com/makenotion/notion-mcp-server/issues/340, of 2026-08-05,
 # read 2026-11-22); platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes has the rule in words.
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
+# "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (OpenAI,
+# github.com/langchain-ai/langchainjs/issues/9804, read 2026-11-24).
+_NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
+_MOST_LEVELS = 3
+"""Combinators in combinators whose properties are looked for."""
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
@@ -26,12 +33,18 @@ def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
     # Strict functions have `additionalProperties: false` in each object and all their properties required
     # (developers.openai.com/api/docs/guides/function-calling, November 2026).
     if isinstance(tool, Tool):
-        text, schema = tool.description or tool.title, object_schema(tool.input_schema)
+        text, schema = tool.description or tool.title, wire_schema(tool)
     else:
         text = _text(tool.get("description")) or _text(tool.get("title"))
         schema = object_schema(tool.get("inputSchema"))
     described = {"name": name, "description": text} if text else {"name": name}
     return described | {schema_key: schema}
+
+
+@lru_cache(maxsize=4096)
+def wire_schema(tool: Tool) -> dict[str, Any]:
+    """The schema of a tool as it is sent; worked out once, since it goes with every request."""
+    return object_schema(tool.input_schema)
 
 
 def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
@@ -84,7 +97,7 @@ def convert_all(definitions: object, shape: Callable[[str, Tool], dict[str, Any]
 
 
 def object_schema(schema: object) -> dict[str, Any]:
-    """`schema` as providers take it at the top of a tool: an object with properties.
+    """`schema` as providers take it at the top of a tool: an object with properties, sound at every depth.
 
     A missing or boolean schema becomes the empty object; `allOf`/`anyOf`/`oneOf` at the top, which both
     providers refuse, are dissolved into optional properties: the full schema is still checked before a call.
@@ -92,17 +105,15 @@ def object_schema(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         return {"type": "object", "properties": {}}
     merged = _dissolved(schema)
-    properties = _mapping(merged.get("properties"))
-    plain = {name: _no_boolean(subschema) for name, subschema in properties.items()}
-    return {"type": "object", "properties": {}} | merged | {"type": "object", "properties": plain}
+    properties = {"properties": dict(_mapping(merged.get("properties")))}
+    return sound({"type": "object", "properties": {}} | merged | {"type": "object"} | properties)
 
 
 def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {key: value for key, value in schema.items() if key not in _COMBINATORS}
-    branches = [
-        branch for key in _COMBINATORS for branch in _sequence(schema.get(key)) if isinstance(branch, Mapping)
-    ]
-    if branches:
+    """The schema without the keywords that are not taken at the top, and with their properties."""
+    whole = referred(schema, schema)
+    rest = {key: value for key, value in whole.items() if key not in _NOT_AT_THE_TOP}
+    if branches := list(_branches(whole, schema, _MOST_LEVELS)):
         merged: dict[str, Any] = {}
         for branch in (*branches, rest):
             merged |= _mapping(branch.get("properties"))
@@ -110,12 +121,13 @@ def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _no_boolean(schema: object) -> object:
-    # `true` is `{}` and `false` is `{"not": {}}` (JSON Schema 2020-12, json-schema.org/draft/2020-12/
-    # json-schema-core#section-4.3.2, read 2026-11-22).
-    if isinstance(schema, bool):
-        return {} if schema else {"not": {}}
-    return schema
+def _branches(schema: Mapping[str, Any], root: Mapping[str, Any], levels: int) -> Iterator[Mapping[str, Any]]:
+    """All schemas that `allOf`, `anyOf` and `oneOf` offer, those in them before themselves."""
+    for branch in (each for key in _COMBINATORS for each in _sequence(schema.get(key))):
+        if isinstance(branch, Mapping) and levels:
+            whole = referred(branch, root)
+            yield from _branches(whole, root, levels - 1)
+            yield whole
 
 
 def _listed(definitions: object) -> Iterable[object]:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from parley.tools.catalogue import Tool
-from parley.tools.convert import object_schema
+from parley.tools.convert import wire_schema
 from parley.tools.names import parameter_names
 from parley.tools.schema import decode_arguments
 
@@ -25,7 +25,7 @@ _TO_PARAMETER = "#/properties/"
 @lru_cache(maxsize=4096)
 def wire_parameters(tool: Tool) -> Mapping[str, str]:
     """The names on the wire of those parameters of a tool that have another one there."""
-    return parameter_names(object_schema(tool.input_schema)["properties"])
+    return parameter_names(wire_schema(tool)["properties"])
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +34,7 @@ def wire_tool(tool: Tool) -> Tool:
     names = wire_parameters(tool)
     if not names:
         return tool
-    schema = _of_same_object(_with_references(tool.input_schema, names), names)
+    schema = _of_same_object(_with_references(wire_schema(tool), names), names)
     return replace(tool, input_schema=schema)
 
 

@@ -18,6 +18,7 @@ from parley.demo.checks.function_tools import (
 )
 from parley.demo.checks.kinds import kinds_rule
 from parley.demo.checks.pictures import openai_pictures
+from parley.demo.checks.schemas import undefined
 from parley.demo.checks.shapes import (
     Body,
     Rule,
@@ -78,8 +79,18 @@ _WITHOUT_EFFORT = ("gpt-3.5", "gpt-4")
 def check_openai(body: Mapping[str, Any], *, host: str = "openai") -> list[str]:
     """Every reason to answer 400 to a Chat Completions request; `host` is "openai", "gemini" or another."""
     fields: Sequence[Rule] = (_unknown_fields, _unknown_message_fields) if host == "openai" else ()
-    signatures: Sequence[Rule] = (_thought_signatures,) if host == "gemini" else ()
+    signatures: Sequence[Rule] = (_thought_signatures, _defined_parameters) if host == "gemini" else ()
     return reasons((*_SHAPES, (*_RULES, *fields, *signatures)), body)
+
+
+def _defined_parameters(body: Body) -> Iterator[str]:
+    """Only Gemini asks for it."""
+    for at, tool in enumerate(body.get("tools") or []):
+        if undefined((tool.get("function") or {}).get("parameters") or {}):
+            yield (
+                f"GenerateContentRequest.tools[0].function_declarations[{at}].parameters.required[0]: "
+                "property is not defined"
+            )
 
 
 def _required(body: Body) -> Iterator[str]:

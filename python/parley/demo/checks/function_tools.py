@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from parley.demo.checks.kinds import Path, bracketed
+from parley.demo.checks.schemas import arrays_without_items, dangling, is_of_2020, top_level
 from parley.demo.checks.shapes import NAME, Body, twice
 
 TEXT_TOO_SHORT = (
@@ -79,13 +80,28 @@ def _tool(place: str, tool: Mapping[str, Any], function: Mapping[str, Any], *, n
 def _schema(name: str, schema: Mapping[str, Any] | None) -> Iterator[str]:
     if schema is None:
         return
-    if schema.get("type") != "object":
-        yield (
-            f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', "
-            f"got 'type: \"{schema.get('type')}\"'."
-        )
+    start = f"Invalid schema for function '{name}'"
+    if not is_of_2020(schema):
+        yield f"{start}: it is not valid under the meta-schema of draft 2020-12."
+    elif schema.get("type") != "object":
+        kind = schema.get("type")
+        yield f"{start}: schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
     elif "properties" not in schema:
-        yield f"Invalid schema for function '{name}': In context=(), object schema missing properties."
+        yield f"{start}: In context=(), object schema missing properties."
+    else:
+        yield from _at_each_depth(start, schema)
+
+
+def _at_each_depth(start: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    if top_level(schema):
+        yield (
+            f"{start}: schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' "
+            "at the top level."
+        )
+    if arrays_without_items(schema):
+        yield f"{start}: In context=(), array schema missing items."
+    for reference in dangling(schema):
+        yield f"{start}: reference '{reference}' cannot be resolved."
 
 
 def _choice(body: Body, names: list[str], *, nested: bool) -> Iterator[str]:

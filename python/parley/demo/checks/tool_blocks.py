@@ -7,7 +7,9 @@ after the results.
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
+from parley.demo.checks.schemas import dangling, is_of_2020, top_level
 from parley.demo.checks.shapes import NAME, Body, Rule, twice
 from parley.demo.checks.turns import BlockAt, Turn, placed_blocks, turns
 
@@ -109,8 +111,20 @@ def _tools(body: Body) -> Iterator[str]:
         elif not all(map(_KEY.fullmatch, _keys(schema.get("properties")))):
             place, pattern = f"tools.{at}.custom.input_schema.properties", f"^{_KEY.pattern}$"
             yield f"{place}: Property keys should match pattern '{pattern}'"
+        else:
+            yield from _schema(f"tools.{at}.custom.input_schema", schema)
     if twice(str(tool.get("name")) for tool in tools):
         yield "tools: Tool names must be unique."
+
+
+def _schema(place: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    if not is_of_2020(schema) or dangling(schema):
+        yield (
+            f"{place}: JSON schema is invalid. It must match JSON Schema draft 2020-12 "
+            "(https://json-schema.org/draft/2020-12)."
+        )
+    elif set(top_level(schema)) & {"oneOf", "allOf", "anyOf"}:
+        yield f"{place}: input_schema does not support oneOf, allOf, or anyOf at the top level"
 
 
 def _keys(properties: object) -> list[str]:

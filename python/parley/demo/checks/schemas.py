@@ -1,0 +1,80 @@
+"""Rules about the schemas of tools at every depth, as both makers have them.
+
+Walks schemas by the specification's own list of subschemas, and holds them against its meta-schema.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
+
+
+def is_of_2020(schema: Mapping[str, Any]) -> bool:
+    """Whether it is a schema of draft 2020-12, and says of no other draft that it is its."""
+    declared = schema.get("$schema")
+    if isinstance(declared, str) and "2020-12" not in declared:
+        return False
+    return next(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema), None) is None
+
+
+def top_level(schema: Mapping[str, Any]) -> list[str]:
+    """The keywords that no maker takes at the top of a tool's schema."""
+    return [keyword for keyword in _AT_THE_TOP if keyword in schema]
+
+
+def arrays_without_items(schema: Mapping[str, Any]) -> int:
+    """The number of subschemas of arrays that do not say by a schema what is in these."""
+    kinds = ((each.get("type"), each.get("items")) for each in _subschemas(schema))
+    return sum(_is_array(kind) and not isinstance(items, Mapping) for kind, items in kinds)
+
+
+def _is_array(kind: object) -> bool:
+    return kind == "array" or (isinstance(kind, list) and "array" in kind)
+
+
+def undefined(schema: Mapping[str, Any]) -> list[str]:
+    """The names that some subschema requires and does not define."""
+    return [
+        str(name)
+        for each in _subschemas(schema)
+        for name in each.get("required", ())
+        if name not in each.get("properties", {})
+    ]
+
+
+def dangling(schema: Mapping[str, Any]) -> list[str]:
+    """The references that lead to no schema of this one, or nowhere but back to a reference."""
+    return [str(each["$ref"]) for each in _subschemas(schema) if "$ref" in each and not _leads(each, schema)]
+
+
+def _leads(start: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    seen, at = list[str](), start
+    while isinstance(at, Mapping) and "$ref" in at:
+        reference = at["$ref"]
+        if not isinstance(reference, str) or reference in seen or not reference.startswith("#"):
+            return False
+        seen.append(reference)
+        at = _target(reference, root)
+    return isinstance(at, Mapping | bool)
+
+
+def _target(reference: str, root: Any) -> Any:
+    resource = DRAFT202012.create_resource(root)
+    try:
+        return Registry().with_resource("", resource).resolver("").lookup(reference).contents
+    except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
+        return None
+
+
+def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            yield each
+            waiting += DRAFT202012.subresources_of(each)
