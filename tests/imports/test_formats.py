@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from parley.chat.reader import parse
+from parley.chat.transcript import Proposal, Text
 from parley.chat.writer import render
 from parley.imports.formats import FORMATS, chats
 
@@ -107,6 +108,22 @@ def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
         "beside\n\n[chart]",
     )
     assert chat.losses == ("parts of the type chart are replaced by words",)
+
+
+def test_words_on_both_sides_of_a_call_are_said_before_its_result_and_apart() -> None:
+    said = [
+        {"type": "text", "text": "before"},
+        {"type": "tool_use", "id": "c", "name": "x", "input": {}},
+        {"type": "text", "text": "after"},
+    ]
+    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "r"}]}
+    (chat,) = chats(json.dumps([{"role": "assistant", "content": said}, answered]), "anthropic")
+    words, call = parse(chat.text).exchanges[0].answers[0].segments
+    assert isinstance(words, Text)
+    assert words.text == "before\n\nafter"
+    assert isinstance(call, Proposal)
+    assert call.result
+    assert call.result.body == "r"
 
 
 def test_words_that_hold_markers_nul_or_half_a_character_stay_words() -> None:

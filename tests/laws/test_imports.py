@@ -131,22 +131,6 @@ def result(is_error: bool, content: str, option: str) -> Any:
     return "result", is_error, content
 
 
-def joined(line: str) -> Any:
-    """A line in which texts that stand side by side are one."""
-    value = json.loads(line)
-    for message in value["messages"]:
-        if isinstance(message["content"], list):
-            blocks = list[Any]()
-            for block in message["content"]:
-                if blocks and blocks[-1]["type"] == block["type"] == "text":
-                    blocks[-1] = {"type": "text", "text": f"{blocks[-1]['text']}\n\n{block['text']}"}
-                else:
-                    blocks.append(block)
-            is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
-            message["content"] = blocks[0]["text"] if is_text else blocks
-    return value
-
-
 @pytest.mark.parametrize("option", FORMATS)
 @examples(30)
 @given(transcript=transcripts())
@@ -159,7 +143,7 @@ def test_an_exported_chat_that_is_imported_says_the_same(option: str, transcript
     (chat,) = chats(line, option)
     again = parse(chat.text)
     assert outline(again, option) == outline(transcript, option)
-    assert joined(message_line(again, option)) == joined(line)
+    assert message_line(again, option) == line
     assert [problem for problem in again.problems if problem.severity == "error"] == []
 
 

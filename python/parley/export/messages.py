@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from parley.chat.front_matter import read_front_matter
@@ -126,10 +127,21 @@ def _bare(turn: Turn) -> Turn:
 
 
 def _slim(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message without the marks of a provider's cache; one block of text is the text itself."""
+    """A message without the marks of a provider's cache; one block of text is the text itself.
+
+    Texts side by side are one, with a blank line between them: who puts blocks together glues them.
+    """
     content = message["content"]
     if isinstance(content, list):
-        blocks = [{k: v for k, v in block.items() if k != "cache_control"} for block in content]
+        blocks = list(_with_whole_texts(content))
         is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
         content = blocks[0]["text"] if is_text else blocks
     return {**message, "content": content}
+
+
+def _with_whole_texts(blocks: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for is_text, run in groupby(blocks, lambda block: block["type"] == "text"):
+        if is_text:
+            yield {"type": "text", "text": "\n\n".join(block["text"] for block in run)}
+        else:
+            yield from ({k: v for k, v in block.items() if k != "cache_control"} for block in run)

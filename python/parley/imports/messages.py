@@ -182,8 +182,9 @@ class _Reader:
             thought = thought.get("content") if isinstance(thought, dict) else thought
             if isinstance(thought, str):
                 self._think(thought)
-        for part in self._parts(message.get("content")):
-            self._say(part)
+        parts = list(self._parts(message.get("content")))
+        for part in sorted(parts, key=lambda part: part.get("type") == "tool_use"):
+            self._say(part)  # the words after a call were said before its result: calls end a reply
         if isinstance(refusal := message.get("refusal"), str):
             self.conversation.text(refusal)
         tools = _mapping(message, "tools")
