@@ -45,6 +45,9 @@ WRONG = {
     '{"messages": []}\n{"messages": [}': "line 2 is no JSON",
     '{"messages": []}\n{"other": 1}': 'expected objects with "messages" all along',
     '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": [{"role": "x"}]}': "chat 2: message 1: ",
+    '[{"mapping": {}}]': "nobody says anything",
+    '[{"chat_messages": []}]': "nobody says anything",
+    '[{"conversation_id": "c", "prompt": "", "response": null}]': "nobody says anything",
     CALL: "a chat of Parley's already",
     "💬: a\n\\🤖: b\n": "a chat of Parley's already",
 }
@@ -85,6 +88,8 @@ def test_a_format_that_is_named_is_the_one_that_it_is_read_as() -> None:
         chats('[{"role": "developer", "content": "a"}]', "anthropic")
     with pytest.raises(ValueError, match="no JSON"):
         chats("💬: a\n", "openai")
+    with pytest.raises(ValueError, match=r"^this is not an export of ChatGPT, conversations.json$"):
+        chats('{"messages": []}', "chatgpt")
 
 
 def test_json_with_a_byte_order_mark_is_read_as_it_is_recognized() -> None:

@@ -15,7 +15,16 @@ from parley.chat.grammar import fit
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import rounds
-from parley.chat.transcript import CHOICES, YES, Exchange, Proposal, Question, Text, Transcript
+from parley.chat.transcript import (
+    CHOICES,
+    YES,
+    Exchange,
+    Proposal,
+    Question,
+    Text,
+    Transcript,
+    without_blank_edges,
+)
 from parley.chat.writer import render
 from parley.export.messages import message_line
 from parley.imports.formats import chats
@@ -252,3 +261,141 @@ def test_no_heading_in_a_fence_begins_a_turn_in_codecompanion(fence: str, body: 
     assert second.question
     assert second.question.text == "Thanks"
     assert len(first.answers) == 1
+
+
+Said = list[tuple[str, str]]
+
+
+def as_chatgpt(said: Said) -> Any:
+    nodes: dict[str, Any] = {"0": {"id": "0", "message": None, "parent": None}}
+    for number, (who, text) in enumerate(said, 1):
+        message = {"author": {"role": who}, "content": {"content_type": "text", "parts": [text]}}
+        nodes[str(number)] = {"message": message, "parent": str(number - 1)}
+    return [{"title": "t", "mapping": nodes, "current_node": str(len(said))}]
+
+
+def as_claude_ai(said: Said) -> Any:
+    names = {"user": "human", "assistant": "assistant"}
+    blocks = [(who, [{"type": "text", "text": text}]) for who, text in said]
+    return [{"name": "t", "chat_messages": [{"sender": names[w], "content": b} for w, b in blocks]}]
+
+
+def as_claude_code(said: Said) -> Any:
+    lines = list[Any]()
+    for number, (who, text) in enumerate(said):
+        message = {"role": who, "content": [{"type": "text", "text": text}], "id": f"m{number}"}
+        parent = str(number - 1) if number else None
+        ids = {"uuid": str(number), "parentUuid": parent, "sessionId": "s"}
+        lines.append({"type": who, "message": message, **ids})
+    return lines
+
+
+def as_llm(said: Said) -> Any:
+    rows = list[Any]()
+    for who, text in said:
+        key = "prompt" if who == "user" else "response"
+        rows.append({"conversation_id": "c", "prompt": "", "response": "", key: text})
+    return rows
+
+
+PROGRAMS = {"chatgpt": as_chatgpt, "claude-ai": as_claude_ai, "claude-code": as_claude_code, "llm": as_llm}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@examples(30)
+@given(texts=st.lists((any_text | st.text()).filter(lambda text: without_blank_edges(fit(text))), max_size=6))
+@example(texts=["💬: a\n", "🤖:[A] b\n❓:[yA] `{}`", "---\n🔒: c"])
+def test_who_said_what_to_another_program_is_the_same_here(name: str, texts: list[str]) -> None:
+    said = [("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)]
+    made = json.dumps(PROGRAMS[name](said))
+    if not said:
+        with pytest.raises(ValueError, match=r"nobody says anything|expected"):
+            chats(made)
+        return
+    (chat,) = chats(made)
+    assert chats(made, name) == [chat]
+    found = list[tuple[str, str]]()
+    for exchange in parse(chat.text).exchanges:
+        if exchange.question and exchange.question.text:
+            found.append(("user", exchange.question.text))
+        for answer in exchange.answers:
+            found += (("assistant", s.text) for s in answer.segments if isinstance(s, Text))
+    assert found == [(who, without_blank_edges(fit(text))) for who, text in said]
+
+
+PROGRAM_KEYS = st.sampled_from(
+    [
+        *(
+            "mapping",
+            "current_node",
+            "message",
+            "author",
+            "role",
+            "content",
+            "content_type",
+            "parts",
+            "parent",
+        ),
+        *(
+            "recipient",
+            "metadata",
+            "chat_messages",
+            "sender",
+            "text",
+            "attachments",
+            "files",
+            "file_name",
+            "id",
+        ),
+        *("extracted_content", "type", "uuid", "parentUuid", "sessionId", "isSidechain", "conversation_id"),
+        *("prompt", "response", "tool_calls", "tool_results", "tool_call_id", "arguments", "output", "name"),
+        *("thoughts", "title", "model", "tool_use_id", "input", "datetime_utc", "a", "b"),
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *("user", "assistant", "tool", "system", "human", "a", "b", "all", "text", "tool_use", "tool_result"),
+        *("thoughts", "code", "python", "thinking", "", "💬: x"),
+    ]
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PROGRAM_KEYS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def table(**required: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Tables with these keys, and any others."""
+    return st.builds(
+        lambda own, more: more | own,
+        st.fixed_dictionaries(required),
+        st.dictionaries(PROGRAM_KEYS, ANYTHING, max_size=4),
+    )
+
+
+MESSAGE = table(author=table(role=WORDS, name=WORDS), content=table(content_type=WORDS, parts=ANYTHING))
+NODES = st.dictionaries(WORDS, table(parent=WORDS, message=MESSAGE | ANYTHING), max_size=4)
+BLOCKS = st.lists(table(type=WORDS, name=WORDS) | ANYTHING, max_size=3)
+LINES = table(type=WORDS, sessionId=WORDS, uuid=WORDS, message=table(content=BLOCKS | WORDS))
+EXPORTS = {
+    "chatgpt": table(mapping=NODES),
+    "claude-ai": table(chat_messages=st.lists(table(content=BLOCKS, sender=WORDS) | ANYTHING, max_size=4)),
+    "claude-code": LINES,
+    "llm": table(conversation_id=WORDS, prompt=ANYTHING, response=ANYTHING),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+@examples(30)
+@given(data=st.data())
+def test_any_export_is_refused_or_becomes_valid_chats(name: str, data: st.DataObject) -> None:
+    value = data.draw(st.lists(EXPORTS[name], min_size=1, max_size=4))
+    try:
+        made = chats(json.dumps(value), name)
+    except ValueError:
+        return
+    for chat in made:
+        transcript = parse(chat.text)
+        assert render(transcript) == chat.text
+        assert [problem for problem in transcript.problems if problem.severity == "error"] == []

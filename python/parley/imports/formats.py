@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from parley.chat.grammar import MARKERS, is_escaped
 from parley.chat.reader import parse, split_lines
-from parley.imports import markdown, messages
-from parley.imports.conversation import Chat
+from parley.imports import chat_exports, markdown, messages, session_logs
+from parley.imports.conversation import UNKNOWN, Chat
 from parley.imports.messages import ROLES
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A program whose JSON is none of messages: how it is recognized, and made some of these roles."""
+
+    fits: Callable[[Any], bool]
+    records: Callable[[Any], Iterator[messages.Record]]
+    provider: str = UNKNOWN
+    """Whose thinking is in it."""
+    roles: str = "openai"
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
-    """A format of others: what it is called for people, and what reads its Markdown, if there is any."""
+    """A format of others: what it is called for people, and what reads it, if not `messages`."""
 
     title: str
     markdown: Callable[[str], Chat] | None = None
+    program: Program | None = None
 
 
 FORMATS = {
@@ -27,6 +39,19 @@ FORMATS = {
     "codecompanion": Format("a chat that CodeCompanion saved", markdown.codecompanion),
     "openai": Format("messages of Chat Completions, as JSON or JSON lines"),
     "anthropic": Format("messages of the Messages API, as JSON or JSON lines"),
+    "chatgpt": Format(
+        "an export of ChatGPT, conversations.json",
+        program=Program(chat_exports.is_chatgpt, chat_exports.chatgpt),
+    ),
+    "claude-ai": Format(
+        "an export of Claude.ai, conversations.json",
+        program=Program(chat_exports.is_claude_ai, chat_exports.claude_ai),
+    ),
+    "claude-code": Format(
+        "a session of Claude Code, JSON lines",
+        program=Program(session_logs.is_claude_code, session_logs.claude_code, "anthropic"),
+    ),
+    "llm": Format("what llm logs --json prints", program=Program(session_logs.is_llm, session_logs.llm)),
 }
 """The formats by the names that the shell has for them."""
 
@@ -48,15 +73,35 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
     entry = FORMATS.get(name or _recognized(text))
     if entry and entry.markdown and not (name in ROLES and _is_json(text)):
         return [entry.markdown(text)]
-    records = messages.records(text)
-    return [_record(record, name, number, len(records), folder) for number, record in enumerate(records, 1)]
+    value = messages.json_value(text)
+    program = entry.program if entry else _program(value)
+    if program and not program.fits(value):
+        raise ValueError(f"this is not {entry.title if entry else name}")
+    records = list(program.records(value)) if program else messages.records(value)
+    if not records:
+        raise ValueError("nobody says anything in it")
+    return [
+        _record(record, name, program, folder(number, len(records)), number if len(records) > 1 else 0)
+        for number, record in enumerate(records, 1)
+    ]
 
 
-def _record(record: messages.Record, name: str | None, number: int, count: int, folder: Folder) -> Chat:
+def _program(value: Any) -> Program | None:
+    """The program whose JSON this is by its look, if any."""
+    programs = (entry.program for entry in FORMATS.values())
+    return next((program for program in programs if program and program.fits(value)), None)
+
+
+def _record(
+    record: messages.Record, name: str | None, program: Program | None, folder: str, number: int
+) -> Chat:
+    """The chat of a record; its `number` is told with a fault, unless it is 0: the only one."""
     try:
-        return messages.chat(record, name or messages.kind(record), folder(number, count))
+        if program:
+            return messages.chat(record, program.roles, folder, program.provider)
+        return messages.chat(record, name or messages.kind(record), folder)
     except ValueError as error:
-        raise ValueError(f"chat {number}: {error}" if count > 1 else str(error)) from error
+        raise ValueError(f"chat {number}: {error}" if number else str(error)) from error
 
 
 def _recognized(text: str) -> str:

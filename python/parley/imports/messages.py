@@ -59,21 +59,26 @@ _CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One conversation of a file: its messages, and the object that they are in."""
+    """One conversation of a file: its messages, the object that they are in, and what is not in them."""
 
     messages: Sequence[Message]
     root: Message
+    losses: Sequence[str] = ()
 
 
-def records(text: str) -> list[Record]:
-    """The conversations in JSON, or in lines of it. Raises ValueError for anything else."""
+def json_value(text: str) -> Any:
+    """The value of JSON, or the list of the values in its lines. Raises ValueError for anything else."""
     text = text.removeprefix(_BOM)
     try:
-        value = strict_json(text)
+        return strict_json(text)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
             raise ValueError(f"no JSON: {error}") from error
-        value = list(_lines(text))
+        return list(_lines(text))
+
+
+def records(value: Any) -> list[Record]:
+    """The conversations in a JSON value. Raises ValueError for anything else."""
     return list(_records(value))
 
 
@@ -115,13 +120,16 @@ def kind(record: Record) -> str:
         return "codecompanion"
     contents = (message.get("content") for message in record.messages)
     blocks = (block for content in contents if isinstance(content, list) for block in content)
-    has_blocks = any(isinstance(block, dict) and _string(block, "type") in _BLOCKS for block in blocks)
+    has_blocks = any(isinstance(block, dict) and string(block, "type") in _BLOCKS for block in blocks)
     return "anthropic" if has_blocks or "system" in record.root else "openai"
 
 
-def chat(record: Record, format_name: str, folder: str = "") -> Chat:
-    """The chat that a conversation in this format is. Raises ValueError with the place of a fault."""
-    reader = _Reader(record, format_name, folder)
+def chat(record: Record, format_name: str, folder: str = "", provider: str = "") -> Chat:
+    """The chat that a conversation in this format is. Raises ValueError with the place of a fault.
+
+    `provider` is whose thinking is in it, by default that of the format.
+    """
+    reader = _Reader(record, format_name, folder, provider or format_name)
     for number, message in enumerate(record.messages, 1):
         try:
             reader.feed(message)
@@ -133,10 +141,10 @@ def chat(record: Record, format_name: str, folder: str = "") -> Chat:
 class _Reader:
     """Reads the messages of one conversation."""
 
-    def __init__(self, record: Record, format_name: str, folder: str) -> None:
+    def __init__(self, record: Record, format_name: str, folder: str, provider: str) -> None:
         self.conversation = Conversation(folder)
         self._roles, root = ROLES[format_name], record.root
-        self._provider = root["adapter"] if isinstance(root.get("adapter"), str) else format_name
+        self._provider = root["adapter"] if isinstance(root.get("adapter"), str) else provider
         self._model = root["model"] if isinstance(root.get("model"), str) else ""
         if isinstance(root.get("title"), str):
             self.conversation.title(root["title"])
@@ -147,6 +155,8 @@ class _Reader:
             self.conversation.lose(f"keys beside the messages: {', '.join(others)}")
         if model := " ".join(filter(None, (root.get("adapter") and self._provider, self._model))):
             self.conversation.lose(f"who answered: {model}")
+        for loss in record.losses:
+            self.conversation.lose(loss)
 
     def feed(self, message: Message) -> None:
         """The next message."""
@@ -165,7 +175,7 @@ class _Reader:
     def _user(self, message: Message) -> None:
         content = message.get("content")
         parts = self._parts(content)
-        if isinstance(content, str) and _mapping(message, "_meta").get("tag") == "image":
+        if isinstance(content, str) and mapping(message, "_meta").get("tag") == "image":
             parts = iter([{"type": "image", "source": {"data": content}}])
         for part in parts:
             if part.get("type") == "tool_result":
@@ -187,7 +197,7 @@ class _Reader:
             self._say(part)  # the words after a call were said before its result: calls end a reply
         if isinstance(refusal := message.get("refusal"), str):
             self.conversation.text(refusal)
-        tools = _mapping(message, "tools")
+        tools = mapping(message, "tools")
         calls = message.get("tool_calls") or tools.get("calls") or []
         if legacy := message.get("function_call"):
             calls = [{"function": legacy}]
@@ -199,9 +209,9 @@ class _Reader:
     def _say(self, part: Message) -> None:
         match part.get("type"):
             case "thinking":
-                self._think(_string(part, "thinking"), _string(part, "signature"))
+                self._think(string(part, "thinking"), string(part, "signature"))
             case "redacted_thinking":
-                data = _string(part, "data")
+                data = string(part, "data")
                 self.conversation.thinking(None, self._provider, self._model, data, redacted=True)
             case "tool_use":
                 self._tool_use(part)
@@ -219,7 +229,7 @@ class _Reader:
         if arguments is not None and not isinstance(arguments, str):
             arguments = json.dumps(arguments, ensure_ascii=False)
         extra = {"extra_content": call["extra_content"]} if call.get("extra_content") else {}
-        self.conversation.call(_string(call, "id"), function["name"], arguments or "", extra_json(extra))
+        self.conversation.call(string(call, "id"), function["name"], arguments or "", extra_json(extra))
 
     def _tool_use(self, part: Message) -> None:
         name, value = part.get("name"), part.get("input")
@@ -230,23 +240,23 @@ class _Reader:
             arguments = raw  # the request had to have an object
         else:
             arguments = json.dumps({} if value is None else value, ensure_ascii=False)
-        self.conversation.call(_string(part, "id"), name, arguments)
+        self.conversation.call(string(part, "id"), name, arguments)
 
     def _tool_result(self, part: Message) -> None:
         status: Status = "error" if part.get("is_error") else "ok"
         text, pictures = self._split(part.get("content"))
-        self.conversation.result(_string(part, "tool_use_id"), text, status, "", pictures)
+        self.conversation.result(string(part, "tool_use_id"), text, status, "", pictures)
 
     def _result(self, message: Message) -> None:
-        content, tools = message.get("content"), _mapping(message, "tools")
+        content, tools = message.get("content"), mapping(message, "tools")
         if any(part.get("type") == "tool_result" for part in self._parts(content)):
             self._user(message)
             return
-        call_id = _string(message, "tool_call_id") or _string(tools, "call_id") or _string(tools, "id")
+        call_id = string(message, "tool_call_id") or string(tools, "call_id") or string(tools, "id")
         text, pictures = self._split(content)
         words = text.removeprefix(_ERROR)
         is_error = bool(tools.get("is_error")) or (words != text and bool(words.strip()))
-        name = _string(message, "name") or _string(tools, "name")
+        name = string(message, "name") or string(tools, "name")
         status: Status = "error" if is_error else "ok"
         self.conversation.result(call_id, words if is_error else text, status, name, pictures)
 
@@ -262,9 +272,9 @@ class _Reader:
 
     def _picture(self, part: Message) -> Attachment | None:
         """The picture, or the PDF, that a part is; None for any other, and where it cannot be kept."""
-        url = part.get("image_url") or _mapping(part, "file").get("file_data") or ""
+        url = part.get("image_url") or mapping(part, "file").get("file_data") or ""
         url = url.get("url") if isinstance(url, dict) else url
-        data = _mapping(part, "source").get("data") or url
+        data = mapping(part, "source").get("data") or url
         if not isinstance(data, str) or not data:
             return None
         try:
@@ -300,7 +310,7 @@ class _Reader:
         for key in ("text", "refusal"):
             if isinstance(part.get(key), str):
                 return str(part[key])
-        return self._lose(_string(part, "type"))
+        return self._lose(string(part, "type"))
 
     def _lose(self, type_name: str) -> str:
         """The words that stand for a part of this type."""
@@ -309,11 +319,11 @@ class _Reader:
         return f"[{name.replace('_', ' ')}]"
 
 
-def _mapping(message: Message, key: str) -> Message:
+def mapping(message: Message, key: str) -> Message:
     value = message.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _string(message: Message, key: str) -> str:
+def string(message: Message, key: str) -> str:
     value = message.get(key)
     return value if isinstance(value, str) else ""
