@@ -7,6 +7,7 @@ frame, text is gathered. So a slow screen gets larger pieces, and the user alway
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from parley.chat.grammar import MARKERS, PROMPT
@@ -21,6 +22,10 @@ SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
 """A longer buffer takes longer to be highlighted; pieces that come faster would never be."""
 DUTY = 3
+MOST_AT_ONCE = 1 << 18
+"""Characters of one request, which ends with a line: 5 MB at once block the editor for a second and more."""
+MOST_OF_A_LINE = 1 << 20
+"""A longer line is cut: each of its pieces has the editor draw all of it, so they are few."""
 
 STARTS = sorted({PROMPT, *MARKERS.values(), *(m.replace("\ufe0f", "") for m in MARKERS.values())}) + [
     f"{marker[0]}\ufe0f{marker[1:]}" for marker in MARKERS.values() if "\ufe0f" not in marker
@@ -35,7 +40,7 @@ class BufferStream:
         self._editor = editor
         self._handle = handle
         self._mirror = mirror
-        self._pending = list[str]()
+        self._pending = deque[str]()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
@@ -52,7 +57,7 @@ class BufferStream:
         """Take text. Raises GoneError once there is no place for it."""
         if self._failure:
             raise self._failure
-        self._pending.append(text)
+        self._pending += pieces(text)
         if self._task is None or self._task.done():
             self._task = self._editor.loop.create_task(self._run())
 
@@ -60,6 +65,9 @@ class BufferStream:
         """Return when all is in the buffer."""
         async with self._turn:
             await self._flush()
+            while self._pending:
+                await self._pause()
+                await self._flush()
         if self._failure:
             raise self._failure
 
@@ -77,18 +85,20 @@ class BufferStream:
     async def _run(self) -> None:
         try:
             while self._pending:
-                await asyncio.sleep(max(0.0, self._next - self._editor.loop.time()))
+                await self._pause()
                 async with self._turn:
                     await self._flush()
         except Exception as error:  # noqa: BLE001 - it is raised where the text comes from
             self._failure = error
 
+    async def _pause(self) -> None:
+        await asyncio.sleep(max(0.0, self._next - self._editor.loop.time()))
+
     async def _flush(self) -> None:
         if self._place:
             await self._place()
             self._place = None
-        text = "".join(self._pending)
-        self._pending.clear()
+        text = self._taken()
         if not text:
             return
         start = self._editor.loop.time()
@@ -102,3 +112,28 @@ class BufferStream:
         frame = PARSED_FRAME_S if reply["parsed"] else FRAME_S
         interval = min(max(frame, reply["lines"] * PER_LINE_S), SLOWEST_S)
         self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
+
+    def _taken(self) -> str:
+        """The text of the next request."""
+        taken, size = list[str](), 0
+        while self._pending and (not taken or size + len(self._pending[0]) <= MOST_AT_ONCE):
+            taken.append(self._pending.popleft())
+            size += len(taken[-1])
+        return "".join(taken)
+
+
+def pieces(text: str) -> list[str]:
+    """A text in pieces that are each written at once, cut behind lines where there are some.
+
+    Lua escapes what looks like a marker at the start of a line that is gone on with, so no cut is near one.
+    """
+    cut, start = list[str](), 0
+    while len(text) - start > MOST_AT_ONCE:
+        stop = text.rfind("\n", start, start + MOST_AT_ONCE) + 1
+        if not stop:
+            stop = text.find("\n", start, start + MOST_OF_A_LINE) + 1 or start + MOST_OF_A_LINE
+        if text[start:stop].strip("\\") == "":
+            break
+        cut.append(text[start:stop])
+        start = stop
+    return [*cut, text[start:]] if start < len(text) else cut
