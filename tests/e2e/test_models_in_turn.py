@@ -22,7 +22,7 @@ from parley.models.quirks import COMPATIBLE, Quirk
 from parley.policy.plan import waiting
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, ProviderSettings, Settings, Status
+from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from tests.faulty_server import SAYS, FaultyServer, Response, event
 from tests.ledgers import open_ledger
@@ -135,7 +135,8 @@ def settings(urls: dict[str, str]) -> Settings:
         for name, shape in SHAPES.items()
     }
     agents = tuple(Agent(name, shape.provider, shape.model) for name, shape in SHAPES.items())
-    return Settings(agents=agents, providers=providers, status=Status(llm=False))
+    mcp = Mcp(mock=True)
+    return Settings(agents=agents, providers=providers, status=Status(llm=False), mcp=mcp)
 
 
 @pytest.mark.parametrize("first", range(len(SHAPES)))

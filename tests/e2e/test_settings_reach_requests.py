@@ -197,6 +197,7 @@ def test_every_setting_has_a_row() -> None:
 PLAIN: Mapping[str, Any] = {
     "agent": "A",
     "agents": [{"name": "A", "provider": "lab", "model": "gpt-4.1"}],
+    "mcp": {"mock": True},
     "providers": {"lab": {"base_url": f"{LAB}/v1"}},
     "status": {"llm": False},
 }

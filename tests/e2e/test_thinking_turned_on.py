@@ -18,7 +18,7 @@ from parley.models.events import Aside
 from parley.policy.plan import waiting
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
-from parley.settings.values import Agent, ProviderSettings, Settings, Status
+from parley.settings.values import Agent, Mcp, ProviderSettings, Settings, Status
 from parley.storage.chat_file import FileDocument
 from parley.storage.ledger import LedgerFile
 from tests.faulty_server import SAYS, FaultyServer, Response, event
@@ -67,6 +67,7 @@ async def test_thinking_is_left_out_of_a_loop_that_has_none_and_that_is_said_onc
             agents=(Agent("Claude", "anthropic", model),),
             providers={"anthropic": ProviderSettings("anthropic", "anthropic", server.url)},
             status=Status(llm=False),
+            mcp=Mcp(mock=True),
         )
         app = App(settings, os.environ, LedgerFile(None))
         try:

@@ -15,6 +15,7 @@ MISSING = "no installed package has a provider called 'gone': there is 'echo'; i
 INIT = """
 vim.g.parley_python = {python}
 require('parley').setup({{
+  mcp = {{ mock = true }},
   providers = {{ echo = {{ kind = 'package' }}, gone = {{ kind = 'package' }} }},
   agents = {{
     {{ name = 'Echo', provider = 'echo', model = 'echo' }},
