@@ -14,6 +14,7 @@ local commands = {
   Compact = { nargs = "?" },
   Agent = { nargs = "?", complete = true },
   Tools = {},
+  ServerAdd = { nargs = "+", complete = true },
   Login = { nargs = 1 },
   Prompt = { nargs = "*", complete = true },
   Image = { nargs = "?", complete = "file" },

@@ -36,6 +36,10 @@ local run = {
   Image = function(parley, args)
     parley.image(args.args)
   end,
+  ServerAdd = function(parley, args)
+    require("parley.window").expect("tools", args.smods)
+    parley.add_server(args.fargs)
+  end,
   Login = function(parley, args)
     parley.login(args.args)
   end,
@@ -60,6 +64,9 @@ local candidates = {
   end,
   Approve = function()
     return require("parley.keys").choices
+  end,
+  ServerAdd = function(name)
+    return name and {} or require("parley.known").servers
   end,
   Prompt = function(name)
     local prompts = require("parley.host").prompts()

@@ -85,6 +85,12 @@ function M.tools()
   require("parley.chat").ask("tools", { cwd = vim.fn.getcwd() }, { anywhere = true })
 end
 
+--- Add an MCP server to the settings, start it, and show the servers.
+---@param words string[] a name; for a server that is not known, `--` and a command, `--url` or `--from`
+function M.add_server(words)
+  require("parley.chat").ask("add_server", { cwd = vim.fn.getcwd(), words = words }, { anywhere = true })
+end
+
 --- Sign in at an MCP server, in the browser; where that goes on, leave it.
 ---@param server string
 function M.login(server)

@@ -15,6 +15,10 @@ M.markers = {
 --- What may stand between `@@` and is no file; `chat/references.py` has what it means.
 M.live = { "buffer", "selection", "diagnostics", "diff" }
 
+--- The well-known MCP servers that |:ParleyServerAdd| completes; `tools/known_servers.py` has what they are.
+M.servers =
+  { "files", "memory", "thinking", "browser", "fetch", "git", "time", "github", "context7", "linear" }
+
 --- The default of the setting `start_insert`.
 M.start_insert = true
 

@@ -15,7 +15,7 @@ from parley.cli import main
 from tests.cli.shell import Shell, toml
 from tests.forks import ForkServer
 from tests.mcp.oauth_server import browser, serving
-from tests.mcp_servers import TABLE
+from tests.mcp_servers import FAKE, TABLE
 
 
 @pytest.fixture
@@ -202,3 +202,34 @@ def test_a_note_on_the_settings_is_no_failure(tmp_path: Path, forks: ForkServer)
     shell.configure("nothing = 1\n")
     code, _, notes = output(shell.run("tools"))
     assert (code, "there is no such setting" in notes) == (0, True)
+
+
+def test_a_server_that_is_added_starts_at_once_and_is_there_later(tmp_path: Path, forks: ForkServer) -> None:
+    shell = Shell(tmp_path, forks)
+    shell.configure("# mine\n[mcp]\nstart = 'lazy'  # why not\n")
+    place = Path(shell.environ["XDG_CONFIG_HOME"], "parley", "config.toml")
+    before = place.read_text(encoding="utf-8")
+    code, listing, complaints = output(
+        shell.run("servers", "add", "fake", "--", sys.executable, FAKE, "--many")
+    )
+    assert (code, complaints) == (0, "")
+    assert listing.startswith(f"fake is in {place} now\nfake: ready\n  echo: To echo.")
+    assert before in place.read_text(encoding="utf-8")
+    assert "fake: ready" in output(shell.run("tools"))[1]
+    code, _, complaints = output(shell.run("servers", "add", "fake", "--url", "http://x"))
+    assert code == 1
+    assert "has a server fake already. Edit it there" in complaints
+    assert shell.run("servers", "add", "gone", "--", "no-such-program").returncode == 5
+    file = tmp_path / "mcp.json"
+    file.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")
+    assert output(shell.run("servers", "add", "off", "--from", "mcp.json"))[1].endswith("off: stopped\n")
+
+
+def test_the_servers_that_are_known_are_listed(tmp_path: Path, forks: ForkServer) -> None:
+    code, listing, complaints = output(Shell(tmp_path, forks).run("servers"))
+    assert (code, complaints) == (0, "")
+    assert (
+        "files     reads and writes files\n          npx -y @modelcontextprotocol/server-filesystem ."
+        in listing
+    )
+    assert len(listing.splitlines()) == 20

@@ -8,6 +8,7 @@ from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.references import LIVE
 from parley.paths import chats_folder, config_path
 from parley.settings.values import Settings
+from parley.tools.known_servers import KNOWN_SERVERS
 from tests.nvim.harness import Child
 
 
@@ -37,6 +38,10 @@ def test_its_folder_of_chats_is_that_of_the_shell(plain: Child, folder: str) -> 
 
 def test_its_names_of_what_is_no_file_are_those_of_the_references(plain: Child) -> None:
     assert plain.lua("return require('parley.known').live") == list(LIVE)
+
+
+def test_the_known_servers_are_those_of_the_host(plain: Child) -> None:
+    assert plain.lua("return require('parley.known').servers") == list(KNOWN_SERVERS)
 
 
 def test_its_defaults_are_those_of_the_settings(plain: Child) -> None:

@@ -505,6 +505,20 @@ def test_a_no_can_be_taken_back_on_the_page(desk: Child) -> None:
     assert "is not used" not in text
 
 
+def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    with child(tmp_path, init=setup({}), env={"XDG_CONFIG_HOME": str(config)}) as nvim:
+        nvim.command(f"cd {tmp_path}")
+        assert "files" in nvim.nvim.funcs.getcompletion("ParleyServerAdd ", "cmdline")
+        nvim.command(f"ParleyServerAdd new -- {shlex.quote(sys.executable)} {FAKE} --many")
+        text = nvim.until_text("## [x] new: ready", LONG_S)
+        assert "/parley/work (Parley's own; mcp.servers.new.cwd sets another)" in text
+        written = (config / "parley" / "config.toml").read_text(encoding="utf-8")
+        assert written.startswith("[mcp.servers.new]\ncommand = ")
+        nvim.command("ParleyServerAdd new --url http://127.0.0.1:9")
+        nvim.until(lambda: "has a server new already" in nvim.messages(), "the message", LONG_S)
+
+
 # --- Prompts ----------------------------------------------------------------------------------------------
 
 

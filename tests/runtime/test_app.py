@@ -17,6 +17,9 @@ async def test_an_edited_file_of_servers_is_noticed(tmp_path: Path) -> None:
     def write(**servers: object) -> None:
         path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
 
+    def is_unreadable() -> bool:
+        return app.has_unreadable_file
+
     def names() -> list[str]:
         app.untrusted()
         return [status.name for status in app.servers.status()]
@@ -33,10 +36,10 @@ async def test_an_edited_file_of_servers_is_noticed(tmp_path: Path) -> None:
     path.write_text('{"mcpServers": {', encoding="utf-8")
     assert names() == ["new", "own", "mock"]
     assert "no JSON" in app.problems()[0]
-    assert app.has_unreadable_file
+    assert is_unreadable()
     path.unlink()
     assert names() == ["new", "own", "mock"]
     write(last={"command": "x", "disabled": True})
     assert (names(), app.problems()) == (["last", "own", "mock"], ())
-    assert not app.has_unreadable_file
+    assert not is_unreadable()
     await app.close()

@@ -302,6 +302,21 @@ def _convert(command: Parser) -> None:
     command.add_argument("--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats))
 
 
+def _servers(command: Parser) -> None:
+    command.add_argument("action", nargs="?", choices=("add",), metavar="add", help="add a server")
+    command.add_argument("name", nargs="?", metavar="NAME", help="its name; a known one says the rest")
+    command.add_argument("words", nargs="*", metavar="COMMAND", help="behind --, the command of a local one")
+    source = command.add_mutually_exclusive_group()
+    source.add_argument("--url", default="", metavar="URL", help="the address of a remote one")
+    source.add_argument(
+        "--from",
+        dest="source",
+        default="",
+        metavar="FILE",
+        help="the server file of another program that has a server of this name",
+    )
+
+
 def _server(command: Parser) -> None:
     command.add_argument("server", metavar="NAME", help="a server of the settings")
 
@@ -408,6 +423,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "convert": Command(
         "servers:convert", "Turn MCP tool definitions on standard input into those of a provider.", _convert
+    ),
+    "servers": Command(
+        "servers:servers",
+        "List well-known MCP servers, or add a server to the settings and start it.",
+        _servers,
     ),
     "tools": Command("servers:tools", "Start the MCP servers and list their tools.", _json),
     "login": Command(

@@ -1,4 +1,4 @@
-"""`parley tools`, `login`, `logout`, `trust`, `convert` and `demo-server`."""
+"""`parley servers`, `tools`, `login`, `logout`, `trust`, `convert` and `demo-server`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +19,7 @@ from parley.cli.terminal import (
     PIPE,
     complain,
     emit,
+    in_the_shell,
     plain,
     read,
     say,
@@ -36,6 +38,7 @@ from parley.tools.visits import Visit
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
+    from parley.settings.new_server import NewServer
     from parley.tools.mcp_files import ServersFile
 
 _YES = ("y", "yes")
@@ -86,15 +89,20 @@ async def _application() -> AsyncIterator[App]:
 
 async def _tools(arguments: argparse.Namespace) -> int:
     async with _application() as app:
-        await app.servers.catalogue()
-        status, resources = app.servers.status(), await app.servers.resources()
+        return await _list(app, as_json=arguments.json)
+
+
+async def _list(app: App, *, as_json: bool) -> int:
+    """Start the servers and list what they offer; the exit code."""
+    await app.servers.catalogue()
+    status, resources = app.servers.status(), await app.servers.resources()
     if app.has_unreadable_file:  # the mock would pass for what the user has
         status = tuple(server for server in status if server.name != RESERVED)
     is_missing = app.has_unreadable_file or any(server.state == "failed" for server in status)
     code = MISSING if is_missing else COMPLETE
     for server in status:
         listed = resources.get(server.name, ResourceList())
-        if arguments.json:
+        if as_json:
             emit("server", **plain(server), **plain(listed))
             continue
         say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
@@ -105,6 +113,40 @@ async def _tools(arguments: argparse.Namespace) -> int:
         if listed.unlisted:
             say_line(f"  resources: {listed.unlisted}")
     return code
+
+
+def servers(arguments: argparse.Namespace) -> int:
+    """List well-known MCP servers, or add a server to the settings and start it."""
+    from parley.settings.new_server import NewServer
+
+    if arguments.action is None:
+        _say_known()
+        return COMPLETE
+    new = NewServer(arguments.name or "", tuple(arguments.words), arguments.url, arguments.source)
+    return asyncio.run(_add(new))
+
+
+def _say_known() -> None:
+    from parley.tools.known_servers import KNOWN_SERVERS
+
+    for name, known in KNOWN_SERVERS.items():
+        what = known.settings.url or shlex.join((known.settings.command or "", *known.settings.args))
+        say_line(f"{name:<9} {known.about}")
+        say_line(f"{'':<9} {what}")
+
+
+async def _add(new: NewServer) -> int:
+    from parley.settings.new_server import add_server
+    from parley.tools.known_servers import hint_for
+
+    server = new.settings()
+    path = add_server(server, os.environ)
+    say_line(f"{server.name} is in {path} now")
+    if hint := hint_for(server):
+        say_line(in_the_shell(f"Note: {hint}"))
+    async with _application() as app:
+        app.servers.use({server.name: server})
+        return await _list(app, as_json=False)
 
 
 def _say_resources(kind: str, resources: Sequence[Resource]) -> None:

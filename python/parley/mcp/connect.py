@@ -5,12 +5,13 @@ Knows the SDK's transports and its client; what is said over them is another mod
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parley.errors import ParleyError, ServerError
+from parley.errors import ParleyError, ServerError, SettingsError
 from parley.mcp import line_codec as lines
 from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
@@ -26,7 +27,7 @@ from parley.mcp.ways import Way, Ways
 from parley.paths import state_folder
 from parley.programs import program, search_path, start_folder, surroundings, working_folder
 from parley.text import size_text
-from parley.tools.servers import NEWEST, ServerSettings
+from parley.tools.servers import NEWEST, ServerSettings, expand
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -197,6 +198,18 @@ class Connector:
             encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=stderr.open())
+
+    def folder(self, settings: ServerSettings) -> str:
+        """The folder in which a local server starts, "" for one that has none."""
+        if settings.command is None or settings.builtin:
+            return ""
+        if settings.cwd is None:
+            return working_folder(self._environ)
+        try:
+            filled = expand(settings.cwd, self._environ, "cwd")
+        except SettingsError:
+            return settings.cwd
+        return os.path.normpath(start_folder(filled, self._folder()) or settings.cwd)
 
     def _place(self, settings: ServerSettings) -> Path | None:
         """The folder that is set; None for Parley's own, so that no project says what a server is."""

@@ -283,7 +283,10 @@ class Servers:
         return tuple(map(self._status, self._supervisors.values()))
 
     def _status(self, supervisor: Supervisor) -> ServerStatus:
-        status = supervisor.status()
+        settings = supervisor.settings
+        folder = self._connector.folder(settings)
+        has_own = bool(folder) and settings.cwd is None
+        status = replace(supervisor.status(), folder=folder, has_own_folder=has_own)
         account, page = self._accounts.account(supervisor.settings)
         is_known = account != "none" and not (account == "signed in" and status.account == "signed out")
         if not is_known:

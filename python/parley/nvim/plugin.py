@@ -58,6 +58,8 @@ class Plugin:
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting)
         self._app: App | None = None
+        self._setup: tuple[dict[str, Any], str] = {}, ""
+        """What `setup` was given, for settings that are read again."""
         self._ends = dict[str, asyncio.Event]()
         """By its file, the end of the turn of a closed buffer: what is asked there next waits for it."""
         self._handlers = {
@@ -121,6 +123,7 @@ class Plugin:
         from parley.models.attempts import PATIENCE
         from parley.runtime.app import App
 
+        self._setup = settings, log
         log_to(Path(log), os.environ)
         self._in(cwd)
         file = settings_file(os.environ)
@@ -281,6 +284,17 @@ class Plugin:
     def _on_tools(self, cwd: str, buf: int | None = None, name: str = "") -> None:
         self._in(cwd)
         self.editor.spawn(self.servers.open(None if buf is None else self._chat(buf, name)))
+
+    def _on_add_server(self, cwd: str, words: list[str], buf: int | None = None, name: str = "") -> None:
+        from parley.settings.new_server import NewServer, add_server
+        from parley.tools.known_servers import hint_for
+
+        server = NewServer.of(words).settings()
+        path = add_server(server, os.environ)
+        self._on_setup(*self._setup, cwd)
+        hint = hint_for(server)
+        self.editor.message(f"{server.name} is in {path} now{f'; {hint}' if hint else ''}")
+        self._on_tools(cwd, buf, name)
 
     def _on_prompt(self, buf: int, name: str, row: int, handle: int, cwd: str, words: list[str]) -> None:
         self._in(cwd)

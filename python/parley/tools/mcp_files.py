@@ -50,6 +50,11 @@ def project_of(path: Path) -> Path:
     return path.parent.parent if is_below else path.parent
 
 
+def is_name(text: str) -> bool:
+    """Whether a server can be called so: in rules and on pages nobody takes it for anything else."""
+    return _NAME.fullmatch(text) is not None
+
+
 def digest(content: bytes) -> str:
     """The SHA-256 of a file's exact content, in hex: trust is bound to it."""
     return hashlib.sha256(content).hexdigest()
@@ -174,7 +179,7 @@ def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, n
 
 def _server(name: str, table: Any, place: _Place) -> ServerSettings:
     path = place.path
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise _WrongError(Flaw(path, "a server's name is up to 64 letters, digits, blanks, dots, _ and -"))
     if name == RESERVED:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))

@@ -122,7 +122,8 @@ class ServerStatus:
 
     `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
     used; `stderr` are its last lines, `log` the last messages that it sent for a log; `instructions` what it
-    says of all its tools. `page` is where the user is signing in.
+    says of all its tools. `page` is where the user is signing in. `folder` is where a local server starts,
+    and `has_own_folder` says that its settings name none.
     """
 
     name: str
@@ -136,6 +137,8 @@ class ServerStatus:
     instructions: str = ""
     account: Account = "none"
     page: str = ""
+    folder: str = ""
+    has_own_folder: bool = False
 
 
 def again(server: str, scope: str) -> str:

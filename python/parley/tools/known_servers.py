@@ -1,0 +1,72 @@
+"""Ten well-known MCP servers: how each is started or reached, and what it needs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from parley.tools.servers import ServerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class KnownServer:
+    """A server by its usual name: what it is for, how it is set, what the user has to do."""
+
+    about: str
+    settings: ServerSettings
+    hint: str = ""
+
+
+_HERE = '`cwd = "."`, its folder, is the one you work in'
+_LOGIN = "it asks you to sign in: :ParleyLogin linear"
+
+
+def _npx(name: str, about: str, package: str, *args: str) -> KnownServer:
+    is_here = "." in args
+    settings = ServerSettings(name, "npx", ("-y", package, *args), cwd="." if is_here else None)
+    return KnownServer(about, settings, _HERE if is_here else "")
+
+
+def _uvx(name: str, about: str, package: str, *, is_here: bool = False) -> KnownServer:
+    settings = ServerSettings(name, "uvx", (package,), cwd="." if is_here else None)
+    return KnownServer(about, settings, _HERE if is_here else "")
+
+
+_REFERENCE = "@modelcontextprotocol/server-"
+
+KNOWN_SERVERS: Mapping[str, KnownServer] = {
+    server.settings.name: server
+    for server in (
+        _npx("files", "reads and writes files", f"{_REFERENCE}filesystem", "."),
+        _npx("memory", "keeps facts in a graph", f"{_REFERENCE}memory"),
+        _npx("thinking", "thinks in steps", f"{_REFERENCE}sequential-thinking"),
+        _npx("browser", "drives a web browser", "@playwright/mcp@latest"),
+        _uvx("fetch", "fetches web pages as text", "mcp-server-fetch"),
+        _uvx("git", "reads and changes a Git repository", "mcp-server-git", is_here=True),
+        _uvx("time", "tells the time and converts time zones", "mcp-server-time"),
+        KnownServer(
+            "works with repositories and issues of GitHub",
+            ServerSettings(
+                "github",
+                url="https://api.githubcopilot.com/mcp/",
+                headers={"Authorization": "Bearer ${GITHUB_TOKEN}"},
+            ),
+            "the variable GITHUB_TOKEN holds a token of yours",
+        ),
+        KnownServer(
+            "has the documentation of libraries",
+            ServerSettings("context7", url="https://mcp.context7.com/mcp"),
+        ),
+        KnownServer(
+            "works with issues of Linear",
+            ServerSettings("linear", url="https://mcp.linear.app/mcp"),
+            _LOGIN,
+        ),
+    )
+}
+
+
+def hint_for(server: ServerSettings) -> str:
+    """What the user has to know of a server that is set as it is known, "" for any other."""
+    known = KNOWN_SERVERS.get(server.name)
+    return known.hint if known and known.settings == server else ""
