@@ -512,7 +512,7 @@ def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: P
         assert "files" in nvim.nvim.funcs.getcompletion("ParleyServerAdd ", "cmdline")
         nvim.command(f"ParleyServerAdd new -- {shlex.quote(sys.executable)} {FAKE} --many")
         text = nvim.until_text("## [x] new: ready", LONG_S)
-        assert "/parley/work (Parley's own; mcp.servers.new.cwd sets another)" in text
+        assert "/parley/work (Parley's own; cwd sets another)" in text
         written = (config / "parley" / "config.toml").read_text(encoding="utf-8")
         assert written.startswith("[mcp.servers.new]\ncommand = ")
         nvim.command("ParleyServerAdd new --url http://127.0.0.1:9")

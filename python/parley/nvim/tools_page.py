@@ -128,7 +128,7 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     elif server.error and server.account != "signed out":
         page.add("", f"Error: {legible_line(server.error)}")
     if server.folder and server.enabled:
-        own = f" (Parley's own; mcp.servers.{server.name}.cwd sets another)" if server.has_own_folder else ""
+        own = " (Parley's own; cwd sets another)" if server.has_own_folder else ""
         page.add("", f"Folder: {legible_line(server.folder)}{legible_line(own)}")
     said = server.instructions.split("\n") if server.instructions else []
     _lines(page, "instructions", said, said[:1])
