@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,20 @@ from typing import Any, Literal
 import pytest
 from mcp.server import MCPServer
 
-from parley import CallLimits, Chunk, Decision, Proposal, Session, Usage
+from parley import (
+    CallLimits,
+    Chunk,
+    Decision,
+    Finished,
+    ModelError,
+    Proposal,
+    Provider,
+    ProviderEvent,
+    ProviderRequest,
+    Session,
+    TextDelta,
+    Usage,
+)
 from parley.chat.reader import parse
 from parley.engine import ChatSettings
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
@@ -140,6 +153,75 @@ async def test_a_reference_that_cannot_be_brought_stops_the_question_once() -> N
         assert session.transcript == before
         assert "hello" in await session.process_message("say: hello @@/none.txt@@")
     assert [exchange.answers != () for exchange in parse(session.transcript).exchanges] == [True, True, False]
+
+
+async def test_all_sessions_of_a_process_share_its_rate_limit() -> None:
+    settings = {"safety": {"rate_limit_per_minute": 1}}
+    async with Session(settings, agent="Demo", environ=ENVIRON) as first:
+        await first.process_message("say: hello")
+    async with Session(settings, agent="Demo", environ=ENVIRON) as second:
+        async for chunk in second.send_message_stream("say: hello"):
+            if chunk["type"] == "status" and chunk["content"].startswith("Rate limit reached"):
+                break
+            assert chunk["type"] == "status"
+
+
+class Shout:
+    """A provider that is an object of this program."""
+
+    name = "shout"
+
+    def __init__(self, ending: str = "!") -> None:
+        self.ending = ending
+
+    def supports_tools(self, model: str) -> bool:
+        return False
+
+    async def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
+        if self.ending == "raise":
+            raise ModelError("no voice", reason="hoarse")
+        yield TextDelta(f"{request.model}: {request.messages[-1]['content'].upper()}{self.ending}")
+        yield Finished("complete")
+
+
+def test_a_provider_may_be_an_object() -> None:
+    provider: Provider = Shout()
+    with Session(provider=provider, environ=ENVIRON) as session:
+        assert session.ask("hello") == "shout: HELLO!"
+        assert "🤖:[shout]" in session.transcript
+        transcript = session.transcript
+    agents = [{"name": "S", "provider": "shout", "model": "loud"}]
+    with Session(
+        {"agents": agents}, provider=Shout("?"), agent="S", transcript=transcript, environ=ENVIRON
+    ) as session:
+        assert session.ask("hello again") == "loud: HELLO AGAIN?"
+    message = r"the provider shout of this program says: no voice"
+    with (
+        Session(provider=Shout("raise"), environ=ENVIRON) as session,
+        pytest.raises(ParleyError, match=message),
+    ):
+        session.ask("hello")
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "message"),
+    [
+        ({}, "", "provider: its name is '', not a word"),
+        ({}, "a b", "provider: its name is 'a b', not a word"),
+        ({}, "openai", "provider: the name 'openai' is taken"),
+        (
+            {"agents": [{"name": "own", "provider": "anthropic", "model": "m"}]},
+            "own",
+            "provider: the name 'own' is taken",
+        ),
+    ],
+)
+def test_a_provider_has_a_name_of_its_own(settings: dict[str, Any], name: str, message: str) -> None:
+    provider = Shout()
+    provider.name = name
+    with pytest.raises(SettingsError) as caught:
+        Session(settings, provider=provider, environ=ENVIRON)
+    assert str(caught.value) == message
 
 
 # --- Decisions --------------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
@@ -27,13 +29,15 @@ from parley.engine.notices import end_unfinished
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
+from parley.models.formats import PACKAGE
+from parley.models.package import Provider
 from parley.policy.limits import calls_left
 from parley.runtime.app import App
 from parley.runtime.tasks import Callbacks
 from parley.settings.load import with_files
 from parley.settings.read import read_settings
 from parley.settings.start import Ready, Refusal, no_such_agent
-from parley.settings.values import Settings
+from parley.settings.values import PROVIDERS, Agent, ProviderSettings, Settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.text import one_line
@@ -45,6 +49,8 @@ Decision: TypeAlias = bool | Choice | tuple[No, str]
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
 """Decides on a call; may wait for whoever decides."""
 
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_LONGEST = 100
 _DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with its reason, as in (False, 'why')"
 
 
@@ -65,6 +71,7 @@ class Session:
         servers: Mapping[str, InProcess] | None = None,
         transcript: str = "",
         references: str | os.PathLike[str] | None = None,
+        provider: Provider | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """`settings` are values, or a table as in `config.toml`; `agent` is the name of who is to answer.
@@ -73,14 +80,18 @@ class Session:
         told what is being done, "" when nothing is. `tools` are functions that the model may call; `servers`
         are MCP servers in this process, by name. `transcript` is a chat to go on with; `environ` has
         keys, by default those of this process. `references` is the folder whose files a question may include
-        by `@@path@@`; without it, that stays text.
+        by `@@path@@`; without it, that stays text. `provider` makes the replies of its agents, or of one that
+        has its name.
         Raises SettingsError where settings have a flaw, or a file that they name, and for what makes no tool.
         """
-        settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}))
+        name = _name_of(provider)
+        settings = _complete(settings if isinstance(settings, Settings) else _read(settings or {}, name))
         environ = os.environ if environ is None else environ
         objects = {**(servers or {}), **({FUNCTIONS: server_of(tools)} if tools else {})}
         self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
-        self._app = App(self._settings, environ, LedgerFile(None), in_process=objects)
+        if name:
+            self._settings = _with_provider(self._settings, name)
+        self._app = App(self._settings, environ, LedgerFile(None), in_process=objects, provider=provider)
         self._references = _folder(references)
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)
@@ -380,7 +391,11 @@ def _must_not_wait(what: str, instead: str) -> None:
         raise ParleyError(f"{what} would halt the running event loop: await {instead} instead")
 
 
-def _read(table: Mapping[str, object]) -> Settings:
+def _read(table: Mapping[str, object], provider: str) -> Settings:
+    """The settings in a table, whose agents may name this provider. Raises SettingsError."""
+    known = table.get("providers", {})
+    if provider and isinstance(known, Mapping) and provider not in known and provider not in PROVIDERS:
+        table = {**table, "providers": {**known, provider: {"kind": PACKAGE}}}
     settings, problems = read_settings(dict(table))
     if problems:
         raise SettingsError("\n".join(problems))
@@ -403,6 +418,26 @@ def _complete(settings: Settings) -> Settings:
     if problems:
         raise SettingsError("\n".join(problems))
     return settings
+
+
+def _name_of(provider: Provider | None) -> str:
+    """The name of a provider, "" without one. Raises SettingsError if it is no name."""
+    name: object = provider.name if provider else ""
+    if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise SettingsError(f"provider: its name is {one_line(repr(name), _LONGEST)}, not a word")
+    return str(name)
+
+
+def _with_provider(settings: Settings, name: str) -> Settings:
+    """The settings with a provider of this name in this process, and an agent. Raises SettingsError."""
+    entry = settings.provider(name) or ProviderSettings(name, kind=PACKAGE)
+    agents = [agent.name for agent in settings.agents if agent.provider == name]
+    if entry.kind != PACKAGE or (not agents and any(a.name == name for a in settings.agents)):
+        raise SettingsError(f"provider: the name {name!r} is taken")
+    if not agents:
+        settings = replace(settings, agents=(*settings.agents, Agent(name, name, name)))
+    providers = {**settings.providers, name: entry}
+    return replace(settings, providers=providers, agent=settings.agent or (agents or [name])[0])
 
 
 def _with_objects(settings: Settings, names: Sequence[str]) -> Settings:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import signal
+
 import pytest
 
 from parley.chat.reader import parse
@@ -75,3 +78,20 @@ def test_what_needs_a_file_is_refused(shell: Shell, arguments: tuple[str, ...], 
     done = shell.feed(STOCKS.encode(), "respond", *arguments)
     assert done.returncode == 2
     assert problem in (done.stderr + done.stdout).decode()
+
+
+@pytest.mark.parametrize("files", [["chat.md"], ["chat.md", "b.md"]], ids=["one chat", "several"])
+def test_a_note_says_that_the_rate_limit_is_waited_for(shell: Shell, files: list[str]) -> None:
+    shell.configure("safety.rate_limit_per_minute = 1\napproval.auto = ['mock/*']\n")
+    for file in files:
+        (shell.folder / file).write_text(STOCKS, encoding="utf-8")
+    with shell.start("respond", *files) as process:
+        assert process.stderr
+        notes = (line.decode() for line in process.stderr)
+        note = next(line for line in notes if "ate limit" in line)
+        process.send_signal(signal.SIGINT)
+        rest = list(notes)
+    assert re.fullmatch(
+        r"parley: (chat.md: )?Rate limit reached, waiting \d+s \(safety.rate_limit_per_minute\)\n", note
+    )
+    assert [line for line in rest if "ate limit" in line] == []

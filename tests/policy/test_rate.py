@@ -26,6 +26,19 @@ def test_requests_beyond_the_limit_are_waited_for_too() -> None:
     assert window.wait(70.0) == 0.0
 
 
+def test_windows_over_the_same_times_count_the_same_requests() -> None:
+    times = list[float]()
+    first, second = RateWindow(2, times), RateWindow(3, times)
+    first.take(0.0)
+    second.take(10.0)
+    assert (first.wait(20.0), second.wait(20.0)) == (40.0, 0.0)
+    second.take(20.0)
+    assert second.wait(30.0) == 30.0
+    assert times == [0.0, 10.0, 20.0]
+    first.take(75.0)
+    assert times == [20.0, 75.0]
+
+
 def test_no_limit_is_no_wait_and_what_is_free_is_a_part() -> None:
     assert window_with(0, 0.0, 0.0).wait(0.0) == 0.0
     assert window_with(0, 0.0).left(0.0) == 1.0

@@ -218,6 +218,8 @@ class _BatchReport(Report):
     def status(self, text: str) -> None:
         """Show what is being done."""
         self._batch.show(self._file, text)
+        with about(self._file):
+            self._note_wait(text)
 
     def on_event(self, what: engine.TurnEvent) -> None:
         """Tell what is to be known."""

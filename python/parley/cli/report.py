@@ -15,7 +15,7 @@ from parley.chat.transcript import Broken, Choice, Proposal, Result
 from parley.cli.exits import COMPLETE, FAILED, STOPPED, WAITING
 from parley.cli.terminal import complain, emit, plain, remark, say, say_line, screen, snake_case
 from parley.policy.doubts import caution
-from parley.policy.status import waiting_for
+from parley.policy.status import is_rate_limited, waiting_for
 from parley.text import legible
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Report:
 
     def __init__(self) -> None:
         self._in_line = False
+        self._is_held = False
+        """Whether the rate limit is waited for, and told."""
         self._names = dict[tuple[str, str], tuple[str, str]]()
         """Tool and server of each call that is known, by its id and arguments."""
 
@@ -78,6 +80,14 @@ class Report:
     def status(self, text: str) -> None:
         """Say what is being done."""
         screen().status(text)
+        self._note_wait(text)
+
+    def _note_wait(self, text: str) -> None:
+        """Note once that the rate limit is waited for, if no status is shown."""
+        is_held = is_rate_limited(text)
+        if is_held and not self._is_held and not screen().shows_status:
+            remark(f"{text.removesuffix('...')} (safety.rate_limit_per_minute)")
+        self._is_held = is_held
 
     def on_event(self, what: engine.TurnEvent) -> None:
         """Tell what happened."""

@@ -18,7 +18,7 @@ from parley.imports.messages import Message, Record, mapping, string
 
 _SPEAKERS = ("user", "assistant")
 _COMMANDS = ("<command-", "<local-command-", "<bash-")
-_SAID = ("prompt", "response", "reasoning", "attachments", "tool_calls", "tool_results")
+_CONTENT_KEYS = ("prompt", "response", "reasoning", "attachments", "tool_calls", "tool_results")
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 
 
@@ -81,20 +81,20 @@ def _is_said(line: Any) -> bool:
     )
 
 
-def _branch(lines: Sequence[Message], said: Sequence[Message]) -> list[Message]:
+def _branch(lines: Sequence[Message], candidates: Sequence[Message]) -> list[Message]:
     """The lines up to the last one, with all of each reply, and the results of its calls."""
     by_id = {string(line, "uuid"): line for line in lines if string(line, "uuid")}
-    on_it, at = set[str](), string(said[-1], "uuid")
+    on_it, at = set[str](), string(candidates[-1], "uuid")
     while at in by_id and at not in on_it:
         on_it.add(at)
         at = string(by_id[at], "parentUuid") or string(by_id[at], "logicalParentUuid")
     if not on_it:
-        return list(said)
-    replies = {_reply(line) for line in said if string(line, "uuid") in on_it} - {""}
-    kept = [line for line in said if string(line, "uuid") in on_it or _reply(line) in replies]
+        return list(candidates)
+    replies = {_reply(line) for line in candidates if string(line, "uuid") in on_it} - {""}
+    kept = [line for line in candidates if string(line, "uuid") in on_it or _reply(line) in replies]
     calls = {string(block, "id") for line in kept for block in _blocks(line, "tool_use")}
     own = set(map(id, kept))
-    return [line for line in said if id(line) in own or _answers(line, calls)]
+    return [line for line in candidates if id(line) in own or _answers(line, calls)]
 
 
 def _reply(line: Message) -> str:
@@ -127,7 +127,7 @@ def llm(value: Any) -> Iterator[Record]:
     rows = sorted(value, key=lambda row: string(row, "datetime_utc"))
     conversations = dict[str, list[Message]]()
     for row in rows:
-        if any(row.get(key) for key in _SAID):
+        if any(row.get(key) for key in _CONTENT_KEYS):
             conversations.setdefault(string(row, "conversation_id"), []).append(row)
     for own in conversations.values():
         messages = list(_llm(own))

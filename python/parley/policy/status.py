@@ -91,9 +91,17 @@ def without(servers: Sequence[str]) -> str:
     return f"asked without the tools of {which}. :ParleyTools tells why"
 
 
+_RATE_LIMITED = "Rate limit reached, waiting "
+
+
 def rate_limited(seconds: float) -> str:
     """The text while the rate limit is waited for."""
-    return f"Rate limit reached, waiting {max(1, round(seconds))}s..."
+    return f"{_RATE_LIMITED}{max(1, round(seconds))}s..."
+
+
+def is_rate_limited(text: str) -> bool:
+    """Whether this is the text while the rate limit is waited for."""
+    return text.startswith(_RATE_LIMITED)
 
 
 def sentence_prompt(name: str, arguments: str) -> str:

@@ -23,7 +23,7 @@ from parley.models.accumulate import PendingCall
 from parley.models.encode import encoded
 from parley.models.events import Aside, Event, RateLimits, joined
 from parley.models.formats import PACKAGE, Format, of_kind, sdk
-from parley.models.package import EVENT, provider_request
+from parley.models.package import EVENT, Provider, provider_request
 from parley.models.request import Request
 from parley.models.sse import SSE, check_size, decode_payload
 from parley.policy import status
@@ -89,14 +89,16 @@ class ProviderClient:
         idle_s: float = IDLE_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
+        in_process: Provider | None = None,
     ) -> None:
+        """`in_process` is a provider that is an object of this program."""
         self._environ = environ
         self._builtin_url = builtin_url
         self._idle_s = idle_s
         self._sleep = sleep
         self._luck = luck
         self._clients: dict[ProviderSettings, tuple[Any, str]] = {}
-        self._packages = PackageProviders(idle_s)
+        self._packages = PackageProviders(idle_s, in_process)
         self._capabilities = Capabilities()
 
     def url(self, provider: ProviderSettings, path: str) -> str:

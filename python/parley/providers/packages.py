@@ -29,16 +29,21 @@ ANSWERS_S = 5.0
 """How long the loop of a provider may take to do nothing; else it is blocked."""
 CLOSE_S = 1.0
 """How long a provider has to end what it does when nobody asks it any more."""
+_THIS_PROGRAM = "this program"
+"""In place of a package: the provider is an object that was handed over."""
 _AGAIN = "wait, then :ParleyRespond asks again"
 
 
 class PackageProviders:
     """The providers of packages by name, each loaded once, unless it hangs."""
 
-    def __init__(self, idle_s: float) -> None:
-        """`idle_s` is how long a provider may say nothing."""
+    def __init__(self, idle_s: float, in_process: Provider | None = None) -> None:
+        """`idle_s` is how long a provider may say nothing; `in_process` is an object of this program."""
         self._idle_s = idle_s
-        self._offers: dict[str, Offer] = {}
+        self._offers = dict[str, Offer]()
+        if in_process:
+            name = in_process.name
+            self._offers[name] = Offer(name, _THIS_PROGRAM, "", lambda: lambda: in_process)
         self._workers: dict[str, _Worker] = {}
 
     async def supports_tools(self, name: str, model: str) -> bool:
@@ -276,7 +281,9 @@ def _fault(
     offer: Offer, what: str, reason: str, advice: str = "", secret: str = "", **facts: Any
 ) -> ModelError:
     words = bounded(f"the provider {offer.name} of {offer.package} {what}", secret)
-    advice = advice or "update that package, or tell its makers"
+    advice = advice or (
+        "fix it" if offer.package == _THIS_PROGRAM else "update that package, or tell its makers"
+    )
     reason = bounded(f"the provider {offer.name} {reason}", secret)
     return _PackageError(f"{words}. What to do: {advice}", reason=reason, **facts)
 

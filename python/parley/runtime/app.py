@@ -23,6 +23,7 @@ from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
+from parley.models.package import Provider
 from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
     from parley.demo.server import DemoServer
 
 
+REQUEST_TIMES = list[float]()
+"""The times of the requests of this process, whichever app sends them."""
+
+
 class App:
     """One for each process, closed at its end."""
 
@@ -68,6 +73,7 @@ class App:
         before: App | None = None,
         in_process: Mapping[str, InProcess] | None = None,
         fault: str = "",
+        provider: Provider | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
@@ -75,12 +81,12 @@ class App:
         `in_process` are servers that are objects of this process, by their names in the settings.
         `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
         `before`, which is to be closed, go on here if they are set as they were. With a `fault` of the
-        settings no turn begins.
+        settings no turn begins. `provider` is an object that makes replies, by its name in the settings.
         """
         self.settings = self._own = settings
         self.environ = environ
-        self.client = ProviderClient(environ, self._demo_url)
-        self._rate = RateWindow(settings.safety.rate_limit_per_minute)
+        self.client = ProviderClient(environ, self._demo_url, in_process=provider)
+        self._rate = RateWindow(settings.safety.rate_limit_per_minute, REQUEST_TIMES)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
         self.servers = (before and before.hand_over(settings)) or Servers(
