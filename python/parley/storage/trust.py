@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -122,11 +123,29 @@ def findings(server: ServerSettings, folder: Path, environ: Mapping[str, str] | 
         return Findings()
     base = start_folder(server.cwd or ".", folder) or folder
     start = _program(server.command, server.env.get("PATH"), base) or ""
-    places = dict.fromkeys(os.path.normpath(base / word) for word in (start, *_words(server)) if word)
-    inside = [place for place in places if Path(place).is_relative_to(folder)]
-    files = (Path(place).relative_to(folder) for place in inside if os.path.isfile(place))  # noqa: PTH113
-    folders = (Path(place).relative_to(folder) for place in inside if os.path.isdir(place))  # noqa: PTH112
+    files, folders = list[Path](), list[Path]()
+    for place in dict.fromkeys(_places((start, *_words(server)), str(base), str(folder))):
+        kind = _kind(place)
+        if kind in (stat.S_IFREG, stat.S_IFDIR):
+            (files if kind == stat.S_IFREG else folders).append(Path(place).relative_to(folder))
     return Findings(start, tuple(files), tuple(folders))
+
+
+def _places(words: Iterable[str], base: str, folder: str) -> Iterator[str]:
+    """The paths in a folder that words name, seen from `base`; as text, since a file may have many words."""
+    below = folder.rstrip("/") + "/"
+    for word in filter(None, words):
+        place = os.path.normpath(os.path.join(base, word))  # noqa: PTH118
+        if place == folder or place.startswith(below):
+            yield place
+
+
+def _kind(place: str) -> int:
+    """The kind of file at a path, 0 if there is none, or the system refuses the name."""
+    try:
+        return stat.S_IFMT(os.stat(place).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return 0
 
 
 def programs(file: ServersFile, folder: Path, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
