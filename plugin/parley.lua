@@ -12,7 +12,7 @@ local commands = {
   Approve = { nargs = "+", complete = true },
   Stop = {},
   Compact = { nargs = "?" },
-  Agent = { nargs = "?", complete = true },
+  Agent = { nargs = "?", bang = true, complete = true },
   Tools = {},
   ServerAdd = { nargs = "+", complete = true },
   Login = { nargs = 1 },

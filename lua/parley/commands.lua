@@ -16,7 +16,7 @@ local run = {
     parley.approve(choice, reason)
   end,
   Agent = function(parley, args)
-    parley.agent(args.args)
+    parley.agent(args.args, { stays = args.bang })
   end,
   Compact = function(parley, args)
     parley.compact(args.args)

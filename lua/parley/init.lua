@@ -71,8 +71,10 @@ end
 
 --- Choose the agent this chat talks to; without a name, from a list.
 ---@param name? string
-function M.agent(name)
-  require("parley.chat").ask("agent", { agent = name ~= "" and name or nil })
+---@param opts? { stays?: boolean } stays: its file says so, too; without a name, whom it talks to now
+function M.agent(name, opts)
+  local stays = opts ~= nil and opts.stays == true
+  require("parley.chat").ask("agent", { agent = name ~= "" and name or nil, stays = stays })
 end
 
 --- Show the request that `respond` would send.

@@ -156,20 +156,42 @@ function M.keys(buf)
   end
 end
 
---- Let the user pick an agent.
+--- Let the user pick an agent, and say whether the chat's file is to name it.
+---@param agents { name: string, model: string, state: string }[]
 function M.pick_agent(buf, agents, current)
+  local widest = { name = 0, model = 0 }
+  for _, agent in ipairs(agents) do
+    agent.title = agent.name .. (agent.name == current and " (now)" or "")
+    widest.name = math.max(widest.name, api.nvim_strwidth(agent.title))
+    widest.model = math.max(widest.model, api.nvim_strwidth(agent.model))
+  end
+  local function padded(text, width)
+    return text .. (" "):rep(width + 2 - api.nvim_strwidth(text))
+  end
   vim.ui.select(agents, {
     prompt = "Agent",
     format_item = function(agent)
-      local now = agent.name == current and " (now)" or ""
-      local lack = agent.no_key ~= "" and ("  no key: " .. agent.no_key) or ""
-      return agent.name .. now .. "  " .. agent.model .. lack
+      return padded(agent.title, widest.name) .. padded(agent.model, widest.model) .. agent.state
     end,
   }, function(agent)
     if agent then
-      local name = api.nvim_buf_get_name(buf)
-      require("parley.host").notify("agent", { buf = buf, name = name, agent = agent.name })
+      H.keep_agent(buf, agent.name)
     end
+  end)
+end
+
+--- Ask whether the file of a chat is to name its agent, and tell the host what was chosen.
+function H.keep_agent(buf, agent)
+  local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
+  local prompt = ("This chat talks to %s"):format(agent)
+  vim.schedule(function() -- a list of another plugin may still be closing
+    vim.ui.select(answers, { prompt = prompt }, function(_, number)
+      if api.nvim_buf_is_loaded(buf) then
+        local name = api.nvim_buf_get_name(buf)
+        local choice = { buf = buf, name = name, agent = agent, stays = number == 2 }
+        require("parley.host").notify("agent", choice)
+      end
+    end)
   end)
 end
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.shell import Shell, toml
 from tests.mcp_servers import FAKE
+from tests.nvim.hanging_model import hanging_model
 
 CHAT = "".join(f"💬: question {n}\n\n🤖:[Demo]\n\nanswer {n}\n\n" for n in range(5))
 
@@ -38,6 +39,25 @@ def test_a_number_says_how_many_are_left(shell: Shell) -> None:
 def test_a_file_without_a_question_is_an_error(shell: Shell) -> None:
     shell.chat.write_text("nothing\n", encoding="utf-8")
     assert shell.run("compact", "chat.md").returncode == 1
+
+
+def test_who_answers_now_is_said_before_the_question_goes_out(shell: Shell) -> None:
+    says = b"Near answers now; Demo answered last (--agent Demo)"
+    answered = "💬: say: one\n\n🤖:[Demo]\n\none\n\n💬: "
+    agent = '[[agents]]\nname = "Near"\nprovider = "near"\nmodel = "demo"\n'
+    with hanging_model() as model:
+        near = f'[providers.near]\nkind = "openai"\napi = "chat"\nbase_url = {toml(model.url + "/v1")}\n'
+        shell.configure(agent + near, 'agent = "Near"')
+        shell.chat.write_text(answered, encoding="utf-8")
+        assert says not in shell.run("respond", "chat.md").stderr  # nothing is asked
+        shell.chat.write_text(f"{answered}say: two\n", encoding="utf-8")
+        assert says not in shell.run("respond", "chat.md", "--agent", "Demo").stderr
+        shell.chat.write_text(f"{answered}say: two\n", encoding="utf-8")
+        assert says in shell.run("respond", "chat.md").stderr
+        assert "🤖:[Near]\n\ntwo\n" in shell.text
+        assert says not in shell.run("ask", "-c", "chat.md", "say: three").stderr
+        shell.chat.write_text(answered, encoding="utf-8")
+        assert says in shell.run("ask", "-c", "chat.md", "say: three").stderr
 
 
 def test_a_reference_that_cannot_be_brought_stops_the_question_once(shell: Shell) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.nvim.counting import MARKER
-from tests.nvim.harness import Child
+from tests.nvim.hanging_model import hanging_model
+from tests.nvim.harness import Child, child
 
 ASK = """
 _G.prompts = {}
@@ -79,17 +84,123 @@ def test_a_yes_in_a_file_from_elsewhere_asks_about_its_agent_first(nvim: Child) 
     assert "[ya]" not in nvim.text()
 
 
-def test_the_list_of_agents_says_which_of_them_have_no_key(nvim: Child) -> None:
+LIST = """
+_G.labels, _G.titles = {}, {}
+vim.ui.select = function(items, opts, done)
+  table.insert(_G.titles, opts.prompt)
+  if opts.format_item then
+    for i, item in ipairs(items) do
+      table.insert(_G.labels, opts.format_item(item))
+      if item.name == _G.wish then return done(item, i) end
+    end
+  else
+    done(items[_G.answer], _G.answer)
+  end
+end
+"""
+
+
+def test_the_list_of_agents_has_the_state_of_each_and_one_demo_agent_last(nvim: Child) -> None:
     nvim.edit("pick.md", f"{MARKER}hello\n")
-    nvim.lua("""
-        _G.labels = {}
-        vim.ui.select = function(items, opts)
-          for _, item in ipairs(items) do table.insert(_G.labels, opts.format_item(item)) end
-        end
-    """)
+    nvim.lua(LIST)
     nvim.command("ParleyAgent")
     nvim.until(lambda: nvim.lua("return #_G.labels") > 0, "the list")
-    labels = {label.split("  ")[0]: label for label in nvim.lua("return _G.labels")}
-    assert labels["Claude"] == "Claude  claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
-    assert labels["Ollama"] == "Ollama  llama3.1"
-    assert labels["Demo (now)"] == "Demo (now)  demo"
+    labels = nvim.lua("return _G.labels")
+    assert [label.split("  ")[0].strip() for label in labels] == [
+        *("Claude", "ChatGPT", "Gemini", "Ollama", "Demo (now)")
+    ]
+    assert labels[0] == "Claude      claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
+    assert labels[3] == "Ollama      llama3.1           does not run at 127.0.0.1:11434"
+    assert labels[4] == "Demo (now)  demo               built in, needs no key"
+    nvim.command("ParleyAgent Demo-Text")
+    nvim.until(lambda: nvim.variable("parley_agent") == "Demo-Text", "the agent")
+    nvim.command("ParleyAgent")
+    nvim.until(lambda: "Demo-Text (now)" in nvim.lua("return _G.labels[#_G.labels]"), "the list again")
+    assert not [label for label in nvim.lua("return _G.labels")[5:] if label.startswith("Demo ")]
+
+
+def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child, home: Path) -> None:
+    nvim.edit("keep.md", f"---\ntopic: a\n---\n\n{MARKER}say: one\n")
+    before = nvim.lines()
+    nvim.lua(LIST + "_G.wish, _G.answer = 'Demo', 1")
+    nvim.command("ParleyAgent")
+    nvim.until(lambda: "this chat talks to Demo now" in nvim.messages(), "the agent")
+    assert nvim.lua("return _G.titles") == ["Agent", "This chat talks to Demo"]
+    assert nvim.lines() == before
+    nvim.lua("_G.answer = 2")
+    nvim.command("ParleyAgent")
+    nvim.until(lambda: nvim.lines()[:4] == ["---", "topic: a", "agent: Demo", "---"], "the agent in the file")
+    nvim.keys("u")
+    nvim.until(lambda: nvim.lines() == before, "one step of undo")
+    nvim.command("ParleyAgent! Demo-OpenAI")
+    nvim.until(lambda: nvim.lines()[2] == "agent: Demo-OpenAI", "the other agent in the file")
+    nvim.command("ParleyRespond")  # nobody asks whether that is wanted
+    nvim.until_text("\U0001f916:[Demo-OpenAI]\n\none")
+    nvim.until_idle()
+    nvim.lua("vim.api.nvim_buf_set_lines(0, 2, 3, true, {'model: other'})")
+    nvim.command("ParleyAgent! Demo")
+    nvim.until(lambda: "names a model: write the agent there yourself" in nvim.messages(), "the reason")
+
+
+def test_a_chosen_agent_stays_when_the_file_is_read_again(nvim: Child) -> None:
+    path = nvim.edit("again.md", f"{MARKER}say: one\n")
+    nvim.command("ParleyAgent Demo-OpenAI")
+    nvim.until(lambda: nvim.variable("parley_agent") == "Demo-OpenAI", "the agent")
+    for way in ("edit!", f"bwipeout! | edit {path}"):
+        nvim.command(way)
+        nvim.until(lambda: nvim.variable("parley_agent") == "Demo-OpenAI", f"the agent after {way}")
+        nvim.command("ParleyRespond!")
+        nvim.until_text("\U0001f916:[Demo-OpenAI]\n\none")
+        nvim.until_idle()
+        assert "answered last" not in nvim.messages()
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A Neovim whose default agent is not the demo's, though the demo model answers for it."""
+    with hanging_model() as model:
+        provider = {"kind": "openai", "api": "chat", "base_url": f"{model.url}/v1"}
+        agent = {"name": "Near", "provider": "near", "model": "demo"}
+        options = {"providers": {"near": provider}, "agents": [agent], "agent": "Near"}
+        init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(options))}))"
+        with child(tmp_path_factory.mktemp("near"), init=init) as nvim:
+            yield nvim
+
+
+SAYS = "Parley: Demo answered last, Near would now. Press again to ask it, or :ParleyAgent"
+ANSWERED = f"{MARKER}say: one\n\n\U0001f916:[Demo]\n\none\n\n{MARKER}say: two\n"
+
+
+def test_who_answers_now_is_said_before_the_question_goes_out(near: Child) -> None:
+    near.edit("other.md", ANSWERED)
+    near.command("normal! G")
+    near.command("ParleyRespond")
+    near.until(lambda: SAYS in near.messages(), "the message")
+    near.until_idle()
+    assert near.text() == ANSWERED.rstrip("\n")
+    near.command("ParleyRespond")
+    near.until_text("\U0001f916:[Near]\n\ntwo")
+    near.until_idle()
+    assert near.messages().count(SAYS) == 1
+
+
+def test_nothing_is_said_of_an_agent_that_was_chosen(near: Child) -> None:
+    near.edit("chosen.md", ANSWERED)
+    near.command("messages clear")
+    near.command("normal! G")
+    near.command("ParleyAgent Near")
+    near.command("ParleyRespond")
+    near.until_text("\U0001f916:[Near]\n\ntwo")
+    near.until_idle()
+    assert "answered last" not in near.messages()
+
+
+def test_a_yes_is_not_taken_before_it_is_said_who_answers_now(near: Child) -> None:
+    near.edit("yes.md", f"{MARKER}hi\n\n\U0001f916:[Demo]\n\nok\n\n{CALL}\n")
+    near.command("messages clear")
+    near.until_waiting()
+    near.command("normal! G")
+    near.command("ParleyApprove ya")
+    near.until(lambda: SAYS in near.messages(), "the message")
+    near.until_waiting()
+    assert "[ya]" not in near.text()

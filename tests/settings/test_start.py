@@ -64,6 +64,19 @@ CASES: dict[str, tuple[str, str | None, Ready | Refusal]] = {
 }
 
 
+def answered(front_matter: str = "", agent: str = "Ollama") -> str:
+    return chat(front_matter, f"💬: hello\n\n🤖:[{agent}]\n\nHi.\n\n💬: more\n")
+
+
+CASES |= {
+    "another agent answered last": (answered(), None, Ready("", "Ollama")),
+    "the same agent answered last": (answered(agent="ChatGPT"), None, Ready("")),
+    "another agent answered last, and one is chosen": (answered(), "ChatGPT", Ready("")),
+    "another agent answered last, and the file names one": (answered("agent: Gemini"), None, Ready("")),
+    "an agent of nobody's answered last": (answered(agent="Nobody"), None, Ready("")),
+}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_turn_begins_where_nothing_is_in_its_way(case: str) -> None:
     text, chosen, outcome = CASES[case]
@@ -112,3 +125,9 @@ def test_a_key_in_place_of_its_variables_name_is_nowhere_told() -> None:
     assert isinstance(ready, Ready)
     hidden = [ready.hint, settings.missing_key(mine, {}), key_source(corp)]
     assert [("…" in text, "gsk_" in text) for text in hidden] == [(True, False)] * 3
+
+
+def test_before_a_demo_agent_answers_nothing_is_said_of_who_answered_last() -> None:
+    text = parse(answered(agent="ChatGPT"))
+    outcome = start(text, Settings(agent="Demo"), KEYS, None, may_want=lambda _: True)
+    assert outcome == Ready("")

@@ -23,6 +23,7 @@ from parley.cli.report import CODES, Report, report_for
 from parley.cli.signals import ended_as_by_ctrl_c, handlers, soon
 from parley.cli.terminal import PIPE, complain, remark, screen, settings, warn_of_project
 from parley.errors import GoneError, ParleyError
+from parley.policy.choice import open_calls
 from parley.policy.plan import AwaitQuestion, Complete, next_step
 from parley.policy.topic import fill_topic
 from parley.settings.start import Ready, Refusal
@@ -223,9 +224,12 @@ def begin(
     `question` is one that is still to be put into the chat.
     """
     match app.start(transcript, arguments.file, arguments.agent, question=question):
-        case Ready(hint):
+        case Ready(hint, previous):
             if hint:
                 remark(f"{hint} in this shell")
+            if previous and (question is not None or is_unanswered(transcript)):
+                name = app.agent_name(transcript, arguments.agent)
+                remark(f"{name} answers now; {previous} answered last (--agent {previous})")
         case Refusal("unconfirmed agent", wish):
             raise ParleyError(
                 f"{arguments.file} was not made here and asks for {wish}: if that is what you want, "
@@ -237,6 +241,14 @@ def begin(
             raise ParleyError(f"{arguments.file}: {problem}")
         case Refusal(_, problem):
             raise ParleyError(problem)
+
+
+def is_unanswered(transcript: Transcript) -> bool:
+    """Whether the last question asks something and has no answer, or calls of its answer are open."""
+    last = transcript.exchanges[-1]
+    if last.answers:
+        return bool(open_calls(last))
+    return last.question is not None and bool(last.question.parts)
 
 
 class MissingError(ParleyError):

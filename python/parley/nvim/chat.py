@@ -19,7 +19,8 @@ from typing import Any
 from parley import engine
 from parley.chat.edits import Edit
 from parley.chat.fork import fork_lines
-from parley.chat.head import height, lacks_topic, put_topic
+from parley.chat.front_matter import read_front_matter
+from parley.chat.head import height, lacks_topic, put_topic, put_value
 from parley.chat.transcript import YES, Choice, Proposal, Result, ToolCall, Transcript
 from parley.display.summary import UNREADABLE
 from parley.display.view import ChatView, details, drawing
@@ -95,6 +96,8 @@ class Chat:
         self.asks_soon = False
         """Whether a question is being put in that is asked as soon as it is there."""
         self._to_confirm = ""
+        self._previous = ("", "")
+        """Who answered last, and who would now, as the user was told."""
         self.is_loaded_anew = True
         self._file_agents = set[str]()
         """The agents (or provider, model) that the file asked for each time that it was read."""
@@ -181,9 +184,19 @@ class Chat:
                 return f"{problem}. Mend it, then start Neovim again"
             case Refusal(_, problem):
                 return problem
-            case Ready(hint):
+            case Ready(hint, previous):
+                if change := self._change_of_agent(shot.transcript, previous):
+                    return change
                 self.editor.message(hint and f"{hint} before you start Neovim")
                 return None
+
+    def _change_of_agent(self, transcript: Transcript, previous: str) -> str:
+        """What is said, once, before another agent answers than the `previous` one; "" for nothing."""
+        change = previous, self.app.agent_name(transcript, self.chosen)
+        if not previous or change == self._previous:
+            return ""
+        self._previous = change
+        return f"{previous} answered last, {change[1]} would now. Press again to ask it, or :ParleyAgent"
 
     def _note_loaded(self, transcript: Transcript) -> None:
         self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
@@ -234,6 +247,35 @@ class Chat:
         task = self.editor.spawn(work)
         self._insertions.add(task)
         task.add_done_callback(self._insertions.discard)
+
+    def choose_agent(self, name: str, *, stays: bool) -> None:
+        """Talk to an agent from now on, as long as the chat is open; with `stays`, the file says so, too."""
+        self.chosen = name
+        self.app.warm(self.editor.loop, self.agent)
+        self.editor.tell("agent", self.buf, name)
+        if stays:
+            self.editor.spawn(self._write_agent(name))
+        else:
+            self.editor.message(f"this chat talks to {name} now; :ParleyAgent! writes that into its file")
+
+    async def _write_agent(self, name: str) -> None:
+        """Write into the front matter whom the chat talks to, as one step of undo."""
+
+        def change(shot: engine.Snapshot) -> list[Edit]:
+            keys = read_front_matter(shot.transcript.front_matter).keys
+            if others := [key for key in ("provider", "model") if key in keys]:
+                raise ParleyError(f"the front matter names a {others[0]}: write the agent there yourself")
+            try:
+                return put_value(shot.lines, shot.transcript, "agent", name)
+            except ValueError as error:
+                raise ParleyError(str(error)) from error
+
+        await self.look()
+        handle = await self.editor.ask("open_after", self.buf, UNKNOWN, 0)
+        if handle is not None:
+            await self.change(handle, change)
+            self.app.confirm(self.mirror.text.transcript, self.path)
+            self.editor.message(f"this chat talks to {name}: its front matter says so now")
 
     def compact(self, handle: int, row: int, keep: int) -> None:
         """Sum up older exchanges, as one step of undo."""

@@ -13,35 +13,32 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
 
-from parley.addresses import flaw
 from parley.display.summary import count
 from parley.entry_points import PROVIDERS, EntryPointError, offer
 from parley.errors import ParleyError
 from parley.models.formats import PACKAGE, sdks
+from parley.nvim.agents import base_url, listeners
 from parley.paths import config_path
 from parley.runtime.app import App
 from parley.settings.origins import address
-from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
+from parley.settings.values import DEMO, Agent, key_source
 from parley.storage.ledger import default_path
 from parley.tools.servers import ServerStatus
 
 Line: TypeAlias = tuple[Literal["start", "ok", "info", "warn", "error"], str, list[str]]
 
-_LISTENS_S = 1.0
-"""How long a server of this machine may take to accept a connection."""
 PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonschema", "PyYAML")
 
 
 async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    listeners, _ = await asyncio.gather(_listeners(app), app.servers.catalogue())
+    here, _ = await asyncio.gather(listeners(app), app.servers.catalogue())
     return [
         *_packages(),
         ("start", "parley: agents", []),
         _new_chats(app),
-        *(_agent(app, agent, listeners) for agent in app.settings.all_agents()),
+        *(_agent(app, agent, here) for agent in app.settings.all_agents()),
         ("start", "parley: MCP servers", []),
         *(_server(status) for status in app.servers.status()),
         ("start", "parley: files", []),
@@ -73,10 +70,10 @@ def _new_chats(app: App) -> Line:
     return "ok", f"{text}: it is the first agent below with a key; `agent` names another", []
 
 
-def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
+def _agent(app: App, agent: Agent, here: Mapping[str, bool]) -> Line:
     provider = app.provider(agent.provider)
     where = f"{agent.name}: {agent.model} of {agent.provider}"
-    base = _base(app, provider)
+    base = base_url(app, provider)
     where += f" at {address(base)}" if base else ""
     if provider.kind == PACKAGE:
         try:
@@ -85,35 +82,10 @@ def _agent(app: App, agent: Agent, listeners: Mapping[str, bool]) -> Line:
             return "error", f"{where}: {error}", []
     if missing := app.settings.missing_key(agent, app.environ):
         return "info", f"{where}: no key; to use it: export {missing}=...", []
-    if not listeners.get(base, True):
+    if not here.get(base, True):
         return "info", f"{where}: nothing listens there; start it to use the agent", []
-    listens = ", and a server listens there" if base in listeners else ""
+    listens = ", and a server listens there" if base in here else ""
     return "ok", f"{where}: {key_source(provider)}{listens}", []
-
-
-def _base(app: App, provider: ProviderSettings) -> str:
-    return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
-
-
-async def _listeners(app: App) -> dict[str, bool]:
-    """Whether something listens at each address on this machine where agents are, such as Ollama's."""
-    from parley.http.proxies import is_here
-
-    bases = {_base(app, app.provider(agent.provider)) for agent in app.settings.all_agents()}
-    local = [base for base in bases if base and not flaw(base) and is_here(base)]
-    return dict(zip(local, await asyncio.gather(*map(_listens, local)), strict=True))
-
-
-async def _listens(base: str) -> bool:
-    parts = urlsplit(base)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        async with asyncio.timeout(_LISTENS_S):
-            _, writer = await asyncio.open_connection(parts.hostname, port)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True
 
 
 def _server(status: ServerStatus) -> Line:

@@ -20,6 +20,7 @@ from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.models.request import Request
+from parley.nvim.agents import agent_rows
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -62,6 +63,8 @@ class Plugin:
         """What `setup` was given, for settings that are read again."""
         self._ends = dict[str, asyncio.Event]()
         """By its file, the end of the turn of a closed buffer: what is asked there next waits for it."""
+        self._chosen = dict[str, str]()
+        """By its file, the agent that the user chose for a chat: it is kept when the file is read again."""
         self._handlers = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
@@ -91,6 +94,7 @@ class Plugin:
             before = self._ends.pop(name, None) if name else None
             chat = self.chats[buf] = Chat(self.editor, self.app, self.trust, buf, name, before)
             chat.folder = self.folder
+            chat.chosen = self._chosen.get(name) if name else None
         chat.name = name
         return chat
 
@@ -233,25 +237,21 @@ class Plugin:
     def _on_stop(self, buf: int, name: str) -> None:
         self._chat(buf, name).stop()
 
-    def _on_agent(self, buf: int, name: str, agent: str | None = None) -> None:
+    def _on_agent(self, buf: int, name: str, agent: str | None = None, stays: bool = False) -> None:
         chat = self._chat(buf, name)
-        if agent is None:
-            self.editor.tell("pick_agent", buf, self._agents(), chat.agent.name)
-        elif agent not in self.app.agents():
+        if agent is None and not stays:
+            self.editor.spawn(self._pick_agent(chat))
+            return
+        agent = agent or chat.agent.name
+        if agent not in self.app.agents():
             raise ParleyError(no_such_agent(agent, self.app.settings))
-        else:
-            chat.chosen = agent
-            self.app.warm(self.editor.loop, chat.agent)
-            self.editor.tell("agent", buf, agent)
-            self.editor.message(f"this chat talks to {agent} now")
+        if name:
+            self._chosen[name] = agent
+        chat.choose_agent(agent, stays=stays)
 
-    def _agents(self) -> list[dict[str, str]]:
-        """The agents to choose from, each with the variable of a key that it lacks."""
-        settings, environ = self.app.settings, self.app.environ
-        return [
-            {"name": a.name, "model": a.model, "no_key": settings.missing_key(a, environ)}
-            for a in settings.all_agents()
-        ]
+    async def _pick_agent(self, chat: Chat) -> None:
+        current = chat.agent.name
+        self.editor.tell("pick_agent", chat.buf, await agent_rows(self.app, current), current)
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         self._chat(buf, name).show_details(handle, row)

@@ -200,7 +200,8 @@ class App:
         may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
         outcome = start(transcript, self.settings, self.environ, chosen, may_want=may_want, question=question)
         if isinstance(outcome, Ready) and outcome.hint:
-            outcome, self._has_given_hint = Ready("" if self._has_given_hint else outcome.hint), True
+            hint, self._has_given_hint = "" if self._has_given_hint else outcome.hint, True
+            outcome = replace(outcome, hint=hint)
         return outcome
 
     def confirm(self, transcript: Transcript, chat: str) -> None:

@@ -32,6 +32,8 @@ class Ready:
     """A turn may begin; `hint` is to be said before it, "" for nothing."""
 
     hint: str
+    previous: str = ""
+    """The agent that answered last, if another one answers now and neither user nor file has said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def start(
         return Refusal("unconfirmed agent", wish)
     if not has_question(transcript, question):
         return Refusal("no question", NOTHING_ASKED)
-    return Ready(_no_key(transcript, settings, environ, chosen))
+    hint = _no_key(transcript, settings, environ, chosen)
+    return Ready(hint, "" if chosen or wish else _previous(transcript, settings, environ))
 
 
 def no_such_agent(name: str, settings: Settings) -> str:
@@ -88,6 +91,19 @@ def wanted_agent(transcript: Transcript) -> str:
     """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
     keys = read_front_matter(transcript.front_matter).keys
     return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
+
+
+def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
+    """The agent of these settings that answered last; "" if the default agent is the same, or a demo agent.
+
+    To a demo agent a question goes on this machine only.
+    """
+    names = [answer.agent for exchange in transcript.exchanges for answer in exchange.answers]
+    last = (names[-1] if names else None) or ""
+    agent = agent_of(transcript, settings, environ, None)
+    provider = settings.provider(agent.provider)
+    is_other = last != agent.name and not (provider and provider.builtin)
+    return last if is_other and settings.named_agent(last) else ""
 
 
 def _unknown_agent(transcript: Transcript, settings: Settings) -> str:

@@ -1,0 +1,75 @@
+"""The agents that a user picks from, each with its state: whether its key is there, whether its server runs.
+
+Knows which of them are shown, and in which order; who is chosen, the chat knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from parley.addresses import flaw
+from parley.entry_points import PROVIDERS, EntryPointError, offer
+from parley.models.formats import PACKAGE
+from parley.runtime.app import App
+from parley.settings.values import DEMO, Agent, ProviderSettings, key_source
+
+_LISTENS_S = 1.0
+"""How long a server of this machine may take to accept a connection."""
+
+
+async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
+    """The agents to pick from, with model and state; only one demo agent, which is the last."""
+    here, agents = await listeners(app), app.settings.all_agents()
+    demos = [agent for agent in agents if app.provider(agent.provider).builtin]
+    demo = next((a for a in demos if a.name == current), app.settings.named_agent(DEMO))
+    shown = [*(agent for agent in agents if agent not in demos), *([demo] if demo else [])]
+    return [{"name": a.name, "model": a.model, "state": _state(app, a, here)} for a in shown]
+
+
+def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
+    provider = app.provider(agent.provider)
+    if provider.kind == PACKAGE:
+        try:
+            offer(PROVIDERS, provider.name)
+        except EntryPointError as error:
+            return str(error)
+    if missing := app.settings.missing_key(agent, app.environ):
+        return f"no key: {missing}"
+    base = base_url(app, provider)
+    if base in here:
+        return f"runs at {_place(base)}" if here[base] else f"does not run at {_place(base)}"
+    return key_source(provider)
+
+
+def _place(base: str) -> str:
+    """The host and port of an address, without a password in it."""
+    parts = urlsplit(base)
+    return f"{parts.hostname}:{parts.port}" if parts.port else f"{parts.hostname}"
+
+
+def base_url(app: App, provider: ProviderSettings) -> str:
+    """The address of a provider; "" if its SDK knows it."""
+    return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
+
+
+async def listeners(app: App) -> dict[str, bool]:
+    """Whether something listens at each address on this machine where agents are, such as Ollama's."""
+    from parley.http.proxies import is_here
+
+    bases = {base_url(app, app.provider(agent.provider)) for agent in app.settings.all_agents()}
+    local = [base for base in bases if base and not flaw(base) and is_here(base)]
+    return dict(zip(local, await asyncio.gather(*map(_listens, local)), strict=True))
+
+
+async def _listens(base: str) -> bool:
+    parts = urlsplit(base)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_LISTENS_S):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
