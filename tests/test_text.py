@@ -22,6 +22,7 @@ from parley.text import (
     VisiblePieces,
     contained,
     is_hidden,
+    last_words,
     legible,
     mixed_scripts,
     one_line,
@@ -183,3 +184,10 @@ def test_letters_that_run_to_the_left_are_codes(text: str, upright_text: str) ->
 )
 def test_letters_of_several_scripts_in_one_word_are_an_oddity(name: str, oddity: str) -> None:
     assert mixed_scripts(name) == oddity
+
+
+def test_the_last_words_of_a_server_are_no_frame() -> None:
+    banner = ["╭──────────╮", "│  Ready.  │", "╰──────────╯", "", "═══"]
+    assert last_words(banner) == ["Ready."]
+    assert last_words(["one", "two: 2"]) == ["two: 2"]
+    assert last_words(["───", ""]) == []

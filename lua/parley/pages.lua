@@ -115,6 +115,7 @@ function M.float(lines, buf, sighting)
     api.nvim_win_set_config(win, { footer = footer, footer_pos = "right", width = width })
   end
   H.close_by_key(buf, win)
+  H.take_ruler_along(win)
   if buf and sighting and sighting > 0 then
     require("parley.seen").read(buf, sighting, win)
   end
@@ -134,6 +135,21 @@ function H.close_by_key(buf, win)
     once = true,
     callback = function()
       pcall(vim.keymap.del, "n", "q", { buffer = buf })
+    end,
+  })
+end
+
+--- A float has its ruler in the command line, where Neovim leaves it when the user has been in the float.
+function H.take_ruler_along(win)
+  api.nvim_create_autocmd("WinClosed", {
+    pattern = tostring(win),
+    once = true,
+    callback = function()
+      if api.nvim_get_current_win() == win then
+        vim.schedule(function()
+          api.nvim_echo({ { "" } }, false, {})
+        end)
+      end
     end,
   })
 end

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -90,6 +90,15 @@ def one_line(text: str, most: int | None = None) -> str:
     """`text` as one line without runs of blanks, in which nothing hides; of it at most so many characters."""
     line = " ".join(text.split())
     return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
+
+
+_FRAME = re.compile(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
+
+
+def last_words(lines: Iterable[str]) -> list[str]:
+    """The last of some lines that has a letter or a digit, without the frame around it; none if none has."""
+    spoken = [line for line in lines if any(map(str.isalnum, line))]
+    return [_FRAME.sub("", line) for line in spoken[-1:]]
 
 
 def legible(json_text: str) -> str:

@@ -24,7 +24,8 @@ GOOGLE = 'web_search(query: "google stock price") · mock'
 MICROSOFT = 'web_search(query: "microsoft stock price") · mock'
 SAYS = "Let me search the web for both."
 MEANING = "ya all 2 · yo this · yA/yO and remember · yn no · K details · j/k another call"
-PROMPT = ">> Please choose (yA/ya/yo/yO):"
+CHOOSE = ">> Please choose ("
+PROMPT = f"{CHOOSE}yA/ya/yo/yO):"
 ANSWER = "Google (GOOGL) is at $911 and Microsoft (MSFT) is at $544 as of today."
 Respond = Callable[..., AbstractContextManager[Glass]]
 
@@ -50,7 +51,7 @@ def calls(shell: Shell, *arguments: dict[str, str]) -> None:
 def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
-        assert glass.until_row(PROMPT) == [
+        assert glass.until_row(CHOOSE) == [
             SAYS,
             "",
             f"▸1 ❓ {GOOGLE}",
@@ -77,7 +78,7 @@ def test_calls_are_drawn_as_in_the_editor_and_a_yes_has_them_run(shell: Shell, r
 def test_one_call_is_decided_at_a_time_and_a_no_takes_a_reason(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("jyo")
         rows = glass.until_row("ya yes · yA and remember")
         assert rows[2:4] == [f"❓ yo {MICROSOFT}", f"❓ {GOOGLE}"]
@@ -97,11 +98,11 @@ def test_a_reason_that_is_left_decides_nothing_and_the_calls_are_left_as_they_ar
     shell.ask(QUESTION)
     for leave in ("\x03", "\x04", "q"):
         with respond() as glass:
-            glass.until_row(PROMPT)
+            glass.until_row(CHOOSE)
             glass.press("yN")
             glass.until_row("why not?")
             glass.press("\x03")
-            glass.until_row(PROMPT)
+            glass.until_row(CHOOSE)
             glass.press(leave)
             assert glass.end() == 3
             rows = "\n".join(glass.rows())
@@ -118,7 +119,7 @@ def test_all_of_a_call_is_read_on_pages_and_what_stood_there_comes_back(
 ) -> None:
     shell.ask(QUESTION)
     with respond(columns=60, rows=16) as glass:
-        before = glass.until_row(PROMPT)
+        before = glass.until_row(CHOOSE)
         glass.press("K")
         page = glass.until_row("1-15 of")
         assert page[:6] == [
@@ -133,7 +134,7 @@ def test_all_of_a_call_is_read_on_pages_and_what_stood_there_comes_back(
         page = glass.until_row('"required": [')
         assert page[-1].endswith("q back")
         glass.press("q")
-        assert glass.until_row(PROMPT) == before
+        assert glass.until_row(CHOOSE) == before
         glass.press("q")
         assert glass.end() == 3
 
@@ -145,7 +146,7 @@ def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_th
     lines = "\n".join(f"line {number} of what is written" for number in range(30))
     calls(shell, *({"path": f"/src/{name}.py", "text": f"{name} {lines}"} for name in "abcdef"))
     with respond(columns=columns) as glass:
-        rows = glass.until_row(PROMPT)
+        rows = glass.until_row(CHOOSE)
         area = rows[rows.index("") + 1 :] if "" in rows else rows
         assert len(area) <= 23
         assert [row[1] for row in area if "❓ note(" in row] == list("123456")
@@ -169,7 +170,7 @@ def test_six_calls_with_long_arguments_fit_the_terminal_and_a_yes_asks_to_see_th
 def test_no_key_counts_before_its_call_could_be_read(shell: Shell, respond: Respond) -> None:
     calls(shell, {"text": "x"})
     with respond(PARLEY_LEAST_SEEN_S="3600") as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         for key in ("ya", "yA", "ya", "yo"):
             glass.press(key)
             glass.until_row(f"has only just appeared: read it, then press {key} again")
@@ -184,7 +185,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
 ) -> None:
     calls(shell, {"text": "\n".join(f"line {number}" for number in range(60))})
     with respond(rows=12) as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("K")
         glass.until_row("1-11 of")
         for _ in range(pages):
@@ -192,7 +193,7 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
         glass.press("G")  # what is passed over was not read
         glass.until(lambda rows: re.search(r"-(\d+) of \1 ·", rows) is not None, "the last page")
         glass.press("q")
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("ya")
         if not pages:
             glass.until_row("not all of")
@@ -204,13 +205,13 @@ def test_reading_all_of_a_call_shows_it_as_far_as_it_was_on_the_terminal(
 def test_a_call_that_may_have_run_says_so_and_runs_again_by_two_yeses(shell: Shell, respond: Respond) -> None:
     calls(shell, {"text": "x"})
     with respond() as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         before = shell.text
         glass.press("ya")
         assert glass.end() == 0
     shell.chat.write_text(before, encoding="utf-8")
     with respond() as glass:
-        rows = glass.until_row(PROMPT)
+        rows = glass.until_row(CHOOSE)
         assert "this call may have run already" in " ".join(rows)
         glass.press("ya")
         glass.until_row("runs it once more")
@@ -223,7 +224,7 @@ def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell
     with respond(PARLEY_DEMO_PACE="0.03") as glass:
         glass.until_row("Let me")
         glass.press("yayayA")
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         assert "❓:[" not in shell.text
         glass.press("q")
         assert glass.end() == 3
@@ -233,7 +234,7 @@ def test_what_is_typed_before_anything_stands_there_answers_nothing(shell: Shell
 def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: Shell, respond: Respond) -> None:
     calls(shell, {"text": "hello"})
     with respond(columns=40, rows=3) as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("ya")
         glass.until(lambda text: "press ya again" in " ".join(text.split()), "the doubt")
         assert "❓:[" not in shell.text
@@ -245,7 +246,7 @@ def test_a_yes_in_a_terminal_of_three_rows_asks_to_see_the_call_first(shell: She
 def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("\x1b[200~yaml\nyA\nyn\n\x1b[201~")
         glass.until_row("what is pasted decides nothing: type it")
         glass.press("\x1b[20")  # a terminal is read in pieces
@@ -261,7 +262,7 @@ def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shel
     assert shell.text.count("The user declined this call. not this one, ya but that") == 2
     shell.ask(QUESTION)
     with respond() as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.press("\x1b[200~ya")  # whose end never comes
 
         def is_over(_: str) -> bool:
@@ -276,7 +277,7 @@ def test_what_is_pasted_decides_nothing_and_is_a_reason_as_it_stands(shell: Shel
 def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond(columns=100) as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         glass.resize(60, 20)
         narrow = "yn no · K details\nj/k another call · q later\n" + PROMPT
         rows = glass.until(lambda text: text.endswith(narrow), "what fits into 60 cells")
@@ -286,7 +287,7 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
         os.kill(glass.terminal.process.pid, signal.SIGTSTP)
         glass.until(lambda _: is_stopped(glass.terminal.process.pid), "the stop")
         assert glass.terminal.is_by_lines()
-        assert f"▸1 ❓ {GOOGLE}" in glass.until_row(PROMPT)  # the page is not left to the shell
+        assert f"▸1 ❓ {GOOGLE}" in glass.until_row(CHOOSE)  # the page is not left to the shell
         os.kill(glass.terminal.process.pid, signal.SIGCONT)
         glass.until(lambda _: not glass.terminal.is_by_lines(), "keys")
         glass.until_row("│ {")
@@ -300,7 +301,7 @@ def test_another_size_and_a_stop_leave_what_is_asked_readable(shell: Shell, resp
 def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(shell: Shell, respond: Respond) -> None:
     shell.ask(QUESTION)
     with respond() as glass:
-        glass.until_row(PROMPT)
+        glass.until_row(CHOOSE)
         os.kill(glass.terminal.process.pid, signal.SIGTERM)
         assert glass.end() == 130
         assert glass.terminal.is_by_lines()

@@ -270,7 +270,7 @@ def test_in_a_terminal_a_call_is_asked_for_and_the_answer_comes_below(
         (chat,) = shell.chats
         path = str(chat)
         head = ["parley: the chat is", *(path[at : at + columns] for at in range(0, len(path), columns))]
-        drawn = [*head, SAYS, "", f"❓ {CALL}", MEANING, ">> Please choose (yA/ya/yo/yO):"]
+        drawn = [*head, SAYS, "", f"❓ {CALL}", MEANING, ">> Please choose (yA/ya):"]
         assert rows == drawn
         glass.press("ya")
         assert glass.end() == 0

@@ -161,3 +161,13 @@ def test_nothing_of_a_text_is_drawn_over_whatever_its_file_is_called(plain: Chil
     plain.lua("require('parley.pages').float(...)", lines)
     plain.until(lambda: all(line in plain.screen() for line in text.split("\n")), "all lines as they are")
     plain.lua("vim.cmd('silent! fclose!')")
+
+
+def test_the_ruler_of_a_float_goes_with_it(plain: Child) -> None:
+    plain.edit("notes.md", "one\n")
+    for _ in range(2):
+        plain.lua("require('parley.pages').float({ 'two' }, vim.api.nvim_get_current_buf())")
+    plain.until_screen("All\n")
+    plain.keys("q")
+    plain.until(lambda: plain.nvim.api.win_get_config(0)["relative"] == "", "the chat's window")
+    plain.until(lambda: not plain.screen().split("\n")[-1].strip(), "an empty last row")

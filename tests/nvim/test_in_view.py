@@ -10,7 +10,7 @@ import pytest
 from parley.tools.catalogue import Catalogue
 from tests.chats import tool
 from tests.nvim.harness import Child
-from tests.nvim.test_rows import ANY, HEIGHT, LONG, PROMPT, call, draw, numbers, opened, shown
+from tests.nvim.test_rows import ANY, HEIGHT, LONG, ONE, PROMPT, call, draw, numbers, opened, shown
 
 COUNT = """
 _G.work, _G.plain = 0, _G.plain or {}
@@ -110,7 +110,7 @@ def test_calls_in_a_fold_of_the_users_are_drawn_when_it_is_opened(plain: Child) 
     draw(plain)
     plain.command("normal! ggzR")
     plain.command("call cursor(line('$') - 60, 1) | normal! zt")
-    plain.until(lambda: shown(plain).count(PROMPT) > 1, "the prompts")
+    plain.until(lambda: shown(plain).count(ONE) > 1, "the prompts")
 
 
 def test_the_notes_of_many_calls_are_no_more_than_a_window_can_show(plain: Child) -> None:

@@ -66,7 +66,7 @@ def test_the_drawn_line_and_the_prompt_are_on_the_screen_however_long_a_call_is(
     raw = json.dumps({"query": "x" * length, "delete": True})
     draw(plain, waiting(raw), Catalogue.of([tool()]), width)
     screen = plain.screen()
-    assert ">> Please choose (yA/ya/yo/yO):\nya yes · yA and remember · yn no · K details" in screen
+    assert ">> Please choose (yA/ya):\nya yes · yA and remember · yn no · K details" in screen
     assert ", delete: true)" in screen
     assert "❓ web_search(query: " in screen
     assert ") · demo" in screen

@@ -100,6 +100,6 @@ class Dismissed(Dialogs):
 @pytest.mark.parametrize("schema", [{}, {"properties": {"name": {"type": "string"}}}])
 async def test_for_a_form_of_a_server(schema: dict[str, Any]) -> None:
     dialogs, no_editor = Dismissed(), cast("Any", None)
-    form = Elicitation(no_editor, dialogs, lambda _: nullcontext())
+    form = Elicitation(no_editor, dialogs, lambda _: nullcontext(), lambda _: [])
     assert await form.ask("server", "tell me", schema) == "cancel"
     assert dialogs.items[0] == "Decline"

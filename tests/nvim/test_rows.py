@@ -27,6 +27,8 @@ LONG = "💬: " + "\n".join(f"line {number}" for number in range(60)) + "\n\n�
 FILE = "".join(f"    value_{number} = compute({'x' * 30!r}, {number})\n" for number in range(80))
 HEIGHT = 24
 PROMPT = ">> Please choose (yA/ya/yo/yO):"
+ONE = ">> Please choose (yA/ya):"
+"""The prompt below a single call."""
 
 
 def call(number: int, name: str = "web_search", **arguments: Any) -> str:
@@ -113,7 +115,7 @@ def test_a_call_that_writes_a_file_shows_its_first_and_last_lines_and_asks_to_be
     assert "value_0 = compute(" in screen
     assert "value_79 = compute(" in screen
     assert re.search(r"⋮ \+6\d lines, K", screen)
-    assert PROMPT in screen
+    assert ONE in screen
     assert "Let me look." in screen
     assert numbers(plain) == []
 
@@ -152,7 +154,7 @@ def test_a_short_text_is_shown_whole_and_counts_as_seen(plain: Child) -> None:
     opened(plain, chat(call(1, "write_file", path="a.txt", content="one\n\ttwo\n")))
     lines = shown(plain)
     at = lines.index('❓ write_file(path: "a.txt", content: 2 lines, 9 B) · files')
-    assert lines[at + 1 : at + 7] == ["", "  content:", "  │ one", "  │ →   two", "", PROMPT]
+    assert lines[at + 1 : at + 7] == ["", "  content:", "  │ one", "  │ →   two", "", ONE]
     assert numbers(plain) == [1]
 
 
@@ -228,7 +230,7 @@ def test_where_folds_are_not_made_by_hand_the_row_stands_below_the_line(plain: C
     lines = shown(plain)
     assert any(line.startswith("❓: `{") for line in lines)
     assert '  web_search(query: "google") · mock' in lines
-    assert lines[-2:] == [PROMPT, "ya yes · yA and remember · yn no · K details"]
+    assert lines[-2:] == [ONE, "ya yes · yA and remember · yn no · K details"]
     assert numbers(plain) == [1]
 
 
@@ -257,7 +259,7 @@ def test_a_row_that_is_opened_is_text_with_the_row_below_it_and_stays_so(plain: 
 def test_without_folds_calls_are_text(plain: Child) -> None:
     opened(plain, chat(call(1, query="google")), before="setlocal nofoldenable")
     assert '  web_search(query: "google") · mock' in shown(plain)
-    assert shown(plain)[-2] == PROMPT
+    assert shown(plain)[-2] == ONE
 
 
 def test_a_call_that_comes_back_by_an_undo_is_a_row_again(plain: Child) -> None:
@@ -406,7 +408,7 @@ def test_lines_that_end_at_the_edge_of_a_window_made_narrower_are_not_seen(
     plain.screen()
     plain.lua("require('parley.seen').forget(0 + vim.api.nvim_get_current_buf())")
     plain.command(f"{narrower} | normal! G")
-    plain.until(lambda: PROMPT in plain.screen(), "the prompt")
+    plain.until(lambda: ONE in plain.screen(), "the prompt")
     plain.until(lambda: "…" in plain.screen(), "the line, cut")
     assert numbers(plain) == []
 

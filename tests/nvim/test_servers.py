@@ -274,8 +274,8 @@ def test_stopping_takes_the_question_away(desk: Child) -> None:
 
 def test_a_server_s_question_is_answered_in_the_editor(desk: Child) -> None:
     approved(desk, "call ask {}")
-    assert "fake asks: Which \\x1b[31mcolour?" in prompted(desk, "2: Answer")
-    assert desk.lua("return vim.b.parley_status").startswith("fake asks: Which")
+    assert "fake asks for ask: Which \\x1b[31mcolour?" in prompted(desk, "2: Answer")
+    assert desk.lua("return vim.b.parley_status").startswith("fake asks for ask: Which")
     desk.keys("2<CR>")
     prompted(desk, "colour:")
     desk.keys("red<CR>")

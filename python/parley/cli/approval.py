@@ -21,7 +21,7 @@ from parley.cli.report import Report, pen
 from parley.cli.rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.cli.terminal import screen
 from parley.display.summary import UNREADABLE, Chunk
-from parley.display.view import CHOOSE, ChatView, call_drawing, details, meanings
+from parley.display.view import ChatView, call_drawing, details, meanings, prompt
 from parley.policy.doubts import Seen, Sighting
 from parley.settings.values import Keys
 from parley.text import visible
@@ -138,7 +138,8 @@ class _Dialog:
         """Over the calls that are drawn whole, or of which the user was told that they are not."""
         self._warned_of = set[Sighting]()
         self._message = ""
-        self._prompt = CHOOSE
+        self._prompt = ""
+        """What is to be typed; "" for a choice."""
         self._typed = ""
         self._pager: Pager | None = None
 
@@ -235,7 +236,7 @@ class _Dialog:
                         text = "".join(filter(str.isprintable, words))
                         self._typed = (self._typed + text)[:_LONGEST_REASON]
         finally:
-            self._prompt, self._typed = CHOOSE, ""
+            self._prompt, self._typed = "", ""
 
     async def _show_all(self) -> None:
         call = self._calls[self._current]
@@ -334,8 +335,9 @@ class _Dialog:
         hint = f"{meanings(len(self._calls), self._keys)}{several} · q later"
         text = visible(self._message).replace("\n", " ")
         message = note_rows([(text, "ParleyNote", "")], width) if text else []
-        prompt = fit([(self._prompt, "ParleyPrompt"), (visible(self._typed)[-width // 2 :], "")], width)
-        return [*message, *_phrases(hint, width), prompt]
+        asked = self._prompt or prompt(len(self._calls))
+        typed = fit([(asked, "ParleyPrompt"), (visible(self._typed)[-width // 2 :], "")], width)
+        return [*message, *_phrases(hint, width), typed]
 
 
 def _window(heights: Sequence[int], current: int, room: int) -> tuple[int, int, int]:

@@ -29,6 +29,7 @@ UNREADABLE = "this tool call cannot be read: mend the line, or decline it with y
 _MOST_SHOWN = 600
 _LONGEST_NAME = 60
 _SHORT_NAME = 20
+_LONGEST_WORD = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The end behind the mark of a value that is cut, by how it starts."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -53,6 +54,11 @@ def count(n: int, noun: str) -> str:
 def legible_line(text: str) -> str:
     """Text on one line, of bounded length, in which nothing hides."""
     return contained(legible(_cut(text, _MOST_SHOWN)))
+
+
+def page_line(text: str) -> str:
+    """The same for a page, in which a backtick is one, and not the end of anything."""
+    return "`".join(contained(legible(part)) for part in _cut(text, _MOST_SHOWN).split("`"))
 
 
 def summary(call: Proposal | Broken, catalogue: Catalogue | None) -> Chunks:
@@ -102,6 +108,12 @@ def extent(text: str) -> str:
     size = size_text(len(text.encode()))
     lines = len(text.removesuffix("\n").split("\n"))
     return f"{lines} lines, {size}" if lines > 1 else size
+
+
+def length(text: str) -> str:
+    """The length of a text that is read: its words, or its size if its script has no blanks between them."""
+    words = len(text.split())
+    return count(words, "word") if len(text) <= words * _LONGEST_WORD else size_text(len(text.encode()))
 
 
 def _title(name: str) -> str:

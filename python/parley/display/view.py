@@ -39,6 +39,8 @@ from parley.tools.catalogue import Catalogue, Tool
 from parley.tools.schema import check_arguments
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
+_CHOOSE_ONE = PROMPT + "yA/ya): "
+"""The prompt below a single call, of which `yo` and `yO` say nothing else."""
 _KEYS = Keys()
 _MEANINGS: dict[Scope, str] = {
     "letter": "{ya} all {count} · {yo} this · {yA}/{yO} and remember · {yn} no · K details",
@@ -136,7 +138,7 @@ def _proposal(view: ChatView, call: Proposal | Broken, number: int, calls: int, 
     """A call that waits, and the prompt with the last of them."""
     drawn = call_drawing(view, call, number, calls)
     if number == calls:
-        drawn["prompt"] = [[(CHOOSE, "ParleyPrompt")], [(meanings(calls, keys), "ParleyHint")]]
+        drawn["prompt"] = [[(prompt(calls), "ParleyPrompt")], [(meanings(calls, keys), "ParleyHint")]]
     return drawn
 
 
@@ -150,6 +152,11 @@ def call_drawing(view: ChatView, call: Proposal | Broken, number: int, calls: in
     blocks = [] if isinstance(call, Broken) else [*_blocks(call, name)]
     drawn: dict[str, Any] = {"row": call.span.start, "lines": [summary(call, view.catalogue)]}
     return drawn | {"notes": note, "blocks": blocks}
+
+
+def prompt(calls: int) -> str:
+    """The prompt below so many calls that wait."""
+    return CHOOSE if calls > 1 else _CHOOSE_ONE
 
 
 def meanings(calls: int, keys: Keys) -> str:

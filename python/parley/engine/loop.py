@@ -5,15 +5,18 @@ It holds no state of the conversation: between two steps all of it is in the doc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from parley.chat import edits
 from parley.chat.references import expansion, references
 from parley.chat.rounds import Notice, rounds
-from parley.chat.transcript import Proposal, Question
+from parley.chat.transcript import Proposal, Question, Result
 from parley.engine.calls import enter_decisions, explain, mark, refuse, run_tools, too_long
 from parley.engine.notices import end_unfinished, open_question
 from parley.engine.observe import Observation, observe
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
 from parley.engine.reply import ask_model
+from parley.engine.resources import refused_resources
 from parley.models.fingerprint import reply_units
 from parley.policy import plan
 from parley.policy.approval import unclaimed
@@ -66,6 +69,9 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
             return End("nothing", "nothing is asked here: write your question after 💬: first")
         case plan.AwaitChoices(calls):
             readable = [call for call in calls if isinstance(call, Proposal)]
+            if refused := await refused_resources(ports, observation, readable):
+                await _refuse(ports, observation, refused)
+                return None
             approvals = observation.situation.approvals
             explain(ports, observation, "asked", [(call, why_asked(call, approvals)) for call in readable])
             return End("waiting")
@@ -84,8 +90,7 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
             await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
             await ports.document.change(lambda s: edits.name_answer(s.answer, observation.settings.agent))
         case plan.Settle(results):
-            explain(ports, observation, "refused", [(call, result.body) for call, result in results])
-            await refuse(ports, results)
+            await _refuse(ports, observation, results)
         case plan.Decide(decisions):
             enter_decisions(ports, observation, decisions)
             await mark(ports, [(d.proposal, "ya") for d in decisions])
@@ -93,6 +98,11 @@ async def _take(ports: Ports, observation: Observation, step: plan.Step, started
             if notice := await run_tools(ports, observation, proposals, started):
                 return await _end(ports, notice)
     return None
+
+
+async def _refuse(ports: Ports, observation: Observation, results: Sequence[tuple[Proposal, Result]]) -> None:
+    explain(ports, observation, "refused", [(call, result.body) for call, result in results])
+    await refuse(ports, results)
 
 
 async def _start_answer(ports: Ports, observation: Observation) -> End | None:

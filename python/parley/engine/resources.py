@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from parley.chat.transcript import Result, ToolCall
+from parley.chat.transcript import Proposal, Result, ToolCall
 from parley.engine.links import resources_of
 from parley.engine.observe import Observation
 from parley.engine.ports import Ports
 from parley.policy.limits import invalid_arguments
 from parley.text import one_line
 from parley.tools.catalogue import Tool
+from parley.tools.resources import is_reader
 from parley.tools.schema import decode_arguments
 
 _MOST_NAMED = 20
@@ -37,6 +38,20 @@ async def unknown_resource(
         return None
     names = [*known, *(each for each in listed if each not in known)]
     return Result("error", _unknown(tool.server, uri, names))
+
+
+async def refused_resources(
+    ports: Ports, observation: Observation, calls: Iterable[Proposal]
+) -> list[tuple[Proposal, Result]]:
+    """The waiting calls for resources that are not to be read, with results: nothing is to be decided."""
+    refused = list[tuple[Proposal, Result]]()
+    for call in calls:
+        tool = observation.catalogue.get(call.call.name)
+        if tool is None or not is_reader(tool) or observation.situation.approvals.starts(call):
+            continue
+        if result := await unknown_resource(ports, observation, tool, call.call):
+            refused.append((call, Result("refused", result.body)))
+    return refused
 
 
 def _unknown(server: str, uri: str, known: Sequence[str]) -> str:

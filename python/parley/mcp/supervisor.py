@@ -23,6 +23,7 @@ from parley.mcp.session import (
     cause,
 )
 from parley.mcp.stderr import StderrTail
+from parley.text import last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import is_reader, reader
 from parley.tools.results import Outcome
@@ -384,7 +385,8 @@ class Supervisor:
         )
 
     def _last_words(self) -> str:
-        return f"; its last words: {self._stderr.lines[-1]}" if self._stderr.lines else ""
+        said = last_words(self._stderr.lines)
+        return f"; its last words: {said[0]}" if said else ""
 
 
 async def _result(

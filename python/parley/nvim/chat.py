@@ -452,6 +452,10 @@ class Chat:
         proposals = [p for answer in exchange.answers[-1:] for p in answer.proposals]
         return [p.call for p in proposals if p.choice in YES and p.result is None]
 
+    def running_tools(self, server: str) -> list[str]:
+        """The names of a server's tools that run in this chat."""
+        return self._turn.running_tools(server) if self._turn else []
+
     def number(self, view: ChatView, call: Proposal) -> int:
         """The number under which a call is drawn."""
         return self._seen_calls.number(view.sighting(call))

@@ -21,6 +21,8 @@ from parley.text import one_line
 from parley.tools.forms import MOST_SHOWN, Field, complaint, fields, read
 from parley.tools.visits import Visit
 
+Running: TypeAlias = Callable[[str], list[str]]
+"""The names of a server's tools that run now."""
 Showing: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
 _LEAVE_OUT = "(leave this out)"
@@ -35,16 +37,18 @@ class _DismissedError(Exception):
 class Elicitation:
     """Implements the elicitor of the servers; `showing` shows a status as long as somebody is asked."""
 
-    def __init__(self, editor: Editor, dialogs: Dialogs, showing: Showing) -> None:
+    def __init__(self, editor: Editor, dialogs: Dialogs, showing: Showing, running: Running) -> None:
         self._editor = editor
         self._dialogs = dialogs
         self._showing = showing
+        self._running = running
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         """The answers of the user, or how the form was left."""
         async with self._one_at_a_time:
-            prompt = f"{server} asks: {one_line(message, MOST_SHOWN)}"
+            calls = " and ".join(self._running(server))
+            prompt = f"{server} asks{f' for {calls}' if calls else ''}: {one_line(message, MOST_SHOWN)}"
             with self._showing(prompt):
                 return await self._fill_in(prompt, tuple(replace(f, server=server) for f in fields(schema)))
 

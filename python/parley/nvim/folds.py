@@ -24,7 +24,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
-from parley.display.summary import SIGNS, call_row, count, outcome, shown_line
+from parley.display.summary import SIGNS, call_row, count, length, outcome, shown_line
 from parley.display.view import ChatView
 
 _BY = {"memory": "remembered", "auto": "by rule"}
@@ -73,8 +73,8 @@ def exchange_folds(view: ChatView, exchanges: Iterable[Exchange]) -> Iterator[Fo
                 if isinstance(segment, Proposal):
                     yield _call(segment, view, below)
                 elif isinstance(segment, Thinking) and segment.text is not None:
-                    lines = count(len(segment.text.split("\n")), "line")
-                    yield Fold(segment.span.start, segment.span.end, f"{SIGNS['thinking']} thinking, {lines}")
+                    words = f"{SIGNS['thinking']} thinking, {length(segment.text)}"
+                    yield Fold(segment.span.start, segment.span.end, words)
 
 
 def _front_matter(transcript: Transcript, raw: str) -> str:

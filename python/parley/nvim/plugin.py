@@ -57,7 +57,7 @@ class Plugin:
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
         self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
         self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
-        self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting)
+        self._elicitation = Elicitation(self.editor, self.dialogs, self._waiting, self._running_tools)
         self._app: App | None = None
         self._setup: tuple[dict[str, Any], str] = {}, ""
         """What `setup` was given, for settings that are read again."""
@@ -114,6 +114,11 @@ class Plugin:
         finally:
             for chat in waiting:
                 chat.waits_for("")
+
+    def _running_tools(self, server: str) -> list[str]:
+        """The names of a server's tools that run in any chat."""
+        names = (name for chat in self.chats.values() for name in chat.running_tools(server))
+        return list(dict.fromkeys(names))
 
     async def _may_read(self, path: Path) -> bool:
         """Ask whether a question brings in a file that is outside of the working directory."""

@@ -26,6 +26,11 @@ class RunningCalls:
         """Whether a call has begun, or was refused."""
         return call_id in self._calls or call_id in self._ended
 
+    def tools(self, server: str) -> list[str]:
+        """The names of a server's tools that run, each once."""
+        running = (tool for _, tool, _ in self._calls.values())
+        return list(dict.fromkeys(legible_line(tool.name) for tool in running if tool.server == server))
+
     def facts(self, what: CallBegan | CallProgress | CallEnded | CallRefused) -> list[dict[str, Any]]:
         """The facts that Lua is to be told of a call: its id and state, and what goes with that."""
         match what:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 
 from parley import engine
 from parley.chat.edits import Edit, apply_edits
@@ -147,7 +148,7 @@ class ServersPage:
             _tool_keys(settings, catalogue),
             frozenset(out),
             settings.request.tool_room,
-            self._chat.name if self._chat else "",
+            Path(self._chat.name).name if self._chat else "",
             (*untrusted, *app.problems()),
             self._resources,
         )

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.display.summary import count, legible_line
+from parley.display.summary import count, page_line
 from parley.models.tool_room import ToolRoom, tokens_of
-from parley.text import fence
+from parley.text import fence, last_words
 from parley.tools.catalogue import Tool
 from parley.tools.resources import Resource, ResourceList
 from parley.tools.servers import ServerStatus
@@ -87,11 +87,11 @@ class Page:
 def tools_page(offer: Offer) -> Page:
     """The page of the servers: the state of each, and what it offers."""
     page = Page()
-    page.add(f"# MCP servers{f' of {legible_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
+    page.add(f"# MCP servers{f' of {page_line(offer.chat)}' if offer.chat else ''}", "", KEYS)
     if any(server.account != "none" for server in offer.servers):
         page.add(LOGIN_KEYS)
     if offer.problems:
-        page.add("", *(f"! {legible_line(problem)}" for problem in offer.problems))
+        page.add("", *(f"! {page_line(problem)}" for problem in offer.problems))
     page.add(*_excess(offer))
     for server in offer.servers:
         _server(page, offer, server)
@@ -126,14 +126,14 @@ def _server(page: Page, offer: Offer, server: ServerStatus) -> None:
     if server.page:
         page.add("", f"Sign in at {visit(server.page, '').host}, in your browser (s: leave it):", server.page)
     elif server.error and server.account != "signed out":
-        page.add("", f"Error: {legible_line(server.error)}")
+        page.add("", f"Error: {page_line(server.error)}")
     if server.folder and server.enabled:
         own = " (Parley's own; cwd sets another)" if server.has_own_folder else ""
-        page.add("", f"Folder: {legible_line(server.folder)}{legible_line(own)}")
+        page.add("", f"Folder: {page_line(server.folder)}{page_line(own)}")
     said = server.instructions.split("\n") if server.instructions else []
     _lines(page, "instructions", said, said[:1])
-    _lines(page, "log", server.log, server.log[-1:])
-    _lines(page, "stderr", server.stderr, server.stderr[-1:])
+    _lines(page, "log", server.log, last_words(server.log))
+    _lines(page, "stderr", server.stderr, last_words(server.stderr))
     if server.state == "ready":
         _resources(page, offer.resources.get(server.name, ResourceList()))
     if server.tools:
@@ -155,45 +155,45 @@ def _lines(page: Page, name: str, lines: Sequence[str], some: Sequence[str]) -> 
         ticks = fence("\n".join(lines))
         page.add("")
         page.fold(
-            f"{name}, {count(len(lines), 'line')}: {''.join(map(legible_line, some))}",
-            [ticks, *map(legible_line, lines), ticks],
+            f"{name}, {count(len(lines), 'line')}: {''.join(map(page_line, some))}",
+            [ticks, *map(page_line, lines), ticks],
         )
 
 
 def _resources(page: Page, listed: ResourceList) -> None:
     """The resources of a server and its templates, folded behind a line that counts them."""
     if listed.unlisted:
-        page.add("", f"Resources: {legible_line(listed.unlisted)}")
+        page.add("", f"Resources: {page_line(listed.unlisted)}")
     for kind, resources in (("resource", listed.resources), ("template", listed.templates)):
         if resources:
             page.add("")
             page.fold(
-                f"{count(len(resources), kind)}: {legible_line(resources[0].uri)}",
+                f"{count(len(resources), kind)}: {page_line(resources[0].uri)}",
                 _resource_lines(kind, resources),
             )
 
 
 def _resource_lines(kind: str, resources: Sequence[Resource]) -> Iterator[str]:
     for resource in resources[:MOST_SHOWN]:
-        yield f"- {legible_line(resource.uri)}  {legible_line(resource.about)}".rstrip()
+        yield f"- {page_line(resource.uri)}  {page_line(resource.about)}".rstrip()
     if (more := len(resources) - MOST_SHOWN) > 0:
         yield f"  and {count(more, f'more {kind}')}"
 
 
 def _tool(page: Page, offer: Offer, tool: Tool) -> None:
-    described = [legible_line(line) for line in tool.description.strip().split("\n") if line.strip()]
+    described = [page_line(line) for line in tool.description.strip().split("\n") if line.strip()]
     notes = ", ".join(f"{name}: {json.dumps(value)}" for name, value in tool.annotations.items())
     schema = json.dumps(dict(tool.input_schema), indent=2, ensure_ascii=False).split("\n")
     page.fold(
-        f"- {offer.tool_box(tool)} {legible_line(tool.name)} ~{tokens_of([tool]):,}"
+        f"- {offer.tool_box(tool)} {page_line(tool.name)} ~{tokens_of([tool]):,}"
         f"{'  ' + described[0] if described else ''}",
         [
-            *(["", f"  Title: {legible_line(tool.title)}"] if tool.title else []),
+            *(["", f"  Title: {page_line(tool.title)}"] if tool.title else []),
             *(["", *(f"  {line}" for line in described)] if described else []),
-            *(["", f"  Annotations: {legible_line(notes)}"] if notes else []),
+            *(["", f"  Annotations: {page_line(notes)}"] if notes else []),
             "",
             "  ```json",
-            *(f"  {legible_line(line)}" for line in schema),
+            *(f"  {page_line(line)}" for line in schema),
             "  ```",
         ],
     )

@@ -148,6 +148,10 @@ class Turn:
             self._task.uncancel()
             raise self._why from None
 
+    def running_tools(self, server: str) -> list[str]:
+        """The names of a server's tools that run."""
+        return self._running.tools(server)
+
     def stop(self) -> None:
         """The user ends it, and a notice in the file will say so; or goes without servers that start."""
         if self._awaits_servers and not self._open_calls():
