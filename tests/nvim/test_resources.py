@@ -59,6 +59,16 @@ def test_on_the_page_nothing_of_a_resource_hides_and_many_are_counted() -> None:
     assert "note://" not in "\n".join(starting.lines)
 
 
+def test_the_page_shows_a_backtick_as_one_and_what_a_server_said_last() -> None:
+    banner = ("╭──────────╮", "│  Ready `now` │", "╰──────────╯")
+    server = ServerStatus("docs", "ready", True, "", (), "", banner, instructions="Use `search`.")
+    text = "\n".join(tools_page(Offer([server], chat="chat.md")).lines)
+    assert text.startswith("# MCP servers of chat.md\n")
+    assert "instructions, 1 line: Use `search`." in text
+    assert "stderr, 3 lines: Ready `now`\n" in text
+    assert "u0060" not in text
+
+
 def typed(nvim: Child, keys: str) -> None:
     """Keys in a new question, and CTRL-X CTRL-O behind them, once."""
     nvim.lua("vim.o.completeopt = 'menuone,noselect' vim.api.nvim_buf_set_lines(0, 0, -1, true, { '💬: ' })")
