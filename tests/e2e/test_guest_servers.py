@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,9 +21,10 @@ from parley.mcp.servers import Servers
 from parley.media import kind_of
 from parley.settings.values import Mcp, Settings, Status
 from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle
 from tests.defaults import new_servers
 from tests.e2e.machine import Machine, Process, proposals, read
-from tests.mcp_servers import NoVisitor, tool_of, until, until_stderr
+from tests.mcp_servers import NoVisitor, servers_of, tool_of, until, until_stderr
 
 GUESTS = Path(__file__).parents[2] / ".tools" / "guests"
 NPM, PYPI = GUESTS / "node_modules" / ".bin", GUESTS / "python" / "bin"
@@ -160,6 +162,42 @@ async def test_a_server_over_http_is_called_from_a_chat(machine: Machine) -> Non
     path = machine.chat('💬: call echo {"message": "over the net"}\n')
     async with served() as url, machine.start(settings(ServerSettings("guest", url=url))) as process:
         assert await played(process, path) == "Echo: over the net"
+
+
+KILLED = """
+import asyncio, sys
+from parley.tools.servers import ServerSettings
+from parley.tools.tasks import TaskHandle
+from tests.mcp_servers import servers_of, tool_of
+
+async def tell(task):
+    print(task, flush=True)
+
+async def main():
+    async with servers_of(ServerSettings("guest", url=sys.argv[1])) as servers:
+        tool = await tool_of(servers, "simulate-research-query")
+        await servers.call(tool, {"topic": "owls"}, TaskHandle(on_begin=tell))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_task_outlives_the_kill_of_the_process_that_began_it(tmp_path: Path) -> None:
+    """That server has tasks of its own for each session."""
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    async with served() as url:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, url, env=environ, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        task = (await process.stdout.readline()).decode().strip()
+        process.kill()
+        await process.communicate()
+        async with servers_of(ServerSettings("guest", url=url), environ=environ) as servers:
+            tool = await tool_of(servers, "simulate-research-query")
+            outcome = await servers.call(tool, {"topic": "owls"}, TaskHandle(task))
+    assert outcome.status == "ok", outcome
+    assert "Research Report: owls" in outcome.text
 
 
 async def test_a_resource_is_brought_into_the_question(machine: Machine) -> None:

@@ -10,6 +10,8 @@ many questions a task is over (0: never), unless the variable GO names a file wh
 `locked` are the numbers of questions to which it does not say how it is.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -56,6 +58,10 @@ class TaskServer:
         self.pause_ms = 50
         self.session = ""
         """The id of the one session over HTTP that it knows; "" for none."""
+        self.sessions: dict[str, TaskServer] | None = None
+        """Each session's own tasks, as in the reference server; None where all sessions share them."""
+        self.ended = list[str]()
+        """The sessions that clients have ended."""
         self._log = log
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -186,35 +192,59 @@ class TaskServer:
         }
 
 
+class Handler(BaseHTTPRequestHandler):
+    tasks: TaskServer
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.tasks.sessions is not None:
+            self.answer_in_session(message, self.tasks.sessions)
+            return
+        if self.headers.get("mcp-session-id", self.tasks.session) != self.tasks.session:
+            self.send_error(404)
+            return
+        self.reply(self.tasks.answer(message), self.tasks.session)
+
+    def answer_in_session(self, message: dict[str, Any], sessions: dict[str, TaskServer]) -> None:
+        session = self.headers.get("mcp-session-id", "")
+        if not session and message["method"] == "initialize":
+            session = f"session-{len(sessions) + 1}"
+            sessions[session] = TaskServer()
+        if session not in sessions:
+            self.send_error(404 if session else 400)
+            return
+        self.tasks.methods.append(f"{session} {message['method']}")
+        self.reply(sessions[session].answer(message), session)
+
+    def do_DELETE(self) -> None:
+        session = self.headers.get("mcp-session-id", "")
+        self.tasks.ended.append(session)
+        (self.tasks.sessions or {}).pop(session, None)
+        self.send_response(204)
+        self.end_headers()
+
+    def reply(self, reply: dict[str, Any] | None, session: str) -> None:
+        body = b"" if reply is None else json.dumps(reply).encode()
+        self.send_response(202 if reply is None else 200)
+        if reply is not None:
+            self.send_header("content-type", "application/json")
+        if session:
+            self.send_header("mcp-session-id", session)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has there
+        pass
+
+
 def http_server(tasks: TaskServer) -> ThreadingHTTPServer:
-    """A server over HTTP, at a port of its own, without sessions."""
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.headers.get("mcp-session-id", tasks.session) != tasks.session:
-                self.send_error(404)
-                return
-            reply = tasks.answer(message)
-            body = b"" if reply is None else json.dumps(reply).encode()
-            self.send_response(202 if reply is None else 200)
-            if reply is not None:
-                self.send_header("content-type", "application/json")
-            if tasks.session:
-                self.send_header("mcp-session-id", tasks.session)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_GET(self) -> None:
-            self.send_error(405)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has there
-            pass
-
-    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    """A server over HTTP, at a port of its own, with such sessions as `tasks` says."""
+    return ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"tasks": tasks}))
 
 
 def converse(tasks: TaskServer) -> None:

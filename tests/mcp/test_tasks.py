@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +263,75 @@ async def test_what_a_task_asks_is_asked_as_any_other_question(answer: Any) -> N
     words = [str(part) for part in accepted.values() if isinstance(part, str)]
     assert len(texts) == 2
     assert all(word in text for word in words for text in texts)
+
+
+# --- Servers that know a task in its own session only -----------------------------------------------------
+
+
+@contextmanager
+def in_sessions() -> Iterator[tuple[TaskServer, str]]:
+    """A server whose sessions have tasks of their own, as that of the protocol's project."""
+    with serving(newest=False) as (tasks, url):
+        tasks.sessions = {}
+        yield tasks, url
+
+
+def process(url: str, state: Path) -> AbstractAsyncContextManager[Servers]:
+    """A process with this server in its settings."""
+    return servers_of(ServerSettings("web", url=url), environ={"XDG_STATE_HOME": str(state)})
+
+
+async def begun(servers: Servers, tasks: TaskServer) -> asyncio.Task[Outcome]:
+    """A call that runs as a task without end."""
+    call = asyncio.create_task(dug(servers, Began(), polls=0))
+    await until(lambda: any(method.endswith("tasks/get") for method in tasks.methods))
+    return call
+
+
+def let_end(tasks: TaskServer, session: str) -> None:
+    """Let the task of a session be over soon."""
+    assert tasks.sessions is not None
+    task = tasks.sessions[session].tasks["task-1"]
+    task["polls"] = task["asked"] + 1
+
+
+async def test_a_task_is_collected_in_its_own_session_by_another_process(tmp_path: Path) -> None:
+    with in_sessions() as (tasks, url):
+        # The first process ends no session before the second has the result: it might have been killed.
+        async with process(url, tmp_path) as killed, process(url, tmp_path) as servers:
+            call = await begun(killed, tasks)
+            let_end(tasks, "session-1")
+            assert await dug(servers, Began(), task="task-1") == Outcome("ok", "dug")
+            assert (await dug(servers, Began())).text == "dug"  # a task of its own
+            assert tasks.sessions is not None
+            assert [len(each.tasks) for each in tasks.sessions.values()] == [1, 1]
+            assert await call == Outcome("ok", "dug")
+
+
+async def test_a_session_in_which_a_task_runs_is_not_ended_and_others_are(tmp_path: Path) -> None:
+    with in_sessions() as (tasks, url):
+        async with process(url, tmp_path) as servers:
+            call = await begun(servers, tasks)
+        with pytest.raises(PendingError):
+            await call
+        assert tasks.ended == []
+        let_end(tasks, "session-1")
+        async with process(url, tmp_path) as servers:
+            assert await dug(servers, Began(), task="task-1") == Outcome("ok", "dug")
+            assert (await dug(servers, Began())).text == "dug"
+        assert tasks.ended == ["session-2"]
+
+
+async def test_a_task_whose_session_is_gone_is_asked_for_in_the_session_of_now(tmp_path: Path) -> None:
+    with in_sessions() as (tasks, url):
+        async with process(url, tmp_path) as servers:
+            call = await begun(servers, tasks)
+        with pytest.raises(PendingError):
+            await call
+        assert tasks.sessions is not None
+        tasks.sessions.clear()
+        async with process(url, tmp_path) as servers:
+            lost = await dug(servers, Began(), task="task-1")
+        assert lost.status == "error"
+        assert "Task not found: task-1. It may have run" in lost.text
+        assert "session" not in (tmp_path / "parley" / "sessions.json").read_text(encoding="utf-8")

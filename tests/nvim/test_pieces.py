@@ -21,7 +21,7 @@ from tests.nvim.test_edit import append, streaming
 LINES = "some words of a line, as long as such lines are\n" * 100_000
 
 
-class Asked(list[str]):
+class ListEditor(list[str]):
     """An editor that keeps what it is asked to write, at no cost."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -42,7 +42,7 @@ def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:
 
 
 async def test_a_long_text_is_written_in_pieces_of_whole_lines() -> None:
-    asked = Asked(asyncio.get_running_loop())
+    asked = ListEditor(asyncio.get_running_loop())
     written = BufferStream(cast(Editor, asked), 1, Mirror(asked.loop.time))
     written.append(LINES)
     await written.settle()
@@ -52,7 +52,7 @@ async def test_a_long_text_is_written_in_pieces_of_whole_lines() -> None:
 
 
 async def test_short_texts_are_gathered() -> None:
-    asked = Asked(asyncio.get_running_loop())
+    asked = ListEditor(asyncio.get_running_loop())
     written = BufferStream(cast(Editor, asked), 1, Mirror(asked.loop.time))
     for _ in range(1000):
         written.append("word ")

@@ -22,6 +22,7 @@ from parley.mcp.session import (
     Signals,
     SilentError,
 )
+from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.tasks import TaskError, TaskRequests
 from parley.text import one_line, size_text, visible
 from parley.tools.catalogue import Tool
@@ -73,6 +74,7 @@ class SdkSession:
         max_bytes: int,
         broken: list[str],
         elicitor: Elicitor | None,
+        sessions: TaskSessions,
     ) -> None:
         """`broken` gets the names of definitions that are none, while tools are listed."""
         self.protocol = str(client.protocol_version)
@@ -84,6 +86,7 @@ class SdkSession:
         self._max_bytes = max_bytes
         self._broken = broken
         self._elicitor = elicitor
+        self._sessions = sessions
         self._first: tuple[Tool, ...] | None = None
         self._tasks = TaskRequests(client)
         self._as_tasks = set[str]()
@@ -224,18 +227,22 @@ class SdkSession:
                 result, hosts = await self._answer(name, arguments, report)
                 if (state := _begun(result)) is None:
                     return self._outcome(result, hosts)
+                self._sessions.begin(state.id)
                 await task.begin(state.id)
             with self._errors():
                 state = state or await self._tasks.get(task.id)
                 ended = await self._tasks.result_of(state, lambda message: tell(None, None, message))
+            self._sessions.end(task.id)
             return self._outcome(ended, hosts)
         except TaskError as error:
+            self._sessions.end(task.id)
             why = one_line(str(error), _MOST_SAID)
             return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {why}")
 
     async def cancel(self, task_id: str) -> None:
         """Nobody wants the result of a task any more."""
         await self._tasks.cancel(task_id)
+        self._sessions.end(task_id)
 
     async def _answer(
         self, name: str, arguments: dict[str, Any], report: Any

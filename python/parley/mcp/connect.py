@@ -17,10 +17,12 @@ from parley.mcp.accounts import Accounts
 from parley.mcp.callbacks import ServerRequests
 from parley.mcp.client import SdkSession
 from parley.mcp.functions import InProcess
+from parley.mcp.hints import Hints
 from parley.mcp.reaper import Reaper
 from parley.mcp.remote import reached
 from parley.mcp.session import CONNECTION_CLOSED, LostError, Refusal, Signals, cause
 from parley.mcp.stderr import StderrTail
+from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.tasks import extensions
 from parley.mcp.transport import MOST_QUESTIONS, Wire
 from parley.mcp.ways import Way, Ways
@@ -66,6 +68,7 @@ class Connector:
         self._accounts = accounts
         self._max_bytes = max_bytes
         self._ways = Ways(state_folder(environ) / "ways.json")
+        self._sessions = Hints(state_folder(environ) / "sessions.json")
         self._next_ways = dict[str, Way]()
         """The way to try next with servers, by their identities, where the one before took too long."""
 
@@ -140,7 +143,8 @@ class Connector:
 
         offer = settings.protocol if settings.protocol not in ("auto", NEWEST) else ""
         wire = Wire(_accepts, note_end, offer)
-        server = await stack.enter_async_context(self._server(settings, stderr, signals, wire, way))
+        sessions = TaskSessions(self._sessions, settings.url or "")
+        server = await stack.enter_async_context(self._server(settings, stderr, signals, wire, sessions, way))
         me = Implementation(name="parley", version=_version())
         requests = self._requests.callbacks(settings, signals.clock)
         try:
@@ -157,7 +161,7 @@ class Connector:
         finally:
             stderr.detach()
         session = SdkSession(
-            client, settings, signals, self._max_bytes, wire.left_out, self._requests.elicitor
+            client, settings, signals, self._max_bytes, wire.left_out, self._requests.elicitor, sessions
         )
         if way == "newest":
             await session.try_out()
@@ -165,7 +169,13 @@ class Connector:
 
     @asynccontextmanager
     async def _server(
-        self, settings: ServerSettings, stderr: StderrTail, signals: Signals, wire: Wire, way: Way
+        self,
+        settings: ServerSettings,
+        stderr: StderrTail,
+        signals: Signals,
+        wire: Wire,
+        sessions: TaskSessions,
+        way: Way,
     ) -> AsyncIterator["Transport | MCPServer"]:
         if settings.builtin and (server := self._in_process.get(settings.name)):
             yield server
@@ -176,7 +186,9 @@ class Connector:
         elif settings.url is not None:
             auth = self._accounts.auth(settings, signals.note_login)
             is_sse = way == "events"
-            async with reached(settings, stderr, self._environ, wire, auth, is_sse=is_sse) as transport:
+            async with reached(
+                settings, stderr, self._environ, wire, auth, sessions, is_sse=is_sse
+            ) as transport:
                 yield wire.tapped(transport)
         else:
             try:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from parley.addresses import flaw, shown_address
-from parley.errors import ServerError
+from parley.errors import ParleyError, ServerError
 from parley.http.pages import words
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
 from parley.mcp.session import Refusal
 from parley.mcp.stderr import StderrTail
+from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import Wire
 from parley.secrets import SecretError, command_secret
 from parley.tools.servers import ServerSettings, again
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _PAGE_S = 5.0
+_END_S = 1.0
 _MOST_SHOWN = 300
 _SESSION = "mcp-session-id"
 _KNOWN = (-32601, -32602)
@@ -41,6 +43,7 @@ async def reached(
     environ: Mapping[str, str],
     wire: Wire,
     login: httpx2.Auth | None,
+    sessions: TaskSessions,
     *,
     is_sse: bool,
 ) -> AsyncIterator[Transport]:
@@ -59,35 +62,81 @@ async def reached(
         raise ServerError(f"mcp.servers.{settings.name}.url: {error}") from error
     token = await _token(settings, environ)
 
-    async def note(response: httpx2.Response) -> None:
-        method, number = _request_of(response.request)
-        if not response.is_error:
-            wire.note_refusal(number, None)
-        elif number is not None:
-            wire.note_refusal(number, await _refusal(response, settings))
-        elif response.status_code not in (404, 405):  # nobody needs streams of its own, nor to end sessions
-            what = "renewing the login" if _is_form(response.request) else method
-            stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
-
     stderr.lines.clear()
     client = httpx2.AsyncClient(
         **options,
         headers={**bodies.HEADERS, **settings.headers},
         auth=_bearer(token, settings, environ) if token else login,
         timeout=httpx2.Timeout(30, read=max(300, settings.timeout_s)),
-        event_hooks={"response": [bodies.bounded(lines.MOST_BYTES, streams=False), note]},
+        event_hooks=_hooks(settings, stderr, wire, sessions),
     )
     async with client:
         # Of redirects the SDK follows those only that stay on the endpoint's origin.
         if is_sse:
             yield _events(url, client)
         else:
-            yield streamable_http_client(url, http_client=client, max_sse_event_size=lines.MOST_BYTES)
+            try:
+                yield streamable_http_client(
+                    url, http_client=client, max_sse_event_size=lines.MOST_BYTES, terminate_on_close=False
+                )
+            finally:
+                if sessions.current and not sessions.is_needed:
+                    await _end_session(client, url, sessions.current)
+
+
+def _hooks(
+    settings: ServerSettings, stderr: StderrTail, wire: Wire, sessions: TaskSessions
+) -> dict[str, list[Any]]:
+    """What looks at each request and each response."""
+    from parley.http import bodies  # which takes httpx2 with it
+
+    async def direct(request: httpx2.Request) -> None:
+        if session := sessions.of(_task_of(request)):
+            request.headers[_SESSION] = session
+
+    async def note(response: httpx2.Response) -> None:
+        method, number = _request_of(response.request)
+        if _SESSION not in response.request.headers:  # some name it each time, as it was asked in
+            sessions.current = response.headers.get(_SESSION) or sessions.current
+        if not response.is_error:
+            wire.note_refusal(number, None)
+        elif number is not None:
+            refusal = await _refusal(response, settings)
+            wire.note_refusal(number, refusal)
+            if refusal and refusal.is_lost_session:
+                sessions.end(_task_of(response.request))  # from now on it is asked for in the session of now
+        elif response.status_code not in (404, 405):  # nobody needs streams of its own, nor to end sessions
+            what = "renewing the login" if _is_form(response.request) else method
+            stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
+
+    return {"request": [direct], "response": [bodies.bounded(lines.MOST_BYTES, streams=False), note]}
+
+
+async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
+    """Tell the server that a session is over; it need not heed that."""
+    import httpx2
+
+    with suppress(httpx2.HTTPError, httpx2.StreamError, ParleyError, TimeoutError):
+        async with asyncio.timeout(_END_S):
+            await client.delete(url, headers={_SESSION: session})
 
 
 def _is_form(request: httpx2.Request) -> bool:
     """Whether a request asks for a token, and nothing of the server."""
     return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+
+
+def _task_of(request: httpx2.Request) -> str:
+    """The task that a request is about, "" where it is about none."""
+    if request.method != "POST" or b'"tasks/' not in request.content:
+        return ""
+    try:
+        match json.loads(request.content):
+            case {"method": str(method), "params": {"taskId": str(task)}} if method.startswith("tasks/"):
+                return task
+    except ValueError:
+        pass
+    return ""
 
 
 def _request_of(request: httpx2.Request) -> tuple[str, Any]:

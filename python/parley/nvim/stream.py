@@ -98,7 +98,7 @@ class BufferStream:
         if self._place:
             await self._place()
             self._place = None
-        text = self._taken()
+        text = self._batch()
         if not text:
             return
         start = self._editor.loop.time()
@@ -113,7 +113,7 @@ class BufferStream:
         interval = min(max(frame, reply["lines"] * PER_LINE_S), SLOWEST_S)
         self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
 
-    def _taken(self) -> str:
+    def _batch(self) -> str:
         """The text of the next request."""
         taken, size = list[str](), 0
         while self._pending and (not taken or size + len(self._pending[0]) <= MOST_AT_ONCE):

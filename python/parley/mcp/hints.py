@@ -1,0 +1,62 @@
+"""A small file of hints that processes share: each is good for some days, and may be gone or wrong.
+
+Knows nothing of what a hint is good for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from parley.paths import private_file, private_folder
+from parley.regular import whole
+
+_MOST_BYTES = 1_000_000
+_MOST = 500
+_GOOD_FOR_S = 7 * 24 * 3600.0
+
+
+class Hints:
+    """Words by keys, of which the file has only digests. The time of a word counts from when it was put."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def get(self, key: str) -> str | None:
+        """The word that was put some days ago at the most."""
+        match self._table().get(_digest(key)):
+            case [str(word), int() | float() as since] if 0 <= time.time() - since < _GOOD_FOR_S:
+                return word
+            case _:
+                return None
+
+    def put(self, key: str, word: str | None) -> None:
+        """Keep a word from now on, or none."""
+        table, digest = self._table(), _digest(key)
+        if table.pop(digest, None) is None and word is None:
+            return
+        if word is not None:
+            table[digest] = [word, time.time()]
+        new = self._path.with_suffix(f".{os.getpid()}.new")
+        with suppress(OSError):  # then it is found out again
+            private_folder(self._path.parent)
+            private_file(new).write_text(json.dumps(dict(list(table.items())[-_MOST:])), encoding="utf-8")
+            new.replace(self._path)
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+    def _table(self) -> dict[str, Any]:
+        try:
+            table = json.loads(whole(self._path, _MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return table if isinstance(table, dict) else {}
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
