@@ -31,6 +31,7 @@ SETTINGS = {
         {"name": "Echo", "provider": "echo", "model": "echo"},
         {"name": "Plain", "provider": "echo", "model": "echo-plain"},
     ],
+    "mcp": {"mock": True},
 }
 ENVIRON = {"ECHO_KEY": "a-key-of-the-echo"}
 STOCKS = 'call web_search {"query": "google"}'
@@ -117,7 +118,8 @@ def test_the_shell_asks_the_example_as_any_other(
     shown = capsys.readouterr()
     assert "hello" in [message["content"] for message in json.loads(shown.out)["messages"]]
     assert shown.err == ""
-    config.write_text(text.replace("echo", "gone").replace("Echo", "Gone") + text, encoding="utf-8")
+    others = text.partition("[mcp]")[0].replace("echo", "gone").replace("Echo", "Gone")
+    config.write_text(others + text, encoding="utf-8")
     assert main(["agents"]) == 0
     gone, here, *_ = capsys.readouterr().out.splitlines()
     assert "needs no key, but no installed package has a provider called 'gone': there is 'echo'" in gone
