@@ -55,8 +55,8 @@ gc.set_threshold(50_000, 20, 50)
 def _closed_ledgers_and_forgotten_ways() -> Iterator[None]:
     yield
     ledgers.close_all()
-    if app := sys.modules.get("parley.runtime.app"):
-        app.REQUEST_TIMES.clear()
+    if session := sys.modules.get("parley.session"):
+        session.REQUEST_TIMES.clear()
     (Path(os.environ["XDG_STATE_HOME"]) / "parley" / "ways.json").unlink(missing_ok=True)
 
 

@@ -51,6 +51,8 @@ Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
+REQUEST_TIMES = list[float]()
+"""The times of the requests of all sessions of this process: they have one rate limit."""
 _DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with its reason, as in (False, 'why')"
 
 
@@ -91,7 +93,14 @@ class Session:
         self._settings = _with_objects(settings, [*(servers or {}), *([FUNCTIONS] if tools else [])])
         if name:
             self._settings = _with_provider(self._settings, name)
-        self._app = App(self._settings, environ, LedgerFile(None), in_process=objects, provider=provider)
+        self._app = App(
+            self._settings,
+            environ,
+            LedgerFile(None),
+            in_process=objects,
+            provider=provider,
+            request_times=REQUEST_TIMES,
+        )
         self._references = _folder(references)
         self._agent = agent
         self._approve: Approve = approve or (lambda _: False)

@@ -52,10 +52,6 @@ if TYPE_CHECKING:
     from parley.demo.server import DemoServer
 
 
-REQUEST_TIMES = list[float]()
-"""The times of the requests of this process, whichever app sends them."""
-
-
 class App:
     """One for each process, closed at its end."""
 
@@ -74,6 +70,7 @@ class App:
         in_process: Mapping[str, InProcess] | None = None,
         fault: str = "",
         provider: Provider | None = None,
+        request_times: list[float] | None = None,
     ) -> None:
         """`folder` is where a project's file of servers is; `trust`, or the ledger, records its trust.
 
@@ -82,11 +79,12 @@ class App:
         `patience` is `TextToolCaller`'s: only where what is shown can be taken back. Servers of the app
         `before`, which is to be closed, go on here if they are set as they were. With a `fault` of the
         settings no turn begins. `provider` is an object that makes replies, by its name in the settings.
+        Apps with the same `request_times` have one rate limit.
         """
         self.settings = self._own = settings
         self.environ = environ
         self.client = ProviderClient(environ, self._demo_url, in_process=provider)
-        self._rate = RateWindow(settings.safety.rate_limit_per_minute, REQUEST_TIMES)
+        self._rate = RateWindow(settings.safety.rate_limit_per_minute, request_times)
         sample = Sampler(self.client, self._rate, self._sampled).sample
         self._closes_servers = True
         self.servers = (before and before.hand_over(settings)) or Servers(
