@@ -223,7 +223,7 @@ class Decoder(decoder.Decoder):
                 "type": "content_block_delta",
                 "index": int(index),
                 "delta": {"type": "text_delta", "text": str(piece)},
-            } if index in self._kinds:
+            } if type(index) is int and index in self._kinds:  # True is an int, too
                 return piece
         return None
 

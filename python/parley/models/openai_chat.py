@@ -243,7 +243,7 @@ class Decoder(decoder.Decoder):
         choice = choices[0]
         if (
             type(choice) is not dict
-            or choice.get("finish_reason")
+            or choice.get("finish_reason") not in (None, "")
             or not (self._tags is None or self._tags.is_past)
         ):
             return None

@@ -197,7 +197,7 @@ class Decoder(decoder.Decoder):
     def _prose_of(self, raw: Mapping[str, Any]) -> str | None:
         match raw:
             case {"type": "response.output_text.delta", "output_index": int(at), "delta": str(piece)} if (
-                at in self._streamed
+                type(at) is int and at in self._streamed
             ):
                 return piece
         return None
