@@ -513,6 +513,21 @@ async def test_a_turn_that_the_user_stops_gives_running_calls_a_result_and_can_b
     assert [arguments for _, arguments in turns.tools.log] == [GOOGLE.arguments, MICROSOFT.arguments]
 
 
+async def test_a_call_that_is_like_one_with_a_result_is_not_said_to_be_cancelled() -> None:
+    """The same id and arguments, in a later round: the yes that was used up is that of the first."""
+    again = [TextDelta("Once more."), *calls(GOOGLE)]
+    turns = Turns(QUESTION, ScriptedModel(calls(GOOGLE), again), tools())
+    await turns.run()
+    await turns.press("ya")
+    await turns.run()
+    await stopped(turns.ports)
+    first, second = parse(turns.text).exchanges[0].answers[0].proposals
+    assert first.call.arguments == second.call.arguments
+    assert first.call.id == second.call.id
+    assert first.result == price(GOOGLE.arguments)
+    assert second.result is None
+
+
 async def test_the_user_may_take_all_the_time_in_the_world() -> None:
     turns = Turns(QUESTION, ScriptedModel(BOTH, says(ANSWER)), tools())
     await turns.run()

@@ -193,6 +193,30 @@ def test_what_the_ledger_is_asked_to_take_back_is_live_and_no_call_that_is_to_ru
     assert unclaimed(after.transcript, after.view, after.at) == frozenset()
 
 
+later = st.sampled_from(["🤖:[B]", "🤖:", "💬: next", "💬: next\n\n🤖:[B]", "text\n\n❓: `{}`\n\n🤖:[B]"])
+
+
+@moderate
+@given(st.sampled_from(sorted(YES)), st.lists(pieces, max_size=3), later, st.lists(pieces, max_size=4))
+def test_a_yes_in_an_older_answer_is_taken_back(
+    choice: str, before: list[str], marker: str, after: list[str]
+) -> None:
+    """The call is marked and waits, but below it there is another answer, or the next exchange is in hand."""
+    old = _call(f"[{choice}]", 2, "call_old", "web_search", "{}")
+    transcript = parse("\n\n".join(["💬: q", "🤖:[A]", *before, old, marker, *after]) + "\n")
+    proposal = next(p for p in all_proposals(transcript) if p.call.id == "call_old")
+    assert proposal.result is None
+    entries = (Entry(call_key(proposal, TOOLS[0]), proposal.choice or "ya", "key", "live"),)
+    holders = [
+        number
+        for number, exchange in enumerate(transcript.exchanges)
+        if any(proposal in each.proposals for each in exchange.answers)
+    ]
+    is_last = proposal in transcript.exchanges[holders[0]].answers[-1].proposals
+    since = holders[0] + 1 if is_last else 0
+    assert unclaimed(transcript, LedgerView(entries), since) == {"call_old"}
+
+
 def _carried_out(situation: Situation, text: str) -> str | None:
     """The file after a step that needs nobody; None where somebody is needed."""
     lines, answer = split_lines(text), situation.exchange.answers and situation.exchange.answers[-1]

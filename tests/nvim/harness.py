@@ -24,8 +24,11 @@ OPTIONS = """
 _G.options_at_start = {}
 for name, info in pairs(vim.api.nvim_get_all_options_info()) do
   if not vim.tbl_contains({ 'channel', 'columns', 'lines', 'scroll', 'window' }, name) then
-    local value = vim.api.nvim_get_option_value(name, { scope = 'global' })
-    _G.options_at_start[name] = { value, info.scope == 'win' }
+    -- Neovim 0.10 lists options that it does not have, such as 'guioptions'.
+    local is_there, value = pcall(vim.api.nvim_get_option_value, name, { scope = 'global' })
+    if is_there then
+      _G.options_at_start[name] = { value, info.scope == 'win' }
+    end
   end
 end
 """

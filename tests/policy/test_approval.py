@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.chat.transcript import Choice, Proposal, Transcript
+from parley.chat.transcript import Choice, Exchange, Proposal, Question, Text, Transcript
 from parley.policy.approval import Approvals, Decision, Entry, Lapse, LedgerView, State, decide, unclaimed
 from parley.policy.doubts import why_asked
 from parley.policy.plan import AwaitChoices, Decide, RunTools, Settle
@@ -377,6 +377,25 @@ def test_a_yes_is_claimed_by_its_marked_call_until_the_model_is_asked_on_without
     assert unclaimed(two, known) == frozenset()
     assert unclaimed(two, known, since=1) == {"call_1"}
     assert unclaimed(WAITING, view(yes(asked(2), state="used"))) == frozenset()
+
+
+def test_a_yes_in_an_older_answer_of_its_exchange_is_unclaimed() -> None:
+    question = Question((Text("q"),))
+    transcript = Transcript((Exchange(question, (answer(MARKED), answer(Text("a later answer")))),))
+    assert unclaimed(transcript, view(yes(MARKED))) == {"call_1"}
+    transcript = Transcript((Exchange(question, (answer(Text("an older answer")), answer(MARKED))),))
+    assert unclaimed(transcript, view(yes(MARKED))) == frozenset()
+
+
+def test_the_rule_of_a_call_is_that_of_its_last_yes_that_was_not_revoked() -> None:
+    def rule(*entries: Entry) -> str:
+        return Approvals(WAITING, TOOLS, view(*entries)).rule(MARKED)
+
+    old, new = yes(MARKED, rule="key", state="used"), yes(MARKED, rule="auto")
+    assert rule(old, new) == "auto"
+    assert rule(old, replace(new, state="revoked")) == "key"
+    assert rule(replace(old, state="revoked")) == ""
+    assert rule() == ""
 
 
 MISSING = Catalogue.of([READ], missing=["demo"])

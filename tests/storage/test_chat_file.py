@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -18,7 +19,9 @@ from parley.chat.reader import parse
 from parley.chat.rounds import Notice
 from parley.engine import Snapshot
 from parley.errors import GoneError, ParleyError
-from parley.storage.chat_file import FileDocument, TextDocument, replace_content
+from parley.storage.chat_file import FileDocument, TextDocument, _attributes, replace_content
+from tests import fake_time
+from tests.fake_time import FakeTimeLoop
 from tests.powers import bound_by_permissions
 
 CALL = '❓: `{"id":"c","type":"function","function":{"name":"note","arguments":"{}"}}`'
@@ -386,3 +389,39 @@ def test_the_owner_is_kept_or_the_loss_is_told() -> None:
             os.setegid(0)
         assert notes == [f"{path}: it belonged to user 1, group 2, and is yours now"]
         assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (3, 3, 0o666)
+
+
+def test_a_reply_that_comes_without_a_pause_is_written_once_in_half_a_second(path: Path) -> None:
+    """However many pieces come in it, and though no timer can fire between two of them."""
+
+    async def written() -> list[int]:
+        document, sizes = await streaming(path), list[int]()
+        clock = cast(FakeTimeLoop, asyncio.get_running_loop())
+        for _ in range(40):
+            clock.advance(0.1)
+            await document.append("x")
+            sizes.append(text_of(path).count("x"))
+        return sizes
+
+    sizes = fake_time.run(written())
+    assert sizes == sorted(sizes)
+    assert 6 <= len(set(sizes) - {0}) <= 8, "four seconds, at most once in half a second"
+
+
+def test_the_pieces_of_half_a_second_share_a_timer(path: Path) -> None:
+    async def written() -> list[int]:
+        document, sizes = await streaming(path), list[int]()
+        for _ in range(100):
+            await document.append("x")
+            await asyncio.sleep(0.05)
+            sizes.append(text_of(path).count("x"))
+        return sizes
+
+    sizes = fake_time.run(written())
+    assert sizes == sorted(sizes)
+    assert 9 <= len(set(sizes) - {0}) <= 11, "five seconds, twice a second"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Python knows no extended attributes there")
+def test_a_file_whose_attributes_cannot_be_listed_has_none_to_keep(path: Path) -> None:
+    assert _attributes(path.with_name("gone.md")) == []

@@ -33,6 +33,14 @@ def test_each_new_chat_has_a_file_of_its_own_that_nobody_else_can_read(tmp_path:
     assert {path.parent for path in paths} == {folder}
 
 
+def test_chats_of_one_second_are_told_apart_by_a_number_from_2_on(tmp_path: Path) -> None:
+    names = [new_chat(tmp_path, "").name for _ in range(30)]
+    first, *_ = stems = [name.removesuffix(".md") for name in names]
+    mine = [stem for stem in stems if stem.startswith(first)]
+    assert len(set(names)) == 30
+    assert mine == [first, *(f"{first}-{number}" for number in range(2, len(mine) + 1))]
+
+
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match=r"cannot make the folder of chats .*/file/chats: Not a directory"):

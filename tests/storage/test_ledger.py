@@ -16,7 +16,7 @@ import pytest
 
 from parley.errors import BusyError, ParleyError
 from parley.policy.approval import CallKey, Entry, LedgerView
-from parley.storage.ledger import ChatLedger, LedgerFile, default_path, shell_ledger
+from parley.storage.ledger import MADE_HERE, ChatLedger, LedgerFile, default_path, shell_ledger
 from tests.ledgers import open_ledger
 
 KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
@@ -464,3 +464,19 @@ def test_a_yes_that_is_none_any_more_is_none_in_a_copy_of_the_file_alone(
     assert copy.chat("/chat").view() == chat.view()
     assert not copy.chat("/chat").start(KEY)
     copy.close()
+
+
+def test_a_wish_that_was_typed_in_a_chat_made_here_is_confirmed_from_then_on(chat: ChatLedger) -> None:
+    assert not chat.may_want("agent: Demo", is_typed=True)
+    chat.confirm(MADE_HERE)
+    assert not chat.may_want("agent: Demo")
+    assert chat.may_want("agent: Demo", is_typed=True)
+    assert chat.may_want("agent: Demo"), "read from the file the next time"
+    assert not chat.may_want("agent: Other")
+
+
+def test_a_wish_that_was_typed_elsewhere_is_not_confirmed_by_asking(chat: ChatLedger) -> None:
+    chat.confirm("agent: Demo")
+    assert chat.may_want("agent: Demo", is_typed=True)
+    assert not chat.may_want("agent: Other", is_typed=True)
+    assert not chat.may_want("agent: Other")
