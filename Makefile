@@ -2,6 +2,7 @@
 # make test    run all tests but those of the next two
 # make guests  install MCP servers of others and the protocol's conformance suite, and run the tests with them,
 #              with package managers and with type checkers
+# make neovims  run the tests of the editor with the oldest Neovim that Parley supports and with the newest
 # make fuzz    try every law with new examples, for MINUTES=5
 # make branches  see which branches of Parley the tests that try the same each time go through; there is a floor
 # make check   formatting, lint, types, `make test` and `make branches`: what has to pass before a merge
@@ -53,6 +54,14 @@ branches: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -p tests.branches
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
+
+# With each Neovim that .ci/neovims names; all are tried, then the failed ones make it fail.
+neovims: environment
+	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt && failed= && while read -r nvim; do \
+	  echo "$$("$$nvim" --version | head -n 1): $$nvim"; \
+	  PARLEY_NVIM="$$nvim" PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal \
+	    -p no:cacheprovider tests/nvim </dev/null || failed="$$failed $$nvim"; \
+	done <.tools/neovims.txt && { [ -z "$$failed" ] || { echo "Failed with$$failed" >&2; exit 1; }; }
 
 MINUTES ?= 5
 fuzz: environment
@@ -123,4 +132,4 @@ clean:
 	rm -rf .venv .tools .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist doc/tags python/*.egg-info
 	find python rplugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: environment stylua pyright demo test branches fuzz guests lint check format bench man screens lock clean
+.PHONY: environment stylua pyright demo test branches neovims fuzz guests lint check format bench man screens lock clean

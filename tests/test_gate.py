@@ -20,7 +20,8 @@ def test_the_workflow_only_calls_the_gate_on_both_systems_with_both_neovims() ->
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert job["strategy"]["matrix"] == {
         "os": ["ubuntu-latest", "macos-latest"],
-        "neovim": ["stable", "nightly"],
+        "neovim": ["v0.10.4", "stable", "nightly"],
+        "exclude": [{"os": "ubuntu-latest", "neovim": "v0.10.4"}],
     }
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
@@ -55,21 +56,26 @@ def test_what_a_run_leaves_out_is_said_with_the_reason() -> None:
 
 def test_the_gate_runs_all_that_make_test_leaves_out_but_laws() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert {"make test", "make branches", "make guests"} <= set(lines)
+    assert {"make test", "make branches", "make guests", "make neovims"} <= set(lines)
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """`.ci/pythons`, where nothing is on the PATH but these scripts; it stands in the folder."""
+    """`.ci/pythons`, with nothing on the PATH but these scripts; its folder is a copy."""
+    return alone("pythons", folder, {".venv/bin/python": "echo 3.11", **scripts})
+
+
+def alone(script: str, folder: Path, scripts: dict[str, str], **env: str) -> subprocess.CompletedProcess[str]:
+    """A script of `.ci`, copied into a folder, with nothing on the PATH but these scripts."""
     for name in (".ci", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
-    shutil.copy(ROOT / ".ci" / "pythons", folder / ".ci")
+    shutil.copy(ROOT / ".ci" / script, folder / ".ci")
     for name in ("bash", "dirname", "mkdir", "chmod"):
         (folder / "bin" / name).symlink_to(str(shutil.which(name)))
-    for name, script in {".venv/bin/python": "echo 3.11", **scripts}.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    for name, text in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
-    environ = {"PATH": str(folder / "bin"), "HOME": str(folder)}
-    command = [str(folder / ".ci" / "pythons")]
+    environ = {"PATH": str(folder / "bin"), "HOME": str(folder), **env}
+    command = [str(folder / ".ci" / script)]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
@@ -89,3 +95,19 @@ def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(tmp
     assert "tested\n" in ran.stdout
     assert "Python 3.13: its packages could not be installed" in ran.stderr
     assert ran.stderr.endswith("Failed: Python 3.13\n")
+
+
+def test_a_system_without_apt_is_told_how_to_name_the_other_neovims(tmp_path: Path) -> None:
+    ran = alone("neovims", tmp_path, {})
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "this system has no apt-get" in ran.stderr
+    assert "PARLEY_NVIMS=" in ran.stderr
+
+
+def test_the_other_neovims_may_be_named_and_have_to_run(tmp_path: Path) -> None:
+    good, bad = {"bin/good": "exit 0"}, {"bin/old": "exit 1"}
+    ran = alone("neovims", tmp_path / "a", good, PARLEY_NVIMS="good good")
+    assert (ran.returncode, ran.stdout) == (0, "good\ngood\n")
+    ran = alone("neovims", tmp_path / "b", good | bad, PARLEY_NVIMS="good old")
+    assert ran.returncode == 1
+    assert "old of PARLEY_NVIMS does not run, or is older than Neovim 0.10" in ran.stderr

@@ -10,10 +10,32 @@ local H = { open = nil }
 ---@param items string[]
 function M.select(id, prompt, items)
   H.ask(id, function(done)
-    vim.ui.select(items, { prompt = prompt, kind = "parley" }, function(_, number)
+    M.pick(items, { prompt = prompt, kind = "parley" }, function(_, number)
       done(number)
     end)
   end)
+end
+
+--- |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it takes no request: no reply streams,
+--- and the host cannot withdraw a question. So there the list is the prompt of |input()|.
+---@param items any[]
+---@param opts table with a prompt
+---@param done fun(item?: any, number?: integer)
+function M.pick(items, opts, done)
+  if vim.fn.has("nvim-0.11") == 1 or not require("parley.plugins").is_builtin(vim.ui.select) then
+    vim.ui.select(items, opts, done)
+    return
+  end
+  local rows = { opts.prompt }
+  for number, item in ipairs(items) do
+    rows[#rows + 1] = ("%d: %s"):format(number, (opts.format_item or tostring)(item))
+  end
+  rows[#rows + 1] = "Type number and <Enter> (q or empty cancels): "
+  local typed = vim.fn.input({ prompt = table.concat(rows, "\n"), cancelreturn = "" })
+  vim.cmd.redraw()
+  local number = typed:match("^%d+$") and tonumber(typed)
+  local item = number and items[number]
+  done(item, item ~= nil and number or nil)
 end
 
 --- Let the user type a line.

@@ -184,7 +184,7 @@ function M.pick_agent(buf, agents, current)
   local function padded(text, width)
     return text .. (" "):rep(width + 2 - api.nvim_strwidth(text))
   end
-  vim.ui.select(agents, {
+  require("parley.ask").pick(agents, {
     prompt = "Agent",
     format_item = function(agent)
       return padded(agent.title, widest.name) .. padded(agent.model, widest.model) .. agent.state
@@ -201,7 +201,7 @@ function H.keep_agent(buf, agent)
   local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
   local prompt = ("This chat talks to %s"):format(agent)
   vim.schedule(function() -- a list of another plugin may still be closing
-    vim.ui.select(answers, { prompt = prompt }, function(_, number)
+    require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
       if api.nvim_buf_is_loaded(buf) then
         local name = api.nvim_buf_get_name(buf)
         local choice = { buf = buf, name = name, agent = agent, stays = number == 2 }
@@ -215,7 +215,7 @@ end
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
   local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(agent)
-  vim.ui.select(answers, { prompt = prompt }, function(_, number)
+  require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
     if not api.nvim_buf_is_loaded(buf) or api.nvim_get_current_buf() ~= buf then
       return
     elseif number == 2 then

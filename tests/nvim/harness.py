@@ -308,6 +308,8 @@ class Child:
 
     def report(self) -> str:
         """All that helps to see what went wrong."""
+        if self.blocked():
+            return f"{self.screen()}\n--- Neovim waits for a key"
         parts = [self.screen(), "--- text", self.text(), "--- messages", self.messages()]
         stderr = self.lua("return require('parley.host').state().stderr")
         log = self.lua("return require('parley.host').log()")
