@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import Message
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -40,9 +42,28 @@ class Distributions:
 
 
 def tracked() -> frozenset[str]:
-    """The files of the repository."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    """The files of the repository; of a copy without one, or without Git, all but the ignored files."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return unignored(ROOT)
     return frozenset(name for name in listed.decode().split("\0") if name and (ROOT / name).exists())
+
+
+def unignored(root: Path) -> frozenset[str]:
+    """The files of a folder that its `.gitignore` does not name."""
+    patterns = [".git", *(root / ".gitignore").read_text(encoding="utf-8").split()]
+
+    def is_ignored(path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return any(fnmatch(path if "/" in p.rstrip("/") else name, p.strip("/")) for p in patterns)
+
+    found = list[str]()
+    for folder, folders, files in os.walk(root):
+        prefix = "" if folder == str(root) else f"{Path(folder).relative_to(root).as_posix()}/"
+        folders[:] = [name for name in folders if not is_ignored(prefix + name)]
+        found += [prefix + name for name in files if not is_ignored(prefix + name)]
+    return frozenset(found)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +90,24 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
         (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
         page = message_from_bytes(files.read(metadata))
         return Distributions(names, source, frozenset(files.namelist()), page, wheel)
+
+
+def test_without_git_the_files_are_all_but_the_ignored_ones(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
+    kept = [".gitignore", "README.md", "doc/a.txt", "python/build/x.py", "tests/dist.py"]
+    junk = [
+        ".git/HEAD",
+        ".venv/bin/x",
+        "python/a/__pycache__/b.pyc",
+        "doc/tags",
+        "build/x",
+        "dist/y",
+        ".coverage.1",
+    ]
+    for name in [*kept[1:], *junk, "python/p.egg-info/z"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert sorted(unignored(tmp_path)) == kept
 
 
 def test_the_sdist_is_the_whole_repository(built: Distributions) -> None:

@@ -97,6 +97,15 @@ def test_help_is_a_word_for_the_option(rest: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().out == text
 
 
+def test_without_a_command_all_of_them_are_shown_and_the_arguments_are_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["help"]) == 0
+    shown = capsys.readouterr().out
+    assert main([]) == 2
+    assert capsys.readouterr() == ("", shown)
+
+
 def test_a_conversation_has_its_own_words_for_what_is_to_be_done() -> None:
     told = "wait, then :ParleyRespond, or choose another with :ParleyAgent (--agent NAME)"
     assert in_a_conversation(told) == "wait, then /go, or choose another with /agent NAME (/agent NAME)"

@@ -10,6 +10,7 @@ import pytest
 
 from parley.cli import main
 from parley.cli.arguments import SHELLS, parser
+from parley.cli.completion import _about as about
 from parley.cli.completion import bash
 from tests.cli.shell import Shell, Terminal
 
@@ -33,6 +34,8 @@ CASES = {
     "parley config loop.max_i": ["loop.max_iterations"],
     "parley config xm": ["xml", "xml.filter"],
     "parley --v": ["--version"],
+    "parley he": ["help"],
+    "parley help re": ["respond", "replay"],
 }
 ASK = """
 while IFS= read -r typed; do
@@ -120,3 +123,10 @@ def test_fish_completes_as_bash_does(folder: Path, capsys: pytest.CaptureFixture
     names = [{line.partition("\t")[0].rstrip("/") for line in reply} for reply in replies]
     for line, reply in zip((line for line in CASES if "=" not in line), names, strict=True):
         assert set(CASES[line]) <= reply, line
+
+
+def test_what_an_option_is_for_is_said_and_not_the_first_of_its_values() -> None:
+    for name, command in parser().commands.items():
+        for action in command.arguments:
+            for value in action.choices or () if action.option_strings else ():
+                assert not about(action).startswith(str(value)), (name, action.option_strings)

@@ -41,6 +41,7 @@ WITHOUT_FILE = {
     "demo-server",
     "completion",
     "man",
+    "help",
 }
 JSON = {"respond", "compact", "check", "log", "verify", "replay"}
 """Those of them that speak JSON."""

@@ -60,6 +60,14 @@ def test_a_turn_says_which_command_signs_in(shell: Shell) -> None:
     assert "What to do: parley login tracker, or set" in complaints
 
 
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_the_list_of_tools_says_which_command_signs_in(shell: Shell, option: list[str]) -> None:
+    code, said, _ = output(shell.run("tools", *option))
+    assert code == 5
+    assert "What to do: parley login tracker, or set" in said
+    assert ":Parley" not in said
+
+
 def test_ctrl_c_leaves_a_login(shell: Shell) -> None:
     with shell.terminal("login", "tracker") as terminal:
         terminal.wait_for(lambda written: b"/authorize?" in written)

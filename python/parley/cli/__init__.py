@@ -37,7 +37,6 @@ def _main(argv: Sequence[str] | None) -> int:
 
     screen, code = open_screen(), FAILED
     words = sys.argv[1:] if argv is None else list(argv)
-    words = [*words[1:], "--help"] if words[:1] == ["help"] else words
     screen.as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
         from parley.cli.arguments import parser

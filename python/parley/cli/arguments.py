@@ -108,7 +108,8 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action="version", version=f"parley {__version__}")
-    commands = root.add_subparsers(required=True, metavar="COMMAND")
+    root.set_defaults(run=_without_command)
+    commands = root.add_subparsers(metavar="COMMAND")
     for name, command in COMMANDS.items():
         added = commands.add_parser(
             name, help=command.help.rstrip("."), description=command.help, fill=command.fill
@@ -116,6 +117,12 @@ def parser() -> Parser:
         added.set_defaults(run=command.run)
         root.commands[name] = added
     return root
+
+
+def _without_command(arguments: argparse.Namespace) -> int:
+    """Print all commands on standard error: a script that lacks one reads no help as output."""
+    parser().print_help(sys.stderr)
+    return USAGE
 
 
 def _ask(command: Parser) -> None:
@@ -229,9 +236,8 @@ def _export(command: Parser) -> None:
 
     command.add_argument("files", nargs="+", metavar="FILE", help=f"{_READ}; of JSON lines one for each chat")
     forms = "; ".join(f"{name}, {form.title}" for name, form in EXPORTS.items())
-    command.add_argument(
-        "--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=f"{forms}; without it {HTML}"
-    )
+    about = f"the form: {forms}; without it {HTML}"
+    command.add_argument("--to", choices=tuple(EXPORTS), default=HTML, metavar="FORM", help=about)
 
 
 def _import(command: Parser) -> None:
@@ -299,7 +305,8 @@ def _convert(command: Parser) -> None:
     from parley.models.formats import options
 
     formats = options()
-    command.add_argument("--to", required=True, choices=formats, metavar="FORMAT", help=", ".join(formats))
+    known = f"the provider's format: {', '.join(formats)}"
+    command.add_argument("--to", required=True, choices=formats, metavar="FORMAT", help=known)
 
 
 def _servers(command: Parser) -> None:
@@ -328,6 +335,16 @@ def _trust(command: Parser) -> None:
 
 def _completion(command: Parser) -> None:
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _help(command: Parser) -> None:
+    command.add_argument(
+        "name",
+        nargs="?",
+        choices=tuple(COMMANDS),
+        metavar="COMMAND",
+        help="a command; without it all of them",
+    )
 
 
 def _nothing(command: Parser) -> None:
@@ -445,6 +462,7 @@ COMMANDS: dict[str, Command] = {
         _completion,
     ),
     "man": Command("manual:man", "Print the manual page, for man(1).", _nothing),
+    "help": Command("manual:help_on", "Print the help on a command, or on all of them.", _help),
     "demo-server": Command(
         "servers:demo_server", "Serve the demo model to other programs, until Ctrl-C.", _demo_server
     ),

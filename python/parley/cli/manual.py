@@ -26,6 +26,15 @@ def man(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
+def help_on(arguments: argparse.Namespace) -> int:
+    """Print the help on a command, or on all of them."""
+    root = parser()
+    command = root.commands[arguments.name] if arguments.name else root
+    command.fill()
+    say(command.format_help(), end="")
+    return COMPLETE
+
+
 def page(root: Parser) -> str:
     """The page in the language of man(7)."""
     return "\n".join(_lines(root)) + "\n"

@@ -101,11 +101,11 @@ async def _list(app: App, *, as_json: bool) -> int:
     is_missing = app.has_unreadable_file or any(server.state == "failed" for server in status)
     code = MISSING if is_missing else COMPLETE
     for server in status:
-        listed = resources.get(server.name, ResourceList())
+        listed, error = resources.get(server.name, ResourceList()), in_the_shell(server.error)
         if as_json:
-            emit("server", **plain(server), **plain(listed))
+            emit("server", **{**plain(server), "error": error}, **plain(listed))
             continue
-        say_line(f"{server.name}: {server.state}" + (f" ({server.error})" if server.error else ""))
+        say_line(f"{server.name}: {server.state}" + (f" ({error})" if error else ""))
         for tool in server.tools:
             say_line(f"  {tool.name}: {' '.join(tool.description.split())[:90]}")
         _say_resources("resource", listed.resources)
