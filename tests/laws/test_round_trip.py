@@ -76,6 +76,27 @@ def test_what_was_read_is_read_back_whatever_problems_it_has(text: str) -> None:
     assert parse(render(transcript)) == transcript
 
 
+starts = st.sampled_from(["---", "--- ", "---\t ", "---\r", "----", "-- -", "\ufeff---", "\ufeff", " ---"])
+preambles = st.builds(
+    lambda start, rest, end: "\n".join([start, *rest, end]),
+    starts,
+    st.lists(st.sampled_from(["topic: x", "a\rb", "", "---", "\\💬: x", "💬: x", "text\r"]), max_size=3),
+    st.sampled_from(["---", "--- ", "end", "---\r", "end\r"]),
+)
+
+
+@loaded
+@given(preambles, st.none() | st.sampled_from(["", "topic: x", "a: b\nc: d"]), st.booleans())
+@example("---\ntopic: x\n---", None, False)
+@example("---\r\ntopic: x\r\n---\r", None, False)
+def test_a_preamble_that_begins_as_front_matter_survives(
+    text: str, front_matter: str | None, has_exchange: bool
+) -> None:
+    exchanges = (Exchange(Question((Text("q"),))),) if has_exchange else ()
+    transcript = Transcript(exchanges, (Text(text),), front_matter)
+    assert parse(render(transcript)) == transcript
+
+
 OPEN = Proposal(ToolCall("call_1", "web_search", "{}"))
 ANSWERED = replace(OPEN, result=Result("ok", "x"))
 LATER = Orphan("web_search", "call_1", Result("ok", "y"))

@@ -1,0 +1,63 @@
+"""When a chat's document asks the buffer for its text, and when what is known here will do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from parley.chat.edits import Edit
+from parley.nvim.document import BufferDocument
+from parley.nvim.editor import Editor
+from parley.nvim.mirror import CURRENT_S, BufferText, Mirror
+
+LINES = ["💬: q", "", "🤖:[A]", "", "said"]
+
+
+class FakeEditor:
+    """Answers as Lua does for a buffer in which nothing else happens, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.asked = list[str]()
+        self.tick = 3
+
+    async def ask(self, what: str, *_: Any, heed: Callable[[Any], None]) -> dict[str, Any]:
+        self.asked.append(what)
+        if what == "apply":
+            self.tick += 1
+            reply: dict[str, Any] = {"applied": True, "tick": self.tick, "anchor": 0}
+        else:
+            same = {"tick": self.tick, "since": self.tick, "count": len(LINES)}
+            reply = {"change": same, "anchor": 0, "pinned": False}
+        heed(reply)
+        return reply
+
+    def tell(self, *_: Any) -> None:
+        """Take what needs no answer."""
+
+
+@pytest.mark.parametrize(("age", "before"), [(0.0, []), (2 * CURRENT_S, ["read"])])
+async def test_a_text_that_was_told_a_while_ago_is_asked_for_when_it_is_read(
+    age: float, before: list[str]
+) -> None:
+    editor, time = FakeEditor(), [0.0]
+    mirror = Mirror(lambda: time[0])
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    time[0] += age
+    assert list((await document.look()).lines) == LINES
+    assert editor.asked == before
+
+
+async def test_edits_are_found_in_a_text_of_any_age_since_lua_compares_before_it_applies_them() -> None:
+    editor, time = FakeEditor(), [0.0]
+    mirror = Mirror(lambda: time[0])
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    time[0] += 2 * CURRENT_S
+    await document.change(lambda _: [Edit(5, 5, ("more",))])
+    assert editor.asked == ["apply"]
+    assert list(mirror.text.lines) == [*LINES, "more"]
