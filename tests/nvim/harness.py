@@ -302,9 +302,9 @@ class Child:
         self.until(lambda: self.lua(waits), "the choice keys", seconds)
 
     def messages(self) -> str:
-        """What was said."""
-        said: str = self.nvim.command_output("messages")
-        return said
+        """What was said; in a window of commands, Neovim 0.10 gives that to `execute` alone."""
+        said: str = self.nvim.funcs.execute("messages")
+        return said.strip("\n")
 
     def report(self) -> str:
         """All that helps to see what went wrong."""

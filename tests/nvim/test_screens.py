@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,20 +45,21 @@ vim.api.nvim_buf_set_extmark(0, vim.api.nvim_create_namespace('x'), 0, 0, {
 
 
 def test_a_picture_shows_how_a_cell_is_drawn(tmp_path: Path) -> None:
+    """A sign and the text beside it are one run in Neovim 0.10, which draws both alike."""
     cases = {
-        '{"bold":true}': 'font-weight="bold" xml:space="preserve">see<',
-        '{"italic":true}': 'font-style="italic" xml:space="preserve">see<',
+        '{"bold":true}': 'font-weight="bold" xml:space="preserve">(&gt;&gt;)?see<',
+        '{"italic":true}': 'font-style="italic" xml:space="preserve">(&gt;&gt;)?see<',
         '{"underline":true,"sp":"#ff0000"}': 'stroke="#ff0000"',
         '{"undercurl":true}': "q1.05 -2",
         '{"strikethrough":true}': "21.5H",
         '{"reverse":true,"fg":"#ff0000","bg":"#00ff00"}': 'height="18" fill="#ff0000"/>',
-        '{"bg":"#0000ff"}': 'width="25.29" height="18" fill="#0000ff"/>',
+        '{"bg":"#0000ff"}': 'width="(25.29|42.15)" height="18" fill="#0000ff"/>',
         '{"fg":"#0000ff"}': 'fill="#0000ff" xml:space="preserve">&gt;&gt;see<',
     }
     with child(tmp_path, clean=True, init="vim.o.termguicolors = true", width=40, height=6) as neovim:
         for look, part in cases.items():
             neovim.lua(LOOKS, look)
             neovim.until_screen(">>see\U0001f4ac")
-            assert part in drawn(neovim), look
+            assert re.search(part, drawn(neovim)), look
         # What stands after a wide character is two cells further: after the signs, and three letters.
         assert f'x="{12 + 7 * 8.43:.1f}" y="26" fill="#101010" xml:space="preserve">.<' in drawn(neovim)
