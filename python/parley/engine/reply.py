@@ -19,6 +19,7 @@ from parley.models.events import (
     Event,
     Finished,
     RateLimits,
+    Reason,
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
@@ -46,6 +47,8 @@ async def ask_model(ports: Ports, request: Request) -> End | None:
         await reply.cut()
         await end_unfinished(ports, "Interrupted", error.reason)
         return End("interrupted", str(error))
+    if news := reply.news():
+        ports.observer.on_event(Aside(news))
     if trouble := reply.trouble():
         await end_unfinished(ports, "Interrupted", trouble.cause)
         return End("interrupted", f"The reply is not complete: {trouble.cause}. What to do: {trouble.action}")
@@ -78,14 +81,16 @@ class _Trouble(NamedTuple):
 
 _AGAIN = ":ParleyRespond asks again"
 _EMPTY = _Trouble("the model's reply was empty", _AGAIN)
-_TROUBLE: Mapping[str, _Trouble] = {
+TROUBLE: Mapping[Reason, _Trouble] = {
     "length": _Trouble("the reply was cut at max_tokens", f"set max_tokens higher; {_AGAIN}"),
     "context": _Trouble(TOO_LONG, f"{_AGAIN}, with less of it"),
     "refusal": _Trouble("the model refused to answer", f"put the question another way; {_AGAIN}"),
     "content_filter": _Trouble(
         "the provider's content filter cut the reply", f"put the question another way; {_AGAIN}"
     ),
+    "pause": _Trouble("the provider paused the reply before it was complete", _AGAIN),
 }
+"""Each reason for the end of a reply but those of a complete one."""
 
 
 class _Reply:
@@ -203,7 +208,18 @@ class _Reply:
 
     def trouble(self) -> _Trouble | None:
         """The reason that the reply is no complete one, None where it is."""
-        reason = self.finished.reason if self.finished else "complete"
-        if not self.has_text and not self.calls and reason not in _TROUBLE:
-            return _EMPTY
-        return _TROUBLE.get(reason)
+        finished = self.finished or Finished("complete")
+        if trouble := TROUBLE.get(finished.reason):
+            return trouble._replace(cause=f"{trouble.cause}{_said(finished)}")
+        is_empty = not self.has_text and not self.calls
+        return _EMPTY._replace(cause=f"{_EMPTY.cause}{_said(finished)}") if is_empty else None
+
+    def news(self) -> str:
+        """The provider's word on the end of a complete reply; "" if it said no more than that."""
+        said = "" if self.finished is None or self.trouble() else self.finished.detail
+        return f"{self.provider} says of the end of the reply: {said}" if said else ""
+
+
+def _said(finished: Finished) -> str:
+    """The provider's own explanation, after a cause."""
+    return f": {finished.detail.rstrip('. ')}" if finished.detail else ""

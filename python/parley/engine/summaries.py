@@ -16,8 +16,6 @@ from parley.policy import status
 from parley.policy.summaries import put_summary, summary_line, summary_prompt, unsummed
 from parley.tools.catalogue import Catalogue
 
-_REFUSED = ("refusal", "content_filter")
-
 
 async def sum_up(ports: Ports, resolve: Resolve, keep: int) -> End:
     """Sum up all exchanges but the last `keep`, where a summary is missing.
@@ -69,14 +67,14 @@ def _request(request: Request, exchange: Exchange) -> Request:
 
 
 async def _reply(ports: Ports, request: Request) -> str:
-    """The text of the reply, "" where the model refused."""
+    """The text of the reply, "" if it is no complete one."""
     pieces = list[str]()
     async with closing(ports.model.stream(request)) as events:
         async for event in events:
             match event:
                 case TextDelta(text):
                     pieces.append(text)
-                case Finished(reason) if reason in _REFUSED:
+                case Finished(reason) if reason != "complete":
                     pieces.clear()
                 case Usage() | RateLimits():
                     ports.observer.on_event(event)

@@ -285,7 +285,8 @@ class Decoder(decoder.Decoder):
 
     def _note_stop(self, delta: Mapping[str, Any]) -> None:
         if reason := text(delta, "stop_reason"):
-            explanation = text(mapping(delta, "stop_details"), "explanation")
+            details = mapping(delta, "stop_details")
+            explanation = text(details, "explanation") or text(details, "category")
             self._stop = _REASONS.get(reason, "complete"), explanation if reason in _REASONS else reason
 
     def _finish(self) -> Iterator[Event]:

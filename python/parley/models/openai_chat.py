@@ -214,11 +214,17 @@ _REASONS: Mapping[str, Reason] = {
     "function_call": "tool_calls",
     "length": "length",
     "model_length": "length",
+    "max_tokens": "length",
     "content_filter": "content_filter",
     "safety": "content_filter",
     "recitation": "content_filter",
     "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "spii": "content_filter",
+    "refusal": "refusal",
 }
+_TELLING = frozenset({"safety", "recitation", "prohibited_content", "blocklist", "spii"})
+"""Those that say more than what they are read as."""
 _PROSE = frozenset({"role", "content"})
 _FAILURES = frozenset({"error", "malformed_function_call"})
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -303,7 +309,8 @@ class Decoder(decoder.Decoder):
         for kind, piece in self._tags.end() if self._tags else []:
             yield from self._tagged(kind, piece)
         reason = "refusal" if self._has_refused else _REASONS.get(self._stop, "complete")
-        yield from self._conclude(self._calls.all, reason, "" if self._stop in _REASONS else self._stop)
+        is_told = self._stop in _REASONS and self._stop not in _TELLING
+        yield from self._conclude(self._calls.all, reason, "" if is_told else self._stop)
 
 
 def unstreamed(completion: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -179,6 +179,9 @@ def _result(outcome: CallOutcome, ids: Mapping[str, str], images: Mapping[str, b
 # types/responses/response.py, 2026-11-22); what is not in the table is a cut like the first.
 _CUT: Mapping[str, Reason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
+# `ResponseStatus` in openai 3.54, types/responses/response_status.py, 2026-11-24.
+_FAILED = frozenset({"failed", "cancelled"})
+
 
 class Decoder(decoder.Decoder):
     """The events of one stream; calls are held until the reply is complete, in the order of its items.
@@ -252,7 +255,9 @@ class Decoder(decoder.Decoder):
         match item.get("type"):
             case "message" if at not in self._streamed:
                 for part in sequence(item, "content"):
-                    yield from self._text(at, text(part, "text") or text(part, "refusal"))
+                    refusal = text(part, "refusal")
+                    self._has_refused = self._has_refused or bool(refusal)
+                    yield from self._text(at, text(part, "text") or refusal)
             case "reasoning":
                 if at not in self._streamed:
                     yield from self._thought(at, 0, _GAP.join(_summaries(item)))
@@ -265,8 +270,11 @@ class Decoder(decoder.Decoder):
     def _over(self, response: Mapping[str, Any]) -> Iterator[Event]:
         if usage := mapping(response, "usage"):
             yield counted(usage, "input", "output")
-        cut = text(mapping(response, "incomplete_details"), "reason")
-        reason: Reason = "refusal" if self._has_refused else _CUT.get(cut, "length" if cut else "complete")
+        status, cut = text(response, "status"), text(mapping(response, "incomplete_details"), "reason")
+        if status in _FAILED:
+            raise decoder.stream_failed(self.provider, response.get("error") or f"the response was {status}")
+        is_cut = cut or status == "incomplete"
+        reason: Reason = "refusal" if self._has_refused else _CUT.get(cut, "length" if is_cut else "complete")
         calls = [self._calls[at] for at in sorted(self._calls)]
         yield from self._conclude(calls, reason, "" if cut in _CUT else cut)
 

@@ -65,7 +65,8 @@ class Capabilities:
         """The model replies to such a request, so the next one is as this; smaller if that left no room."""
         if isinstance(event, RateLimits):
             return
-        sent = (request.narrowed() if event == Finished("context") else None) or request
+        is_full = isinstance(event, Finished) and event.reason == "context"
+        sent = (request.narrowed() if is_full else None) or request
         known = sent.provider, sent.model
         if sent.api:
             self._apis[known] = sent.api

@@ -56,7 +56,7 @@ class Sampler:
             if isinstance(event, TextDelta):
                 pieces.append(event.text)
             elif isinstance(event, Finished):
-                cut = event.reason == "length"
+                cut = event.reason != "complete"
         return SamplingReply("".join(pieces), agent.model, cut)
 
 
