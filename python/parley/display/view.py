@@ -36,7 +36,7 @@ from parley.policy.lacks import problems as lack_problems
 from parley.settings.values import Keys
 from parley.text import contained, legible
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.schema import check_arguments
+from parley.tools.schema import check_arguments, check_call
 
 CHOOSE = PROMPT + "yA/ya/yo/yO): "
 _CHOOSE_ONE = PROMPT + "yA/ya): "
@@ -212,7 +212,8 @@ def _approval(view: ChatView, call: Proposal | Broken) -> Problem | None:
     if isinstance(call, Broken):
         return None
     tool = view.catalogue.get(call.call.name) if view.catalogue else None
-    if invalid := check_arguments(call.call.arguments, tool.input_schema if tool else {}):
+    arguments = call.call.arguments
+    if invalid := check_call(arguments, tool) if tool else check_arguments(arguments, {}):
         return Problem(call.span.start, 0, "error", f"this call cannot run: {invalid}")
     if view.standing(call) == "may have run":
         return Problem(call.span.start, 0, "warning", caution(call, view.approvals))

@@ -17,7 +17,7 @@ from parley.policy.limits import Limits
 from parley.policy.rules import Rules
 from parley.policy.safety import blocked_by
 from parley.tools.catalogue import Catalogue
-from parley.tools.schema import check_arguments
+from parley.tools.schema import check_call
 from parley.tools.search import available
 
 DECLINED = "The user declined this call."
@@ -228,7 +228,7 @@ def refusal(situation: Situation, proposal: Proposal, number: int, count: int) -
         return f"Tool {call.name} is blocked by the pattern {pattern!r}"
     if denied := situation.rules.denied(tool, call.arguments):
         return f"Tool {call.name} is denied by the rule {denied}"
-    if invalid := check_arguments(call.arguments, tool.input_schema):
+    if invalid := check_call(call.arguments, tool):
         hint = _NOW_KNOWN if situation.catalogue.is_name_only(tool) else ""
         return f"{lim.invalid_arguments(invalid)}{hint}"
     if number >= most:

@@ -7,6 +7,7 @@ output schema) is lost on the way.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from parley.tools.catalogue import Catalogue, Tool
@@ -23,6 +24,8 @@ _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
 _MOST_LEVELS = 3
 """Combinators in combinators whose properties are looked for."""
+_MOST_BRANCHES = 200
+"""Branches whose properties are looked for: references can make any number of them."""
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without the keywords that are not taken at the top, and with their properties."""
     whole = referred(schema, schema)
     rest = {key: value for key, value in whole.items() if key not in _NOT_AT_THE_TOP}
-    if branches := list(_branches(whole, schema, _MOST_LEVELS)):
+    if branches := list(islice(_branches(whole, schema, _MOST_LEVELS), _MOST_BRANCHES)):
         merged: dict[str, Any] = {}
         for branch in (*branches, rest):
             merged |= _mapping(branch.get("properties"))

@@ -11,13 +11,14 @@ arguments that take more are left for the server to check, and so is what `_UNBO
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from parley.tables import nearest
+from parley.tools.catalogue import Tool
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -32,7 +33,12 @@ _REASON_SHOWN = 200
 _STEPS = 10_000
 """Keywords of a schema that are looked at for one call; subschemas that refer to others can be endless."""
 _STEP = 100
-"""Values in a keyword, such as `enum`, that one step is enough for: each is held against each of a call's."""
+"""Names of a keyword, and characters of a value, that one step is enough for."""
+_MOST_PARTS = 2_000
+"""Tables in a schema that is looked at; those of well-known servers have some hundreds."""
+_MOST_NEAR = 10
+"""Unknown parameters that are held against the known ones, to find what is meant."""
+_MOST_KNOWN = 200
 _UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
 """Keywords that a server checks itself: a regular expression can take for ever over a short text."""
 
@@ -72,6 +78,12 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
     return value
 
 
+@lru_cache(maxsize=8192)
+def check_call(arguments: str, tool: Tool) -> str | None:
+    """The flaw of the arguments of a call of this tool, or None; found once for each."""
+    return check_arguments(arguments, tool.input_schema)
+
+
 def check_arguments(arguments: str, schema: object) -> str | None:
     """The flaw of `arguments` for a tool with this input schema, or None: it may be called."""
     try:
@@ -80,7 +92,7 @@ def check_arguments(arguments: str, schema: object) -> str | None:
         return str(error)
     if not isinstance(schema, Mapping):
         return None
-    return _violation(value, schema) or _misspelt(value, schema)
+    return _violation(value, json.dumps(schema)) or _misspelt(value, schema)
 
 
 # RFC 8259 (December 2017), section 4: "When the names within an object are not unique, the
@@ -139,22 +151,43 @@ class _UncheckedError(Exception):
     """A schema wants more than is checked here."""
 
 
-_LEFT: ContextVar[Iterator[int]] = ContextVar("steps left")
+class _Work:
+    """The steps that are left for one call, and the values of its schema that were looked at already."""
+
+    def __init__(self) -> None:
+        self._left = _STEPS
+        self._options: dict[int, frozenset[str]] = {}
+
+    def take(self, steps: int) -> None:
+        """Use up some steps. Raises _UncheckedError where there are no more."""
+        self._left -= steps
+        if self._left < 0:
+            raise _UncheckedError
+
+    def options(self, values: list[Any]) -> frozenset[str]:
+        """The values of an `enum` or a `const`, to look one up among them."""
+        if id(values) not in self._options:
+            self._options[id(values)] = frozenset(map(_canonical, values))
+        return self._options[id(values)]
 
 
-def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
-    from jsonschema.exceptions import SchemaError, best_match  # some 100 ms, and not before the first call
+_WORK: ContextVar[_Work] = ContextVar("work of a check")
+
+
+def _violation(value: dict[str, Any], schema: str) -> str | None:
+    from jsonschema.exceptions import SchemaError, UnknownType, best_match  # 100 ms, at the first call
     from referencing.exceptions import Unresolvable
 
     try:
-        validator = _validator(json.dumps(schema))
-        _LEFT.set(iter(range(_STEPS)))
+        validator = _validator(schema)
+        _WORK.set(_Work())
         errors = islice(validator.iter_errors(value), _ERRORS_SHOWN) if validator else ()
         deepest = (best_match([error]) for error in errors)
         reasons = dict.fromkeys(_reason(error) for error in deepest if error is not None)
     except (
         _UncheckedError,
         SchemaError,
+        UnknownType,
         Unresolvable,
         re.error,
         RecursionError,
@@ -172,7 +205,7 @@ def _violation(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
 def _validator(schema: str) -> "Validator | None":
     """A validator of the schema's own draft, else 2020-12; references resolve inside it or not at all.
 
-    None where the schema is broken.
+    None where the schema is broken, or has more parts than are looked at.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -181,11 +214,72 @@ def _validator(schema: str) -> "Validator | None":
 
     plain = json.loads(schema)
     kind = validator_for(plain, default=Draft202012Validator)
+    parts = islice(_tables(plain), _MOST_PARTS + 1)
+    if len(list(parts)) > _MOST_PARTS:
+        return None
     try:
-        kind.check_schema(plain)
+        kind.check_schema(_sketch(plain))
     except SchemaError:
         return None
-    return _bounded(kind)(plain, registry=EMPTY_REGISTRY)  # the default registry would ask the network
+    # The default registry would ask the network.
+    return _bounded(kind)(_of_one_draft(plain), registry=EMPTY_REGISTRY)
+
+
+def _tables(value: object) -> Iterator[object]:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            yield each
+        waiting.extend(_inside(each))
+
+
+def _sketch(schema: Any) -> Any:
+    """The schema with one value of each list of values, which says as much of whether it is sound.
+
+    Meta-schemas want each of them to be another, and hold each against each for that.
+    """
+    match schema:
+        case dict():
+            return {
+                key: _typical(value) if key in _LISTS and isinstance(value, list) else _sketch(value)
+                for key, value in schema.items()
+                if key not in _VALUES
+            }
+        case list():
+            return list(map(_sketch, schema))
+        case _:
+            return schema
+
+
+_LISTS = ("enum", "required", "type")
+_VALUES = ("const", "default", "examples")
+
+
+def _typical(values: list[Any]) -> list[Any]:
+    return [value for value in values if not isinstance(value, str)][:1] or values[:1]
+
+
+def _of_one_draft(schema: Any) -> Any:
+    """The schema whose parts name no draft: the checks of that one would be taken, which have no bound."""
+    match schema:
+        case dict():
+            return {
+                key: _of_one_draft(value)
+                for key, value in schema.items()
+                if not (key == "$schema" and _names_draft(value))
+            }
+        case list():
+            return list(map(_of_one_draft, schema))
+        case _:
+            return schema
+
+
+def _names_draft(value: object) -> bool:
+    from jsonschema.validators import validator_for
+
+    none: Any = None
+    return isinstance(value, str) and validator_for({"$schema": value}, default=none) is not none
 
 
 @cache
@@ -193,8 +287,8 @@ def _bounded(kind: "type[Validator]") -> "type[Validator]":
     """A draft whose validators take only so many steps, and skip what has no bound."""
     from jsonschema.validators import extend
 
-    checks: dict[str, Any] = {name: _counted(check) for name, check in kind.VALIDATORS.items()}
-    checks |= dict.fromkeys(_UNBOUNDED, _unchecked)
+    checks: dict[str, Any] = dict(kind.VALIDATORS)
+    checks |= {name: check for name, check in _LINEAR.items() if name in checks}
     if required := checks.get("required"):
         checks["required"] = lambda validator, rule, instance, schema: required(
             validator, _without_default(rule, schema), instance, schema
@@ -203,8 +297,70 @@ def _bounded(kind: "type[Validator]") -> "type[Validator]":
     checks["additionalProperties"] = lambda validator, rule, instance, schema: (
         () if "patternProperties" in schema else more(validator, rule, instance, schema)
     )
+    checks = {name: _counted(name, check) for name, check in checks.items()}
+    checks |= dict.fromkeys(_UNBOUNDED, _unchecked)
     bounded: type[Validator] = extend(kind, checks)  # type: ignore[no-untyped-call]
     return bounded
+
+
+def _enum(_validator: Any, options: Any, instance: Any, _schema: Any) -> Iterable[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if _key_of(instance) not in _WORK.get().options(options):
+        yield ValidationError("it is none of the values")
+
+
+def _const(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterable[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if _key_of(instance) != _key_of(value):
+        yield ValidationError(f"expected {_as_json(value)}, got {_as_json(instance)}")
+
+
+def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterable[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if not wanted or not isinstance(instance, list):
+        return
+    keys = set[str]()
+    for item in instance:
+        key = _key_of(item)
+        if key in keys:
+            yield ValidationError(f"{_as_json(item)} is in it twice, and each has to be another")
+            return
+        keys.add(key)
+
+
+_LINEAR: Mapping[str, Callable[..., Iterable[Any]]] = {
+    "enum": _enum,
+    "const": _const,
+    "uniqueItems": _unique_items,
+}
+"""Checks that hold each value against each in `jsonschema`, or a value as a whole against another."""
+
+
+def _key_of(value: object) -> str:
+    """The canonical text of a value, paid for by its length."""
+    key = _canonical(value)
+    _WORK.get().take(len(key) // _STEP)
+    return key
+
+
+def _canonical(value: object) -> str:
+    """The same text for values that JSON Schema takes for equal: 1.0 is 1, and true is not."""
+    return json.dumps(_whole(value), sort_keys=True)
+
+
+def _whole(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {key: _whole(each) for key, each in value.items()}
+        case list():
+            return list(map(_whole, value))
+        case _:
+            return value
 
 
 def _without_default(names: Iterable[str], schema: object) -> list[str]:
@@ -218,14 +374,36 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
     return [name for name in names if "default" not in (known.get(name) or ())]
 
 
-def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
-    def counting(validator: Any, rule: Any, *values: Any) -> Iterable[Any]:
-        steps = 1 + (len(rule) // _STEP if isinstance(rule, list | dict) else 0)
-        if len(list(islice(_LEFT.get(), steps))) < steps:
-            raise _UncheckedError
-        return check(validator, rule, *values) or ()
+_EACH = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
+"""Keywords that look at each part of a value, even if their schemas say nothing of it."""
+_OF_TABLES = frozenset(("dependentRequired", "dependencies"))
+
+
+def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
+    def counting(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterable[Any]:
+        work = _WORK.get()
+        work.take(1 + _extent(name, rule, instance))
+        for error in check(validator, rule, instance, schema) or ():
+            if not error.relative_schema_path:  # its message was made here, and may hold all of the value
+                work.take(1 + _size(instance) // _STEP)
+            yield error
 
     return counting
+
+
+def _extent(name: str, rule: Any, instance: Any) -> int:
+    """The steps that a keyword takes beside those of the schemas in it."""
+    own = len(rule) if isinstance(rule, list | dict) else 0
+    if name in _OF_TABLES and isinstance(rule, dict):
+        own += sum(len(names) for names in rule.values() if isinstance(names, list))
+    parts = len(instance) if isinstance(instance, list | dict) else 0
+    is_of_each = name in _EACH or (name == "additionalProperties" and isinstance(rule, dict))
+    return own // _STEP + (parts if is_of_each else parts // _STEP)
+
+
+def _size(value: object) -> int:
+    """The length of a value as JSON; a number that does not end the check by itself."""
+    return len(value) if isinstance(value, str) else len(json.dumps(value))
 
 
 def _unchecked(*_: Any) -> Iterable[Any]:
@@ -262,21 +440,30 @@ def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
         return None
     known = _properties(schema)
     absent = [name for name in known if name not in value]
-    for name in value:
-        if name not in known and nearest(name, absent, _SLIP):
+    unknown = (name for name in value if name not in known)
+    for name in islice(unknown, _MOST_NEAR):
+        if _nearest(name, absent, _SLIP):
             return _unknown(name, name, absent)
     return None
 
 
-def _unknown(where: str, name: str, known: list[str]) -> str:
-    near = nearest(name, known)
+def _unknown(where: str, name: str, known: Collection[str]) -> str:
+    near = _nearest(name, known)
     hint = f", did you mean '{near}'?" if near else f"; known are {', '.join(known)}" if known else ""
     return f"Unknown parameter '{_clip(where, _VALUE_SHOWN)}'{_clip(hint, _REASON_SHOWN)}"
 
 
-def _properties(schema: object) -> list[str]:
+def _nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name that is meant, as far as that can be found out at once."""
+    if len(name) > _VALUE_SHOWN:
+        return None
+    short = (other for other in known if len(other) <= _VALUE_SHOWN)
+    return nearest(name, islice(short, _MOST_KNOWN), likeness)
+
+
+def _properties(schema: object) -> Mapping[str, Any]:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return list(properties) if isinstance(properties, Mapping) else []
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def _path(steps: Iterable[str | int]) -> str:

@@ -55,6 +55,8 @@ def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
     """The schema that another one is by its reference, with all that it says itself."""
     merged, seen = dict(schema), set[str]()
     while isinstance(reference := merged.pop("$ref", None), str) and reference not in seen:
+        if len(seen) == _MOST_STEPS:
+            break
         seen.add(reference)
         target = _target(reference, root)
         merged = _both(target, merged) if isinstance(target, Mapping) else merged

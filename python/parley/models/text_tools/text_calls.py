@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from parley.errors import ParleyError
 from parley.tools.catalogue import Catalogue
-from parley.tools.schema import check_arguments
+from parley.tools.schema import check_call
 from parley.tools.search import available
 
 _NAME_SHOWN = 128
@@ -87,7 +87,7 @@ def problem_of(call: TextCall, catalogue: Catalogue) -> str | None:
     if tool is not None and catalogue.is_name_only(tool):
         return None
     if tool is not None:
-        return check_arguments(call.arguments, tool.input_schema)
+        return check_call(call.arguments, tool)
     near = catalogue.nearest(call.name)
     hint = f", did you mean '{near}'?" if near else "."
     return f"Unknown tool '{call.name[:_NAME_SHOWN]}'{hint} Available tools: {available(catalogue)}"
