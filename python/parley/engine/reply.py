@@ -210,9 +210,9 @@ class _Reply:
         """The reason that the reply is no complete one, None where it is."""
         finished = self.finished or Finished("complete")
         if trouble := TROUBLE.get(finished.reason):
-            return trouble._replace(cause=f"{trouble.cause}{_said(finished)}")
+            return trouble._replace(cause=f"{trouble.cause}{_explanation(finished)}")
         is_empty = not self.has_text and not self.calls
-        return _EMPTY._replace(cause=f"{_EMPTY.cause}{_said(finished)}") if is_empty else None
+        return _EMPTY._replace(cause=f"{_EMPTY.cause}{_explanation(finished)}") if is_empty else None
 
     def news(self) -> str:
         """The provider's word on the end of a complete reply; "" if it said no more than that."""
@@ -220,6 +220,6 @@ class _Reply:
         return f"{self.provider} says of the end of the reply: {said}" if said else ""
 
 
-def _said(finished: Finished) -> str:
+def _explanation(finished: Finished) -> str:
     """The provider's own explanation, after a cause."""
     return f": {finished.detail.rstrip('. ')}" if finished.detail else ""

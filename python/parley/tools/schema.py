@@ -317,10 +317,10 @@ def _const(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterable
         yield ValidationError(f"expected {_as_json(value)}, got {_as_json(instance)}")
 
 
-def _unique_items(_validator: Any, wanted: Any, instance: Any, _schema: Any) -> Iterable[Any]:
+def _unique_items(_validator: Any, rule: Any, instance: Any, _schema: Any) -> Iterable[Any]:
     from jsonschema.exceptions import ValidationError
 
-    if not wanted or not isinstance(instance, list):
+    if not rule or not isinstance(instance, list):
         return
     keys = set[str]()
     for item in instance:
@@ -374,7 +374,7 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
     return [name for name in names if "default" not in (known.get(name) or ())]
 
 
-_EACH = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
+_OF_PARTS = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
 """Keywords that look at each part of a value, even if their schemas say nothing of it."""
 _OF_TABLES = frozenset(("dependentRequired", "dependencies"))
 
@@ -397,7 +397,7 @@ def _extent(name: str, rule: Any, instance: Any) -> int:
     if name in _OF_TABLES and isinstance(rule, dict):
         own += sum(len(names) for names in rule.values() if isinstance(names, list))
     parts = len(instance) if isinstance(instance, list | dict) else 0
-    is_of_each = name in _EACH or (name == "additionalProperties" and isinstance(rule, dict))
+    is_of_each = name in _OF_PARTS or (name == "additionalProperties" and isinstance(rule, dict))
     return own // _STEP + (parts if is_of_each else parts // _STEP)
 
 
