@@ -16,10 +16,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from parley.mcp.servers import Servers
+from parley.mcp.session import PROXY_HINT
 from parley.tools.results import Outcome
 from parley.tools.servers import Protocol, ServerSettings
 from tests.defaults import new_servers
 from tests.mcp_servers import hosted, only, served, servers_of, tool_of
+from tests.ways_there import FAR, ProxyServer
 
 LARGE = 3_000_000
 TOKEN = "the-first-token"
@@ -282,3 +284,25 @@ async def test_what_is_told_of_a_failure_is_short_and_holds_no_secret(more: dict
     assert error
     assert SECRET not in error
     assert len(error) < 300
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (
+            b"407 Proxy Authentication Required",
+            f"HTTP 407 Proxy Authentication Required{PROXY_HINT}",
+        ),
+        (b"502 Bad Gateway", "HTTP 502 Bad Gateway"),
+    ],
+)
+async def test_what_a_proxy_answers_reads_the_same_over_tls(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, answer: bytes, error: str
+) -> None:
+    reply = b"HTTP/1.1 " + answer + b"\r\ncontent-length: 0\r\n\r\n"
+    async with ProxyServer("http://127.0.0.1:1", "http://127.0.0.1:1", [reply]) as proxy:
+        monkeypatch.setenv(f"{scheme.upper()}_PROXY", proxy.url)
+        async with servers_of(ServerSettings("web", url=f"{scheme}://{FAR}/mcp")) as servers:
+            await servers.catalogue()
+            assert only(servers).error == f"MCP server 'web': {error}"

@@ -16,7 +16,7 @@ from parley.errors import ParleyError, ServerError
 from parley.http.pages import words
 from parley.http.proxies import ProxyError, client_options
 from parley.mcp import line_codec as lines
-from parley.mcp.session import Refusal
+from parley.mcp.session import PROXY_HINT, Refusal
 from parley.mcp.stderr import StderrTail
 from parley.mcp.task_sessions import TaskSessions
 from parley.mcp.transport import Wire
@@ -196,6 +196,8 @@ def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
     where, status = f"mcp.servers.{settings.name}", response.status_code
     if settings.takes_logins and (scope := lacking_scope(response)):
         return f". What to do: {again(settings.name, scope)}"
+    if status == 407:
+        return PROXY_HINT
     if status == 401 and settings.token_command:
         return f". What to do: {where}.token_command has to print a token that the server takes"
     if status == 401 and not settings.takes_logins:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, PendingError, ServerError
 from parley.mcp.session import (
+    PROXY_HINT,
     Connect,
     LostError,
     NotBegunError,
@@ -402,4 +403,7 @@ def _words(error: BaseException) -> str:
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
         return f"its answer is none: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
-    return _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
+    words = _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
+    if type(error).__name__ == "ProxyError":  # of `httpx2`: the answer of a proxy to CONNECT
+        return f"HTTP {words}{PROXY_HINT if words.startswith('407') else ''}"
+    return words
