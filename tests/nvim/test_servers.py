@@ -443,7 +443,7 @@ def test_setup_called_again_restarts_only_the_servers_that_are_set_otherwise(des
     complete(desk)
     desk.lua(setup({"fake": server("--more")}))
     assert process(desk, "fake") == fake
-    assert "other" not in tools(desk)
+    assert "] other:" not in tools(desk)
     desk.keys("q")
 
 
