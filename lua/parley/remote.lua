@@ -46,6 +46,7 @@ local routes = {
   open_url = { "ask", "open_url" },
   float = { "pages", "float" },
   pick_agent = { "pages", "pick_agent" },
+  welcome = { "welcome", "show" },
   confirm_agent = { "pages", "confirm_agent" },
   pick_chat = { "picker", "pick" },
   healthy = { "health", "heard" },

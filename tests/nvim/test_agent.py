@@ -119,6 +119,16 @@ def test_the_list_of_agents_has_the_state_of_each_and_one_demo_agent_last(nvim: 
     assert not [label for label in nvim.lua("return _G.labels")[5:] if label.startswith("Demo ")]
 
 
+def test_a_new_chat_says_who_will_answer_until_its_question_is_written(nvim: Child) -> None:
+    says = "Demo answers · built in, needs no key · <C-g>a for another"
+    nvim.command("ParleyChatNew")
+    nvim.until_screen(f"{MARKER} {says}")
+    nvim.keys("h")
+    nvim.until(lambda: says not in nvim.screen(), "the question alone")
+    nvim.keys("<Esc>")
+    assert nvim.lines()[-1] == f"{MARKER}h"
+
+
 def test_whoever_picks_an_agent_says_whether_the_file_is_to_name_it(nvim: Child, home: Path) -> None:
     nvim.edit("keep.md", f"---\ntopic: a\n---\n\n{MARKER}say: one\n")
     before = nvim.lines()

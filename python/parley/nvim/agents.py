@@ -6,7 +6,7 @@ Knows which of them are shown, and in which order; who is chosen, the chat knows
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from parley.addresses import flaw
@@ -21,11 +21,18 @@ _LISTENS_S = 1.0
 
 async def agent_rows(app: App, current: str) -> list[dict[str, str]]:
     """The agents to pick from, with model and state; only one demo agent, which is the last."""
-    here, agents = await listeners(app), app.settings.all_agents()
+    agents = app.settings.all_agents()
+    here = await listeners(app, agents)
     demos = [agent for agent in agents if app.provider(agent.provider).builtin]
     demo = next((a for a in demos if a.name == current), app.settings.named_agent(DEMO))
     shown = [*(agent for agent in agents if agent not in demos), *([demo] if demo else [])]
     return [{"name": a.name, "model": a.model, "state": _state(app, a, here)} for a in shown]
+
+
+async def welcome(app: App, agent: Agent) -> str:
+    """What a new chat says of the agent that will answer, and of the key for another."""
+    state = _state(app, agent, await listeners(app, [agent]))
+    return f"{agent.name} answers · {state} · {app.settings.keys.agent or ':ParleyAgent'} for another"
 
 
 def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
@@ -54,11 +61,11 @@ def base_url(app: App, provider: ProviderSettings) -> str:
     return app.environ.get(provider.base_url_env or "") or provider.base_url or ""
 
 
-async def listeners(app: App) -> dict[str, bool]:
+async def listeners(app: App, agents: Sequence[Agent]) -> dict[str, bool]:
     """Whether something listens at each address on this machine where agents are, such as Ollama's."""
     from parley.http.proxies import is_here
 
-    bases = {base_url(app, app.provider(agent.provider)) for agent in app.settings.all_agents()}
+    bases = {base_url(app, app.provider(agent.provider)) for agent in agents}
     local = [base for base in bases if base and not flaw(base) and is_here(base)]
     return dict(zip(local, await asyncio.gather(*map(_listens, local)), strict=True))
 

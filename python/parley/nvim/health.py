@@ -33,7 +33,7 @@ PACKAGES = ("pynvim", *(sdk.package for sdk in sdks()), "mcp", "httpx2", "jsonsc
 
 async def report(app: App) -> list[Line]:
     """Lines for the report: level, text, advice. Starts the servers."""
-    here, _ = await asyncio.gather(listeners(app), app.servers.catalogue())
+    here, _ = await asyncio.gather(listeners(app, app.settings.all_agents()), app.servers.catalogue())
     return [
         *_packages(),
         ("start", "parley: agents", []),

@@ -20,7 +20,7 @@ from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
 from parley.models.request import Request
-from parley.nvim.agents import agent_rows
+from parley.nvim.agents import agent_rows, welcome
 from parley.nvim.chat import Chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
@@ -209,6 +209,11 @@ class Plugin:
         chat = self._chat(buf, name)
         chat.is_loaded_anew = False  # Parley wrote the file: what is found in it was typed since
         self.app.ledger(chat.path).confirm(MADE_HERE)
+
+        async def show() -> None:
+            self.editor.tell("welcome", buf, await welcome(self.app, chat.agent))
+
+        self.editor.spawn(show())
 
     def _on_loaded(self, buf: int, name: str) -> None:
         self._chat(buf, name).is_loaded_anew = True
