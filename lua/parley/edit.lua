@@ -8,7 +8,8 @@ local api = vim.api
 local changes = require("parley.changes")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
-local H = { steps = {} }
+local preserve_ms = 500
+local H = { steps = {}, preserves = {} }
 local ns = api.nvim_create_namespace("parley.undo")
 
 --- What has changed since the text of `tick`, and where the exchange in hand is.
@@ -43,15 +44,22 @@ function M.apply(id, tick, edits, answer, markers)
     return M.read(id, tick)
   end
   local followers = handles.followers(handle)
+  local ends_reply = handle.more and #edits > 0 and edits[1][2] > (handles.row(handle, "tip") or 0)
   M.write(handle, function()
     for _, each in ipairs(edits) do
       H.replace(handle.buf, each[1], each[2], each[3])
       guard.note(handle.buf, each[1], 0, each[1] + #each[3] - 1, markers)
     end
   end)
+  if ends_reply then
+    handles.end_reply(handle)
+  end
   require("parley.folds").mend(handle.buf)
-  if H.tip_below(handle, edits) and #followers > 0 then
+  local moved = H.tip_below(handle, edits, ends_reply) or ends_reply
+  if moved then
     handles.follow(handle, followers)
+  end
+  if ends_reply or moved and #followers > 0 then
     require("parley.status").moved(handle.buf)
   end
   if #edits > 0 and edits[#edits][1] < H.anchor(handle) then
@@ -105,9 +113,27 @@ function M.write(handle, change)
   end
   handle.tick = api.nvim_buf_get_changedtick(buf)
   handle.writing = false
+  H.preserve_soon(buf)
   if not ok then
     error(why, 0)
   end
+end
+
+--- Have the swap file hold what is on the screen, so that |:recover| finds it. Neovim itself writes it only
+--- when somebody types.
+function H.preserve_soon(buf)
+  if H.preserves[buf] or not vim.bo[buf].swapfile then
+    return
+  end
+  H.preserves[buf] = true
+  vim.defer_fn(function()
+    H.preserves[buf] = nil
+    if api.nvim_buf_is_loaded(buf) and vim.fn.swapname(buf) ~= "" then
+      H.inside(buf, function()
+        pcall(vim.cmd, "silent! preserve")
+      end)
+    end
+  end, preserve_ms)
 end
 
 --- Remember the step of undo that a handle writes, and where its answer is.
@@ -120,19 +146,21 @@ function H.remember(handle)
   step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
---- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it.
+--- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it, unless
+--- the edits end its reply.
 ---@return boolean moved
-function H.tip_below(handle, edits)
+function H.tip_below(handle, edits, ends_reply)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
   for i = 2, #edits do
     row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
   end
   -- What stands above the exchange in hand is no place to go on at.
-  local goes_down = #edits > 0 and row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
-  if goes_down then
+  local goes_down = row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
+  local moves = #edits > 0 and #edits[1][3] > 0 and (goes_down or ends_reply)
+  if moves then
     handles.set_tip(handle, math.max(row, 0), 0)
   end
-  return goes_down
+  return moves
 end
 
 --- The row of the exchange in hand.

@@ -21,6 +21,8 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@field answer? integer extmark: the line the answer in hand starts with
 ---@field start? integer extmark: where the stream began
 ---@field tip? integer extmark: where the stream, or the last edit, ends
+---@field more? string the line below the tip that says that there is more to come
+---@field cover? integer extmark: covers it
 ---@field tick? integer the changedtick after the last edit of this handle
 ---@field win? integer the window the command was given in
 ---@field cursor? integer extmark: the cursor's line, as this handle left it
@@ -79,6 +81,9 @@ function M.watch(id)
   local function gone()
     if not ended() then
       H.tell(handle)
+      if api.nvim_buf_is_loaded(handle.buf) then
+        H.recover(handle)
+      end
     end
   end
   return api.nvim_buf_attach(handle.buf, false, {
@@ -140,7 +145,7 @@ function M.pin(id, tick, row)
 end
 
 --- The row of one of a handle's marks; nil where it is not set, or its text is gone.
----@param name 'anchor'|'answer'|'start'|'tip'|'cursor'
+---@param name 'anchor'|'answer'|'start'|'tip'|'cover'|'cursor'
 ---@return integer? row, integer? col
 function M.row(handle, name)
   local id = handle[name]
@@ -156,6 +161,46 @@ end
 
 function M.set_tip(handle, row, col)
   handle.tip = H.mark(handle.buf, row, col, { id = handle.tip })
+end
+
+--- Cover the line that says that there is more to come, in each of the rows that it takes. Once the user
+--- types there, it is shown.
+function M.cover(handle, row)
+  local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
+  local opts = { id = handle.cover, end_row = row, end_col = #line, invalidate = true }
+  if line == handle.more then
+    opts.virt_text = { { (" "):rep(api.nvim_strwidth(line) + 1) } }
+    opts.virt_text_pos, opts.virt_text_repeat_linebreak = "overlay", true
+    opts.priority = 200 -- above the texts of highlighters, and below the status
+  end
+  handle.cover = H.mark(handle.buf, row, 0, opts)
+end
+
+--- The row of that line, and whether it is covered; nil if the user has deleted it.
+---@return integer? row, boolean? covered
+function M.says_more(handle)
+  local row = handle.more and M.row(handle, "cover")
+  local line = row and api.nvim_buf_get_lines(handle.buf, row, row + 1, false)[1] or ""
+  if row and vim.startswith(line, (handle.more:gsub("\r$", ""))) then
+    return row, line == handle.more
+  end
+end
+
+--- The user has changed something: what covered the line fits no other.
+function H.recover(handle)
+  local row = handle.more and M.row(handle, "cover")
+  if row then
+    M.cover(handle, row)
+  end
+end
+
+--- No more is to come: the reply is at its end.
+function M.end_reply(handle)
+  handle.more = nil
+  if handle.cover then
+    api.nvim_buf_del_extmark(handle.buf, ns, handle.cover)
+    handle.cover = nil
+  end
 end
 
 --- Remember where the cursor was put, to know later whether the user moved it.
@@ -187,9 +232,11 @@ end
 
 --- The windows that go along with the tip: those whose cursor is at its end, since a paragraph is one line.
 --- One that does not wrap goes along from anywhere on the line, whose end it may not show.
+--- The line below the tip is covered: whoever goes to the end of the chat comes there, and means the tip.
 function M.followers(handle)
   local row, col = M.row(handle, "tip")
-  return vim.tbl_filter(function(win)
+  local below, covered = M.says_more(handle)
+  local at_tip = vim.tbl_filter(function(win)
     local at = api.nvim_win_get_cursor(win)[2]
     if not vim.wo[win].wrap or at >= col then
       return true
@@ -197,6 +244,7 @@ function M.followers(handle)
     local is_near = col - at < longest_character
     return is_near and vim.fn.strchars(api.nvim_buf_get_text(handle.buf, row, at, row, col, {})[1], true) == 1
   end, row and M.at(handle.buf, row) or {})
+  return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
 end
 
 --- Put the cursors of windows to the tip.
@@ -284,7 +332,7 @@ function M.close(id)
   end
   H.handles[id] = nil
   if api.nvim_buf_is_valid(handle.buf) then
-    for _, name in ipairs({ "anchor", "answer", "start", "tip", "cursor" }) do
+    for _, name in ipairs({ "anchor", "answer", "start", "tip", "cover", "cursor" }) do
       if handle[name] then
         api.nvim_buf_del_extmark(handle.buf, ns, handle[name])
       end

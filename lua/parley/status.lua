@@ -148,6 +148,12 @@ function H.draw(buf, run)
   local elapsed = seconds > 0 and (" %ds"):format(seconds) or ""
   local line = { { frames[math.max(run.frame, 1)] .. " " .. run.text .. elapsed, "ParleyStatus" } }
   local below, is_folded = require("parley.folds").below(buf, row)
+  local covered = not is_folded and H.covered(run)
+  if covered then
+    local opts = { id = 1, virt_text = line, virt_text_pos = "overlay", priority = 201, strict = false }
+    api.nvim_buf_set_extmark(buf, ns, covered, 0, opts)
+    return row
+  end
   local opts = { id = 1, virt_lines = { line }, virt_lines_above = is_folded, strict = false }
   api.nvim_buf_set_extmark(buf, ns, is_folded and below or row, 0, opts)
   return row
@@ -159,6 +165,17 @@ function H.row(buf, run)
   local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
   -- What the user has taken away may have been below the tip: then it is past the last line.
   return row and math.min(row, api.nvim_buf_line_count(buf) - 1)
+end
+
+--- The row below the tip, if it is covered: the status stands there.
+function H.covered(run)
+  local handles = require("parley.handle")
+  local handle = handles.get(run.handle)
+  local row, covered = nil, false
+  if handle then
+    row, covered = handles.says_more(handle)
+  end
+  return covered and row or nil
 end
 
 --- Neovim does not scroll for what is drawn below the cursor's line: where the window ends with it, we do.

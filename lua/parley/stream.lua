@@ -1,13 +1,18 @@
 --- A reply on its way into a buffer: pieces at the tip, as fast as the screen can take them.
+---
+--- Below the tip a line says that there is more to come: whatever ends Neovim or the host, the text says so.
+--- It is covered as long as the reply comes, and the status is shown in its place.
 local M = {}
 
 local api = vim.api
 local edit = require("parley.edit")
 local guard = require("parley.guard")
 local handles = require("parley.handle")
+local H = {}
 
 --- Apply an edit and write at the row it names from now on.
-function M.open(id, tick, edits, answer, row, markers)
+---@param more? string the line below that row, which says that there is more to come
+function M.open(id, tick, edits, answer, row, markers, more)
   local reply = edit.apply(id, tick, edits, answer, markers)
   if not reply.applied then
     return reply
@@ -16,6 +21,10 @@ function M.open(id, tick, edits, answer, row, markers)
   local followers = handles.followers(handle)
   -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
   handles.set_tip(handle, row, 0)
+  handle.more = more
+  if more then
+    handles.cover(handle, row + 1)
+  end
   handles.follow(handle, followers)
   handles.lead(handle, row, true)
   require("parley.status").moved(handle.buf)
@@ -50,6 +59,7 @@ function M.append(id, text, fresh, markers)
   local escape = M.fit(lines, before, fresh, markers)
   local followers = handles.followers(handle)
   edit.write(handle, function()
+    H.say_more(handle, row)
     if escape then
       api.nvim_buf_set_text(buf, row, 0, row, 0, { "\\" })
       col = col + 1
@@ -65,6 +75,14 @@ function M.append(id, text, fresh, markers)
   M.show(buf)
   local cost, parsed = (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
   return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
+end
+
+--- There is more to come, and the text says so, even if the user has deleted the line that did.
+function H.say_more(handle, row)
+  if handle.more and not handles.says_more(handle) then
+    api.nvim_buf_set_lines(handle.buf, row + 1, row + 1, true, { handle.more })
+    handles.cover(handle, row + 1)
+  end
 end
 
 --- The host has escaped what looks like structure at the start of its lines. Where the user has moved the

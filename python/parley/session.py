@@ -21,7 +21,7 @@ from typing import Literal, Self, TypeAlias
 
 from parley import engine
 from parley.chat.grammar import fit
-from parley.chat.rounds import last_notice, rounds
+from parley.chat.rounds import UNFINISHED, last_notice, rounds
 from parley.chat.transcript import CHOICES, Choice, Proposal, Question, Text, without_blank_edges
 from parley.chat.writer import join_blocks, question_blocks
 from parley.chunks import Chunk, Chunks, in_python
@@ -334,7 +334,7 @@ class Session:
     async def _interrupted(self, ports: engine.Ports, reason: str) -> None:
         """Say in the transcript why the answer is not complete, unless it does."""
         answers = (await self._document.read()).exchange.answers
-        if answers and last_notice(answers[-1]) is None:
+        if answers and last_notice(answers[-1]) in (None, UNFINISHED):
             await end_unfinished(ports, "Interrupted", one_line(reason))
 
     def _ask(self, text: str) -> None:

@@ -72,7 +72,7 @@ def test_a_question_begins_with_what_is_quoted(before: str, after: str) -> None:
 def test_a_notice_stands_at_the_end_of_its_answer() -> None:
     before = "💬: why?\n\n🤖: since\n\n💬: next\n"
     lines = split_lines(before)
-    edit = append_notice(lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user"))
-    edited = "\n".join(apply_edits(lines, [edit]))
+    edited_by = append_notice(lines, parse(before).exchanges[0].answers[0], Notice("Stopped", "by the user"))
+    edited = "\n".join(apply_edits(lines, edited_by))
     assert edited.index("since") < edited.index("[Stopped: by the user]") < edited.index("next")
     assert len(parse(edited).exchanges) == 2

@@ -41,7 +41,7 @@ def test_any_text_can_be_edited_where_it_has_calls_and_answers(text: str) -> Non
     lines, transcript = split_lines(text), parse(text)
     for exchange in transcript.exchanges:
         for answer in exchange.answers:
-            after = apply_edits(lines, [edits.append_notice(lines, answer, Notice("Stopped", "by you"))])
+            after = apply_edits(lines, edits.append_notice(lines, answer, Notice("Stopped", "by you")))
             assert len(parse("\n".join(after)).exchanges) == len(transcript.exchanges)
             for segment in answer.segments:
                 if isinstance(segment, Proposal) and segment.result is None:

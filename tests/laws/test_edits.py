@@ -16,7 +16,16 @@ from parley.chat.calls import split_proposal
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, split_lines
 from parley.chat.reply import ReplyWriter
-from parley.chat.rounds import Notice, is_resumption, last_notice, resumption
+from parley.chat.rounds import (
+    UNFINISHED,
+    Notice,
+    is_resumption,
+    last_notice,
+    notice_note,
+    read_notice,
+    resumption,
+    words_of,
+)
 from parley.chat.transcript import (
     CHOICES,
     Answer,
@@ -230,6 +239,7 @@ def _prose(text: str) -> list[Segment]:
     return [Text(prose)] if prose else []
 
 
+MORE_TO_COME = Note(UNFINISHED.text)
 RESULT = "💬: q\n🤖:[A]\n❓: `" + '{"id":"c","function":{"name":"f","arguments":""}}' + "`\n🛠️: [f][c]"
 
 
@@ -254,8 +264,36 @@ def test_what_is_written_at_the_tip_is_the_answers_own_text(
     lines[tip : tip + 1] = (writer.text(text) + writer.end()).split("\n")
     written = "".join(line + "\n" for line in lines)
     assume(split_lines(written) == lines)
-    expected = _with_segments(chat.transcript, at, _joined(answer.segments, _prose(text)))
-    assert _normal(parse(written)) == _normal(expected)
+    said = _joined(answer.segments, _prose(text))
+    assert _normal(parse(written)) == _normal(_with_segments(chat.transcript, at, [*said, MORE_TO_COME]))
+    ended = Chat(written)
+    reply = edits.end_reply(lines, ended.transcript.exchanges[at].answers[-1])
+    assert _normal(ended.after(*reply)) == _normal(_with_segments(chat.transcript, at, said))
+
+
+@moderate
+@given(chats, st.data(), st.sampled_from(["", " mine", "mine", "\nmine", "\n\nmine\n", "\n\n🔒: mine"]))
+@example(Chat("💬: q\n🤖:[A]\n"), None, " mine")
+@example(Chat("💬: q\n🤖:[A]\n"), None, "\n\n🔒: mine")
+def test_words_that_were_typed_behind_the_notice_of_a_reply_stay_and_it_stays_a_notice(
+    chat: Chat, data: st.DataObject | None, typed: str
+) -> None:
+    at, answer = _answered(chat, data) if data else (0, chat.transcript.exchanges[0].answers[-1])
+    edit, tip = edits.open_tip(chat.lines, answer)
+    lines = apply_edits(chat.lines, [edit])
+    lines[tip + 1 : tip + 2] = (lines[tip + 1] + typed).split("\n")
+    streaming = _chat("".join(line + "\n" for line in lines))
+    assume(streaming.lines == lines)
+    now = streaming.transcript.exchanges[at].answers[-1]
+    assert last_notice(now) == UNFINISHED
+    words = [Note("mine")] if typed else []
+    ended = streaming.after(*edits.end_reply(lines, now))
+    expected = _with_segments(chat.transcript, at, [*answer.segments, *words])
+    assert _normal(ended) == _normal(expected)
+    calls_ = any(isinstance(s, Proposal | Orphan | Broken) for s in answer.segments)
+    resumed = streaming.after(*edits.drop_unfinished(lines, now)).exchanges[at].answers[-1].segments
+    assert [s for s in resumed if isinstance(s, Note)][-len(words) :] == words or not words
+    assert calls_ == (Note(resumption(UNFINISHED)) in resumed)
 
 
 appended = st.one_of(
@@ -285,7 +323,7 @@ def test_segments_are_appended_as_they_are(
 def test_a_notice_ends_the_answer(chat: Chat, data: st.DataObject, notice: Notice, reason: str) -> None:
     at, answer = _answered(chat, data)
     notice = replace(notice, reason=reason)
-    edit = edits.append_notice(chat.lines, answer, notice)
+    (edit,) = edits.append_notice(chat.lines, answer, notice)
     assert _takes_only_blank_lines(chat, edit)
     after = chat.after(edit)
     assert after == _with_segments(chat.transcript, at, [*answer.segments, Note(notice.text)])
@@ -481,12 +519,16 @@ def test_a_signature_goes_to_the_last_thinking_and_never_to_one_that_has_one(
 
 def _resumed(answer: Answer) -> list[Segment]:
     """An answer without what its last turn left unfinished."""
-    notice = last_notice(answer)
+    note = notice_note(answer)
+    assert note
+    notice, words = read_notice(note), words_of(note)
     assert notice
     at = [n for n, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
     start = at[-1] + 1 if at else 0
-    kept = [s for s in answer.segments[start:-1] if not isinstance(s, Text | Thinking)]
-    return [*answer.segments[:start], *kept, *([Note(resumption(notice))] if at else [])]
+    place = next(n for n, s in enumerate(answer.segments) if s is note)
+    resumed = [*([Note(resumption(notice))] if at else []), *([Note(words)] if words else [])]
+    kept = [s for s in answer.segments[start:place] if not isinstance(s, Text | Thinking)]
+    return [*answer.segments[:start], *kept, *resumed, *answer.segments[place + 1 :]]
 
 
 def _interrupted(text: str, notice: str, tail: str) -> Chat:
@@ -528,7 +570,7 @@ def test_a_resumed_reply_after_a_note_is_no_part_of_the_note(before: str) -> Non
         edit, _tip = edits.open_tip(chat.lines, chat.transcript.exchanges[0].answers[0])
         chat = Chat("\n".join(apply_edits(chat.lines, [edit])))
         answer = chat.transcript.exchanges[0].answers[0]
-        chat = Chat("\n".join(apply_edits(chat.lines, [edits.append_notice(chat.lines, answer, NOTICES[0])])))
+        chat = Chat("\n".join(apply_edits(chat.lines, edits.append_notice(chat.lines, answer, NOTICES[0]))))
     answer = chat.transcript.exchanges[0].answers[0]
     assert not any(map(is_resumption, answer.segments))
     notes = [s for s in answer.segments if isinstance(s, Note)]

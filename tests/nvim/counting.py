@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from parley.chat.reader import parse
+from parley.chat.rounds import is_unfinished
 from tests.nvim.harness import Child
 
 SERVER = Path(__file__).parent.parent / "e2e" / "counting_server.py"
@@ -70,9 +72,16 @@ def waits(nvim: Child) -> bool:
     return here
 
 
-def is_complete(nvim: Child) -> bool:
-    """Whether the answer is complete, and no turn runs."""
+def has_ended(nvim: Child) -> bool:
+    """Whether there is room for the next question, and no turn runs."""
     return nvim.lines()[-1] == MARKER and not nvim.lua("return require('parley.handle').busy(0)")
+
+
+def is_complete(nvim: Child) -> bool:
+    """Whether the first answer counts as complete, and no turn runs."""
+    exchanges = parse(nvim.text()).exchanges
+    answers = exchanges[0].answers if exchanges else ()
+    return has_ended(nvim) and bool(answers) and not is_unfinished(answers[-1])
 
 
 def problems(nvim: Child) -> list[str]:

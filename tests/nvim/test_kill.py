@@ -109,6 +109,7 @@ def respond(nvim: Child) -> None:
     until(nvim, done, "the turn of the chat")
 
 
+LAST_WORDS = "\U0001f4dd: you had me call a tool, and I told you what it returned.\n"
 WARNING = "may have run already: its result is not in this text"
 
 
@@ -119,6 +120,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
     assert not [p for p in parse(left).problems if p.severity == "error"], death
     opened(nvim, chat)
     assert f"{nvim.text()}\n" == left, death
+    assert not is_complete(nvim) or LAST_WORDS in left, f"half a reply counts as complete after {death}"
     respond(nvim)
     assert chat.calls() <= 1, death
     if not is_complete(nvim):
@@ -138,6 +140,7 @@ def go_on(nvim: Child, chat: Chat, death: Death) -> None:
 def assert_sendable(chat: Chat) -> None:
     """What the chat has come to can be sent to every provider, with another question."""
     text = chat.path.read_text(encoding="utf-8")
+    assert LAST_WORDS in text, "half a reply counts as complete"
     assert text.count("\U0001f916:") == 1
     transcript = parse(f"{text.rstrip()} and now?\n")
     assert len(transcript.exchanges) == 2

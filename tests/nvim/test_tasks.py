@@ -18,7 +18,7 @@ import pytest
 from parley.chat.reader import parse
 from tests.forks import forks
 from tests.mcp_servers import until as until_true
-from tests.nvim.counting import environ, is_complete, problems, until, waits
+from tests.nvim.counting import environ, has_ended, is_complete, problems, until, waits
 from tests.nvim.harness import Child, child
 from tests.nvim.test_ends import parents
 from tests.nvim.test_host import host_pid
@@ -152,7 +152,7 @@ def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Diggi
     with editor(digging) as nvim:
         begun(nvim, digging)
         nvim.command("ParleyStop")
-        until(nvim, lambda: is_complete(nvim), "the end")
+        until(nvim, lambda: has_ended(nvim), "the end")
         assert "The call was cancelled: the user stopped it" in nvim.text()
         until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
         digging.chat.with_name("other.md").write_text(f"{QUESTION}\n", encoding="utf-8")
@@ -162,7 +162,7 @@ def test_a_stop_cancels_the_task_and_a_server_that_ends_leaves_it(digging: Diggi
         nvim.keys("ya")
         until(nvim, lambda: "`task-2`" in nvim.text(), "the task")
         digging.server.kill()
-        until(nvim, lambda: is_complete(nvim), "the end")
+        until(nvim, lambda: has_ended(nvim), "the end")
         assert "[pending]\n\n`task-2`" in nvim.text()
         nvim.until_screen("Its result is")
 
@@ -179,7 +179,7 @@ def test_who_asks_at_once_after_reading_the_buffer_anew_waits_for_the_turn_that_
         until(nvim, lambda: "tasks/cancel" in digging.methods(), "the cancellation")
         until(nvim, lambda: nvim.variable("parley_status") == "Analyzing request...", "the next turn")
         hold.unlink()
-        until(nvim, lambda: is_complete(nvim), "the end")
+        until(nvim, lambda: has_ended(nvim), "the end")
         assert "its server cancelled it" in nvim.text()
         assert "Neovim" not in nvim.messages()
         assert statuses(nvim).count("Analyzing request...") >= 2, "again when the other has ended"

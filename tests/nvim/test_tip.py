@@ -119,12 +119,12 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
 @pytest.mark.parametrize("key", ["<C-u>", "0", "20h"])
 def test_who_goes_up_in_a_long_paragraph_is_left_there(nvim: Child, key: str) -> None:
     ask(nvim, "write 400 words")
-    nvim.until(lambda: len(nvim.lines()[-1]) > 800, "a long paragraph")
+    nvim.until(lambda: len(nvim.lines()[-2]) > 800, "a long paragraph")
     nvim.keys(key)
     nvim.until_open()
-    place, length = nvim.cursor, len(nvim.lines()[-1])
+    place, length = nvim.cursor, len(nvim.lines()[-2])
     assert place[1] < length - 15
-    nvim.until(lambda: len(nvim.lines()[-1]) > length + 200, "more of it")
+    nvim.until(lambda: len(nvim.lines()[-2]) > length + 200, "more of it")
     assert nvim.cursor == place
     nvim.command("ParleyStop")
     nvim.until_idle()
@@ -220,22 +220,22 @@ def test_an_answer_is_not_written_into_a_closed_fold_that_is_followed(nvim: Chil
 
 
 @pytest.mark.parametrize("scrolloff", [0, 5])
-def test_a_cursor_that_followed_goes_to_the_notice_of_a_stop_and_the_next_question_is_seen(
+def test_a_cursor_that_followed_goes_to_the_question_below_a_stop_and_its_notice_is_seen(
     nvim: Child, scrolloff: int
 ) -> None:
     ask(nvim, "write 500 words", f"set scrolloff={scrolloff}")
-    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
+    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip")
     nvim.command("ParleyStop")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
-    assert nvim.lines()[nvim.cursor[0] - 1] == "🔒: [Stopped: by the user]"
+    assert nvim.lines()[nvim.cursor[0] - 1] == "💬: "
     screen = rows(nvim)
     assert screen.index("💬:") == screen.index("🔒: [Stopped: by the user]") + 2
 
 
 def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     ask(nvim, "write 500 words")
-    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-1], "the line at the tip")
+    nvim.until(lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip")
     nvim.command("normal! 40G")
     top = rows(nvim)[0]
     nvim.command("ParleyStop")

@@ -7,6 +7,8 @@ import re
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from tests.nvim.harness import Child
 
 STOCKS = "can you find the latest stock price of google and microsoft?"
@@ -501,3 +503,20 @@ def test_what_is_typed_after_an_answer_stands_behind_the_blank_of_the_question(n
     nvim.keys("0iso <Esc>$iy<Esc>")
     nvim.until(lambda: nvim.lines()[-1] == f"so {MARKER}y ", "what was typed elsewhere")
     assert nvim.lua("return vim.wo.virtualedit") == ""
+
+
+@pytest.mark.parametrize("answer", ["🤖:[Demo]\n\nold", "🤖:[Demo] old\nand older", "🤖: old"])
+@pytest.mark.parametrize("below", ["", f"\n{MARKER} say: two\n\n🤖:[Demo]\n\nkept\n"])
+def test_an_answer_is_given_again_by_another_agent(nvim: Child, answer: str, below: str) -> None:
+    nvim.edit("other.md", f"{MARKER} say: one\n\n{answer}\n{below}")
+    nvim.command("1 | ParleyAgent Demo-OpenAI")
+    nvim.until(lambda: nvim.variable("parley_agent") == "Demo-OpenAI", "the other agent")
+    nvim.command("ParleyRespond!")
+    nvim.until(lambda: "removed" in nvim.messages() or "\none" in nvim.text(), "an end")
+    nvim.until_idle()
+    ending = below.rstrip("\n") or f"\n{MARKER} "
+    assert nvim.text() == f"{MARKER} say: one\n\n🤖:[Demo-OpenAI]\n\none\n{ending}"
+    assert "removed" not in nvim.messages()
+    nvim.keys("u")
+    assert nvim.text() == f"{MARKER} say: one\n\n{answer}\n{below}".rstrip("\n")
+    nvim.command("ParleyAgent Demo")

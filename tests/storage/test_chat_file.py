@@ -100,7 +100,7 @@ def test_what_is_not_named_stays_byte_for_byte(path: Path, layout: str) -> None:
     assert path.read_bytes() == after
 
 
-async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_with_the_next_change(
+async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_when_its_end_is_written(
     path: Path,
 ) -> None:
     shown = list[str]()
@@ -110,8 +110,8 @@ async def test_a_reply_is_in_the_file_when_it_is_settled_and_complete_with_the_n
     for piece in ("one\n", "\ntwo", ""):
         await document.append(piece)
     await document.settle()
-    assert text_of(path) == f"💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n{UNFINISHED}\n💬: next\n"
-    await document.change(lambda _: [])
+    assert text_of(path) == f"💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n{UNFINISHED}\n💬: next\n"
+    await document.change(lambda s: edits.end_reply(s.lines, s.answer))
     assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
     assert shown == ["one\n", "\ntwo", ""]
 
@@ -124,7 +124,7 @@ def test_a_line_without_end_is_written_once_however_many_pieces_it_comes_in() ->
     for piece in ["x" * 10] * 1000:
         asyncio.run(document.append(piece))
         assert document._lines[4] is before  # adding each piece to the line would copy all of it each time
-    assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n"
+    assert document.text == "💬: q\n\n🤖:[A]\n\n" + "x" * 10_000 + "\n" + UNFINISHED
 
 
 def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
@@ -135,7 +135,7 @@ def test_the_tip_stays_where_it_is_when_lines_come_and_go_above_it() -> None:
     asyncio.run(document.append("two\nthree"))
     asyncio.run(document.change(lambda _: [Edit(0, 2, ())]))
     asyncio.run(document.append(" four"))
-    assert document.text == "💬: q\n\n🤖:[A]\n\none two\nthree four\n"
+    assert document.text == "💬: q\n\n🤖:[A]\n\none two\nthree four\n" + UNFINISHED
 
 
 @pytest.mark.parametrize("line", [0, 2, 4, 5])
@@ -301,14 +301,14 @@ async def streaming(path: Path) -> FileDocument:
 async def test_what_is_streamed_is_on_the_disk_soon_and_says_that_there_is_more(path: Path) -> None:
     document = await streaming(path)
     text = await text_when(path, lambda text: "tw" in text)
-    assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntw\n\n{UNFINISHED}\n💬: next\n"
+    assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntw\n{UNFINISHED}\n💬: next\n"
     await document.append("o\n")
     text = await text_when(path, lambda text: "two" in text)
     assert text == f"💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n{UNFINISHED}\n💬: next\n"
     assert not parse(text).problems
     await document.settle()
-    await document.change(lambda _: [])
-    assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n\n💬: next\n"
+    await document.change(lambda s: edits.end_reply(s.lines, s.answer))
+    assert text_of(path) == "💬: q\n\n🤖:[Demo]\n\none\n\ntwo\n\n💬: next\n"
 
 
 async def test_a_change_above_the_tip_ends_no_reply(path: Path) -> None:
@@ -316,7 +316,7 @@ async def test_a_change_above_the_tip_ends_no_reply(path: Path) -> None:
     await document.change(lambda _: [Edit(0, 0, ("above",))])
     assert text_of(path).startswith("above\n")
     assert UNFINISHED in text_of(path)
-    await document.change(lambda s: [edits.append_notice(s.lines, s.answer, Notice("Stopped", "x"))])
+    await document.change(lambda s: edits.append_notice(s.lines, s.answer, Notice("Stopped", "x")))
     assert UNFINISHED not in text_of(path)
     assert "tw\n\n🔒: [Stopped: x]\n\n💬: next\n" in text_of(path)
 

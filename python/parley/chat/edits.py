@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from parley.chat import attachments, calls, grammar, results, writer
 from parley.chat.page import Page
-from parley.chat.rounds import Notice, last_notice, resumption
+from parley.chat.rounds import UNFINISHED, Notice, notice_note, read_notice, resumption, words_of
 from parley.chat.transcript import (
     SPACING,
     Answer,
@@ -35,6 +35,8 @@ from parley.chat.transcript import (
 )
 
 LineDecoder = Sequence[str]
+(BELOW_TIP,) = writer.note_lines(UNFINISHED.text)
+"""The line below the tip of a reply that is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +65,21 @@ def content_end(lines: LineDecoder, span: Span) -> int:
 
 
 def _append(
-    lines: LineDecoder, span: Span, blocks: Sequence[Sequence[str]], ending: Sequence[str] = ()
+    lines: LineDecoder,
+    span: Span,
+    blocks: Sequence[Sequence[str]],
+    ending: Sequence[str] = (),
+    *,
+    instead_of: Span | None = None,
 ) -> Edit:
     """Blocks at the end of what a span holds, one blank line apart from it and from what follows.
 
-    `ending` are lines that end what stands there.
+    `ending` are lines that end what stands there; `instead_of` follows the span and is replaced.
     """
-    end = content_end(lines, span)
-    last = [*lines[end - 1 : end], *ending][-1:]
+    start, end = content_end(lines, span), (instead_of or span).end
+    last = [*lines[start - 1 : start], *ending][-1:]
     added = [*ending, *writer.join_blocks([last, *blocks])[1:]]
-    return Edit(end, span.end, (*added, "") if span.end < len(lines) else tuple(added))
+    return Edit(start, end, (*added, "") if end < len(lines) else tuple(added))
 
 
 def _ending(lines: LineDecoder, span: Span) -> list[str]:
@@ -110,10 +117,26 @@ def _question_block(block: Sequence[str] | Attachment) -> list[str]:
 
 
 def open_tip(lines: LineDecoder, answer: Answer) -> tuple[Edit, int]:
-    """An empty line at the end of an answer, and its number: there the next reply is written."""
-    edit = _append(lines, answer.span, [[""]], _ending(lines, answer.span))
-    tip = edit.start + len(edit.lines) - (2 if edit.end < len(lines) else 1)
+    """An empty line at the end of an answer, and its number: there the next reply is written.
+
+    Below it a notice says that there is more to come, until `end_reply` takes it away.
+    """
+    edit = _append(lines, answer.span, [["", BELOW_TIP]], _ending(lines, answer.span))
+    tip = edit.start + edit.lines.index(BELOW_TIP) - 1
     return edit, tip
+
+
+def end_reply(lines: LineDecoder, answer: Answer, segments: Sequence[Segment] = ()) -> list[Edit]:
+    """The end of a reply: segments instead of the notice that there is more to come, if it is there.
+
+    The words that the user typed behind it stay, as a note of the user's.
+    """
+    note = notice_note(answer)
+    if note is None or read_notice(note) != UNFINISHED:
+        return [append_segments(lines, answer, segments)] if segments else []
+    words = words_of(note)
+    blocks = writer.segment_blocks([*([Note(words)] if words else []), *segments])
+    return [_append(lines, Span(answer.span.start, note.span.start), blocks, instead_of=note.span)]
 
 
 def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segment]) -> Edit:
@@ -122,9 +145,9 @@ def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segme
     return _append(lines, answer.span, writer.segment_blocks(segments), ending)
 
 
-def append_notice(lines: LineDecoder, answer: Answer, notice: Notice) -> Edit:
+def append_notice(lines: LineDecoder, answer: Answer, notice: Notice) -> list[Edit]:
     """A notice at the end of an answer."""
-    return append_segments(lines, answer, [Note(notice.text)])
+    return end_reply(lines, answer, [Note(notice.text)])
 
 
 def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:
@@ -228,13 +251,30 @@ def drop_unfinished(lines: LineDecoder, answer: Answer) -> list[Edit]:
 
     Where calls stand before, a note says that the turn was resumed: limits count from there.
     """
-    notice = last_notice(answer)
+    note = notice_note(answer)
+    notice = read_notice(note) if note else None
+    has_calls = any(isinstance(s, Proposal | Orphan | Broken) for s in answer.segments)
+    return _drop(lines, answer, [Note(resumption(notice))] if notice and has_calls else [])
+
+
+def withdraw(lines: LineDecoder, answer: Answer) -> list[Edit]:
+    """Takes away what was written of a reply that the provider begins again, with the notice below it."""
+    return _drop(lines, answer, [])
+
+
+def _drop(lines: LineDecoder, answer: Answer, instead: Sequence[Segment]) -> list[Edit]:
+    """Takes away what was said after the last call of an answer; `instead` of its notice stand segments.
+
+    The words that the user typed behind the notice stay, as a note of the user's.
+    """
     calls = [i for i, s in enumerate(answer.segments) if isinstance(s, Proposal | Orphan | Broken)]
     rest = answer.segments[calls[-1] + 1 if calls else 0 :]
     edits = [_without(answer, s.span) for s in rest if isinstance(s, Text | Thinking)]
-    if notice and isinstance(note := rest[-1], Note):
-        resumed = writer.note_lines(resumption(notice)) if calls else []
-        edits.append(Edit(note.span.start, content_end(lines, note.span), tuple(resumed)))
+    if note := notice_note(answer):
+        words = words_of(note)
+        blocks = writer.segment_blocks([*instead, *([Note(words)] if words else [])])
+        kept = tuple(writer.join_blocks(blocks))
+        edits.append(Edit(note.span.start, content_end(lines, note.span), kept))
     return edits
 
 

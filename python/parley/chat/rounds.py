@@ -12,12 +12,21 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.grammar import SUMMARY
-from parley.chat.transcript import Answer, Broken, Note, Proposal, RoundStarts, Segment, Text, Thinking
+from parley.chat.transcript import (
+    Answer,
+    Broken,
+    Note,
+    Proposal,
+    RoundStarts,
+    Segment,
+    Text,
+    Thinking,
+)
 from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
 
-_NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n]*)\]")
+_NOTICE = re.compile(r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n\]]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +42,30 @@ class Notice:
         return f"[{self.kind}: {_as_reason(self.reason)}]"
 
 
+UNFINISHED = Notice("Interrupted", "the answer was still being written")
+"""Ends an answer while a reply is written: however the process ends, the file says that there was more."""
+
+
 def _as_reason(reason: str) -> str:
     """A reason as a notice can hold it: one line, without brackets and controls."""
     return one_line(re.sub(r"[\[\]]", " ", reason))
 
 
 def read_notice(note: Note) -> Notice | None:
-    """The notice that a note is, None for any other note."""
-    parts = _NOTICE.fullmatch(note.text)
+    """The notice that a note begins with, None for any other note."""
+    parts = _NOTICE.match(note.text)
     match parts and parts["kind"]:
         case "Unable to complete task" | "Stopped" | "Interrupted" as kind:
             assert parts is not None
             return Notice(kind, parts["reason"])
         case _:
             return None
+
+
+def words_of(note: Note) -> str:
+    """The words of a note after its notice: the user typed them there."""
+    parts = _NOTICE.match(note.text)
+    return note.text[parts.end() if parts else 0 :].strip()
 
 
 def resumption(notice: Notice) -> str:
@@ -105,9 +124,19 @@ def _parts(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
 
 
 def last_notice(answer: Answer) -> Notice | None:
-    """The notice an answer ends in; None where it does not end in one."""
-    last = answer.segments[-1] if answer.segments else None
-    return read_notice(last) if isinstance(last, Note) else None
+    """The notice that an answer ends in; None if it does not end in one."""
+    note = notice_note(answer)
+    return read_notice(note) if note else None
+
+
+def notice_note(answer: Answer) -> Note | None:
+    """The note of the notice that an answer ends in; notes of the user's may follow it."""
+    for segment in reversed(answer.segments):
+        if not isinstance(segment, Note) or is_resumption(segment):
+            return None
+        if read_notice(segment):
+            return segment
+    return None
 
 
 def is_unfinished(answer: Answer) -> bool:

@@ -17,7 +17,7 @@ async def end_unfinished(ports: Ports, kind: NoticeKind, reason: str) -> None:
     """Say, in the file too, why the answer in hand is not complete; then it is the user's turn."""
     notice = Notice(kind, reason)
     ports.observer.status(status.stopped(reason))
-    await ports.document.change(lambda s: [edits.append_notice(s.lines, s.answer, notice)])
+    await ports.document.change(lambda s: edits.append_notice(s.lines, s.answer, notice))
     await open_question(ports.document)
 
 

@@ -177,16 +177,20 @@ class _Reply:
     async def _withdraw(self) -> None:
         """Nothing of what was said so far stays."""
         await self.ports.document.settle()
-        await self.ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
+        await self.ports.document.change(lambda s: edits.withdraw(s.lines, s.answer))
         self.writer, self.has_text, self._block, self._unshown = ReplyWriter(), False, False, ""
         self._status = ""
         await self.begin()
 
     async def end(self) -> None:
-        """The reply is through: write what was held back, then its calls."""
+        """The reply is through: write what was held back, then its calls, or that it is complete."""
         await self.cut()
-        if self.calls and not self.trouble():
+        if self.trouble():
+            return
+        if self.calls:
             await self._propose()
+        else:
+            await self.ports.document.change(lambda s: edits.end_reply(s.lines, s.answer))
 
     async def _propose(self) -> None:
         """Write the calls, and put on record that we did."""
@@ -195,7 +199,7 @@ class _Reply:
         def change(shot: Snapshot) -> list[Edit]:
             calls = edits.written_calls(self.calls, departed(shot.transcript, view))
             proposals[:] = map(Proposal, calls)
-            return [edits.append_segments(shot.lines, shot.answer, proposals)]
+            return edits.end_reply(shot.lines, shot.answer, proposals)
 
         await self.ports.document.change(change)
         tools = [(p, tool) for p in proposals if (tool := self.catalogue.get(p.call.name))]

@@ -192,7 +192,8 @@ class _Page:
             case Broken(text=text):
                 return _details("A line that cannot be read", text)
             case Note(text):
-                return f'<p class="note">{_text(text)}</p>' if read_notice(segment) else ""
+                notice = read_notice(segment)
+                return f'<p class="note">{_text(notice.text)}</p>' if notice else ""
 
     def _call(self, proposal: Proposal) -> str:
         name, result = proposal.call.name, proposal.result

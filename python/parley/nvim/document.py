@@ -11,7 +11,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
 
-from parley.chat.edits import Edit
+from parley.chat.edits import BELOW_TIP, Edit
+from parley.chat.grammar import marker_of
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
 from parley.nvim.editor import LATER_S, Editor
@@ -183,7 +184,8 @@ class BufferDocument:
             text = self._mirror.text
             edit, row = tip(shot)
             self._stream.reset(f"{text.line_end}\n")
-            if await self._is_applied("open_stream", text, trimmed(shot.lines, [edit]), row, STARTS):
+            more = BELOW_TIP + text.line_end
+            if await self._is_applied("open_stream", text, trimmed(shot.lines, [edit]), row, STARTS, more):
                 return
 
     async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
@@ -236,8 +238,21 @@ def answer_row(shot: Snapshot) -> int | None:
 
 def trimmed(lines: list[str], edits: Iterable[Edit]) -> list[Edit]:
     """The edits from the bottom up, without the lines that they leave as they are; marks there stay."""
-    ordered = sorted(edits, key=lambda e: (e.start, e.end), reverse=True)
+    parts = (part for edit in edits for part in _parts(lines, edit))
+    ordered = sorted(parts, key=lambda e: (e.start, e.end), reverse=True)
     return [small for edit in ordered if (small := _trimmed(lines, edit))]
+
+
+def _parts(lines: list[str], edit: Edit) -> list[Edit]:
+    """An edit; one that begins with the line of an answer is split below that line.
+
+    Of a single line only what differs is replaced, so the mark that holds the answer by it stays.
+    """
+    start, end, new = edit.start, edit.end, edit.lines
+    heads = [marker_of(line) for line in (*lines[start : min(start + 1, end)], *new[:1])]
+    if len(heads) < 2 or not all(head and head[0] == "answer" for head in heads):
+        return [edit]
+    return [Edit(start, start + 1, new[:1]), Edit(start + 1, end, new[1:])]
 
 
 def _trimmed(lines: list[str], edit: Edit) -> Edit | None:

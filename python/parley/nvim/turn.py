@@ -298,9 +298,11 @@ def _goes_on(end: engine.End, shot: engine.Snapshot, view: ChatView) -> dict[str
         return _calls(mine) if mine else None
     below = shot.transcript.exchanges[shot.at + 1 : shot.at + 2]
     question = below[0].question if below else None
-    if end.kind == "complete" and question and not question.text:
+    if end.kind not in ("complete", "stopped", "interrupted"):
+        return None
+    if question and not question.text:
         return {"row": question.span.start, "to_end": True}
-    if end.kind not in ("stopped", "interrupted"):
+    if end.kind == "complete":
         return None
     last = shot.exchange.answers[-1].segments[-1:] if shot.exchange.answers else ()
     match last:

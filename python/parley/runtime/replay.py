@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 
 from parley import engine
+from parley.chat import edits
 from parley.chat.reader import parse
 from parley.chat.rounds import Notice, Round, is_resumption, last_notice, read_notice, rounds
 from parley.chat.transcript import (
@@ -116,6 +117,7 @@ async def _answer(ports: engine.Ports, resolve: engine.Resolve, answer: Answer, 
             await engine.stopped(ports)
             end = engine.End("stopped")
         except _OverError:
+            await ports.document.change(lambda s: edits.end_reply(s.lines, s.answer))
             return
         if end.kind == "waiting":
             if not await _decide(ports, resolve, answer):
@@ -312,7 +314,7 @@ def _normal_segments(segments: Iterable[Segment]) -> Iterator[Segment]:
             case Proposal(call=call, result=result):
                 yield Proposal(replace(call, index=None), None, result and _normal_result(result))
             case Note() if notice := read_notice(segment):
-                yield Note(_STOPPED.text if notice.kind == "Stopped" else segment.text)
+                yield Note((_STOPPED if notice.kind == "Stopped" else notice).text)
             case _:
                 pass
 

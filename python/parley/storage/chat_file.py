@@ -2,8 +2,7 @@
 
 Implements the engine's document. A file is written whole and atomically, keeps its line ends, BOM, mode,
 owner and extended attributes, and is never written over when something else changed it meanwhile. While a
-reply comes it is written again and again, each time with a notice that there is more to come: whatever ends
-the process leaves that.
+reply comes it is written again and again.
 """
 
 from __future__ import annotations
@@ -21,16 +20,14 @@ from pathlib import Path
 from parley.chat.edits import Edit, apply_edits
 from parley.chat.reader import parse, parse_lines, split_lines
 from parley.chat.reread import difference, reread
-from parley.chat.rounds import Notice, is_unfinished
+from parley.chat.rounds import is_unfinished
 from parley.chat.transcript import Exchange, Question, Transcript
-from parley.chat.writer import note_lines
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
 from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
 """Seconds that streamed text waits for more before it is written: with the writing itself, not one."""
-_UNFINISHED = Notice("Interrupted", "the answer was still being written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +161,10 @@ class FileDocument(TextDocument):
         self.anchor = in_hand(text) if anchor is None else anchor
         self._spelling = Spelling.of(text)
         self._on_note = on_note
-        self._is_streaming = False
         self._timer: asyncio.TimerHandle | None = None
         """Writes what was appended; None where all of it is written."""
         self._failure: ParleyError | None = None
         """What the timer met."""
-
-    async def open_stream(self, tip: Callable[[Snapshot], tuple[Edit, int]]) -> None:
-        """Write at the line that `tip` names; until something is written below it, there is more to come."""
-        await super().open_stream(tip)
-        self._is_streaming = True
 
     async def append(self, text: str) -> None:
         """Write at the tip; on the disk it is within a second."""
@@ -192,21 +183,11 @@ class FileDocument(TextDocument):
         except ParleyError as error:
             self._failure = error
 
-    def _apply(self, edits: list[Edit]) -> None:
-        is_above = bool(edits) and all(edit.end <= self._tip for edit in edits)
-        self._is_streaming = self._is_streaming and is_above
-        super()._apply(edits)
-
     def _changed(self) -> None:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        lines = self.lines
-        if self._is_streaming:
-            below = self._tip + 1
-            gap = [""] if lines[self._tip] else []
-            lines = [*lines[:below], *gap, *note_lines(_UNFINISHED.text), *lines[below:]]
-        new = encoded(self._spelling.text(lines))
+        new = encoded(self._spelling.text(self.lines))
         if new == self._on_disk:
             return
         try:
