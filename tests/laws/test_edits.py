@@ -381,15 +381,17 @@ def _markable(chat: Chat) -> list[tuple[int, int, Proposal | Broken]]:
     ]
 
 
+def _open_calls(chat: Chat) -> list[tuple[int, int, Proposal]]:
+    """Where a result may go: exchange, number of the segment, and the call."""
+    return [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
+
+
 @moderate
-@given(st.one_of(calling, calling, chats), st.data(), st.sampled_from([*CHOICES, None]))
+@given(st.one_of(calling, calling, chats).filter(_markable), st.data(), st.sampled_from([*CHOICES, None]))
 def test_a_mark_changes_the_bracket_and_keeps_the_json(
     chat: Chat, data: st.DataObject, choice: Choice | None
 ) -> None:
-    found = _markable(chat)
-    if not found:
-        return
-    at, number, call = data.draw(st.sampled_from(found))
+    at, number, call = data.draw(st.sampled_from(_markable(chat)))
     edit = edits.mark(chat.lines, call, choice)
     before, (written,) = chat.lines[call.span.start], edit.lines
     assert (edit.start, edit.end) == (call.span.start, call.span.start + 1)
@@ -427,12 +429,9 @@ def test_a_mark_keeps_what_no_json_writer_would_write_again() -> None:
 
 
 @moderate
-@given(st.one_of(calling, calling, chats), st.data(), results)
+@given(st.one_of(calling, calling, chats).filter(_open_calls), st.data(), results)
 def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: Result) -> None:
-    found = [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
-    if not found:
-        return
-    at, number, proposal = data.draw(st.sampled_from(found))
+    at, number, proposal = data.draw(st.sampled_from(_open_calls(chat)))
     edit = edits.put_result(chat.lines, proposal, result)
     place = proposal.task.span if proposal.task else Span(proposal.span.end, proposal.span.end)
     assert (edit.start, edit.end) == (place.start, place.end)
@@ -442,14 +441,11 @@ def test_a_result_goes_to_its_own_call(chat: Chat, data: st.DataObject, result: 
 
 
 @moderate
-@given(st.one_of(calling, calling, chats), st.data(), results)
+@given(st.one_of(calling, calling, chats).filter(_open_calls), st.data(), results)
 def test_a_note_on_a_result_stands_below_it_and_takes_in_nothing_else(
     chat: Chat, data: st.DataObject, result: Result
 ) -> None:
-    found = [(a, n, p) for a, n, p in _markable(chat) if isinstance(p, Proposal) and p.result is None]
-    if not found:
-        return
-    at, number, proposal = data.draw(st.sampled_from(found))
+    at, number, proposal = data.draw(st.sampled_from(_open_calls(chat)))
     _put_noted(chat, at, number, proposal, result)
 
 

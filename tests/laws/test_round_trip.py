@@ -199,13 +199,24 @@ def test_any_other_link_is_text(target: str) -> None:
     assert exchange.question == Question((Text(f"![image/png 12 kB]({target})"),))
 
 
-@given(any_text)
-def test_what_may_grow_into_structure_is_held_back(text: str) -> None:
-    for line in text.split("\n"):
-        if (escaped := grammar.escape_line(line)) != line:
-            mark = next(n for n in range(1, len(line) + 1) if grammar.escape_line(line[:n]) != line[:n])
-            assert all(grammar.may_need_escape(line[:n]) for n in range(1, mark))
-            assert escaped == "\\" + line
+signs = st.sampled_from([grammar.PROMPT, *grammar.MARKERS.values()])
+marked_lines = st.builds(
+    lambda slashes, sign, is_bare, rest: (
+        "\\" * slashes + (sign.replace("\ufe0f", "") if is_bare else sign) + rest
+    ),
+    st.integers(0, 3),
+    signs,
+    st.sampled_from(["", "\ufe0f"]),
+    any_text.map(lambda text: text.replace("\n", "")),
+)
+
+
+@given(marked_lines)
+def test_what_may_grow_into_structure_is_held_back(line: str) -> None:
+    escaped = grammar.escape_line(line)
+    mark = next(n for n in range(1, len(line) + 1) if grammar.escape_line(line[:n]) != line[:n])
+    assert all(grammar.may_need_escape(line[:n]) for n in range(1, mark))
+    assert escaped == "\\" + line
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
