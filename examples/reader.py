@@ -124,7 +124,7 @@ class Reader:
         signs = [sign(line) for line in self.lines]
         turns = [number for number, mark in enumerate(signs) if mark in ("💬", "🤖")] + [len(signs)]
         first = next((number for number, mark in enumerate(signs) if mark), len(signs))
-        bars = [number for number in range(first) if self.lines[number].rstrip(ENDS) == "---"]
+        bars = [number for number in range(first) if self.lines[number].rstrip(" \t") == "---"]
         front, start = None, 0
         if len(bars) > 1 and bars[0] == 0:
             front, start = "\n".join(self.lines[1 : bars[1]]), bars[1] + 1
@@ -256,10 +256,10 @@ class Reader:
         if not rows:
             return "", at
         if fence := FENCE.fullmatch(rows[0][1]):
-            lines = list(itertools.takewhile(lambda row: row[1].rstrip(ENDS) != fence[1], rows[1:]))
+            lines = list(itertools.takewhile(lambda row: row[1].rstrip(" \t") != fence[1], rows[1:]))
             text = "\n".join(line for _, line in lines)
             is_open = len(lines) == len(rows) - 1
-            return (text.rstrip(), end) if is_open else (text, rows[len(lines) + 1][0] + 1)
+            return (text, end) if is_open else (text, rows[len(lines) + 1][0] + 1)
         if (quote := QUOTE.fullmatch(rows[0][1])) and quote[1] not in quote[2]:
             return quote[2], rows[0][0] + 1
         rows = list(itertools.takewhile(lambda row: row[1].strip(" \t"), rows))

@@ -71,6 +71,10 @@ def test_the_reader_finds_the_calls_of_results(chat: Path, answer: Answer) -> No
 
 @examples(20)
 @given(marked_files)
+@example("---\xa0\na: b\n---\n💬: q\n")
+@example("---\na: b\n---\r\n💬: q\n")
+@example("🤖:\n🛠️: [a][b]\n```\n```\r\n")
+@example("🤖:\n❓: `{}`\n🛠️: [a][b]\n```\nx\n```\xa0\ny\n```\n")
 def test_the_reader_takes_any_file_as_it_is_taken(chat: Path, text: str) -> None:
     """Its page leaves open where a part ends that an old prompt or an empty note stands below."""
     chat.write_text(text, encoding="utf-8", errors="surrogateescape")
