@@ -51,6 +51,12 @@ def test_a_fork_ends_with_the_exchange_under_the_cursor(nvim: Child, home: Path,
     assert ("-- INSERT --" in nvim.screen()) is is_empty
 
 
+def test_a_fork_says_that_it_is_a_copy(nvim: Child, home: Path) -> None:
+    chat(nvim, "copied.md", CHAT)
+    forked(nvim, "copied-fork.md")
+    nvim.until(lambda: "this is a copy of copied.md" in nvim.messages(), "the message")
+
+
 def test_a_question_in_a_fork_is_answered(nvim: Child, home: Path) -> None:
     chat(nvim, "goes-on.md", CHAT)
     forked(nvim, "goes-on-fork.md")

@@ -95,6 +95,7 @@ WINDOWS = {
     "scrolloff=999": ("set scrolloff=999", LAST),
     "without smoothscroll": ("setlocal nosmoothscroll", LAST),
     "with numbers": ("set number", LAST),
+    "narrow": ("vertical topleft 40split", LAST),
     "with a winbar": ("set winbar=bar", LAST),
     "in the upper of two": ("belowright split | 1wincmd w", 9),
     "in another one": ("split | wincmd p | normal! G$", LAST),
@@ -113,6 +114,7 @@ def test_it_stands_in_the_last_row_in_every_frame_of_a_stream(nvim: Child, windo
     seen = [number for number, row in enumerate(places) if row is not None]
     assert len(seen) > 5
     assert set(places[seen[0] : seen[-1] + 1]) == {last}
+    assert not [row for frame in drawn for row in frame if "Interrupted" in row or "written]" in row]
     assert "Writing a reply..." in drawn[seen[-1]][last]
 
 
