@@ -268,7 +268,8 @@ function M.forked(id, path)
     end
     M.attach(buf)
     local origin = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(handle.buf), ":t")
-    require("parley.host").message(("this is a copy of %s, down to the exchange under the cursor"):format(origin))
+    local text = "this is a copy of %s, down to the exchange under the cursor"
+    require("parley.host").message(text:format(origin))
     local last = vim.api.nvim_buf_line_count(buf)
     if H.is_empty_question(vim.fn.getline(last)) then
       H.type_at(last)
