@@ -36,6 +36,7 @@ WITHOUT_FILE = {
     "config",
     "convert",
     "tools",
+    "servers",
     "login",
     "logout",
     "demo-server",
@@ -158,6 +159,8 @@ def test_output_that_nobody_takes_is_no_error_and_one_that_cannot_be_written_is(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (("servers", "add", "none"), 1),
+        (("servers", "add", "x", "--from", "none"), 1),
         (("login", "none"), 1),
         (("logout", "none"), 1),
         (("config", "none"), 1),
@@ -182,7 +185,9 @@ def test_what_a_command_without_a_file_cannot_do_is_an_error(
     assert types_of(as_json.out.splitlines()) == {"error", "end"}
 
 
-@pytest.mark.parametrize("arguments", [("agents",), ("config",), ("man",), ("completion", "bash")])
+@pytest.mark.parametrize(
+    "arguments", [("agents",), ("servers",), ("config",), ("man",), ("completion", "bash")]
+)
 def test_a_list_that_cannot_be_written_is_an_error(
     arguments: tuple[str, ...], run: Callable[..., Ended]
 ) -> None:

@@ -32,13 +32,13 @@ _BY = {"memory": "remembered", "auto": "by rule"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionStart:
     """The text of a fold over the first line of a question."""
 
     text: str
 
 
-Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | Asked | str
+Content: TypeAlias = tuple[Proposal, tuple[str, ...]] | QuestionStart | str
 """What the text of a fold is made of: a call with the names of its tool, or the text itself."""
 Row: TypeAlias = tuple[int, int, int, bool, str, str]
 """First row, row behind the last, number of the text, whether it is open, who said yes, id of the call."""
@@ -89,7 +89,7 @@ def _references(question: Question) -> Iterator[Fold]:
             start = part.span.start + part.text.count("\n", 0, match.start())
             end = start + match[0].count("\n") + 1
             text = f"@@ {shown_line(match['title'])} · {match['count']}"
-            yield Fold(start, end, Asked(text) if start == question.span.start else text)
+            yield Fold(start, end, QuestionStart(text) if start == question.span.start else text)
 
 
 def _call(call: Proposal, view: ChatView, below: Segment | None) -> Fold:
@@ -132,7 +132,7 @@ def _text(content: Content) -> dict[str, Any]:
     """The row of a fold; what a call with its result shows has another sign, and the outcome."""
     if isinstance(content, str):
         return {"row": [(content, "ParleyHint", "")]}
-    if isinstance(content, Asked):
+    if isinstance(content, QuestionStart):
         asked = [(f"{MARKERS['question']} ", "ParleyQuestion"), (content.text, "ParleyHint", "")]
         return {"row": asked, "band": "ParleyQuestionLine"}
     call, names = content
