@@ -10,7 +10,7 @@ syntax region parleyText matchgroup=parleyFence start=/^\s*```$/ end=/^\s*```$/ 
 
 syntax match ParleyPageTitle /^# .*/
 syntax match ParleyPageHeading /^## .*/ contains=@parleyState
-syntax match parleyWrong /^\%(Error: \|! \|- ! \|- is given your variables \|- names files of the project\).*/
+syntax match parleyWrong /^\%(Error: \|! \|- ! \|- receives your variables \|- names files of the project\).*/
 syntax match ParleyPageLabel /^\s*\%(Title\|Annotations\|Requests\|stderr, \d\+ lines\?\):/
 
 " Servers and tools: the keys, how much of each the chat takes, and its state

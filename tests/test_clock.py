@@ -249,7 +249,7 @@ def test_a_task_without_end_is_left_to_be_collected_where_its_server_outlives_us
 
     near = ServerSettings("fake", timeout_s=10)
     assert run(work(near)) == Outcome("error", NO_ANSWER.format(600))
-    with pytest.raises(PendingError, match=r"within 600 s\. Its result is collected when the turn goes on"):
+    with pytest.raises(PendingError, match=r"within 600 s\. Its result is collected when the turn continues"):
         run(work(replace(near, url="http://127.0.0.1:9/mcp")))
 
 

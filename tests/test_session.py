@@ -596,7 +596,7 @@ def test_functions_as_tools_leave_the_logging_of_the_program_as_it_is(
 
 def test_what_makes_no_tool_and_a_name_that_is_taken_are_errors() -> None:
     server = MCPServer[Any]("shares")
-    with pytest.raises(SettingsError, match="tools: <lambda> makes no tool: "):
+    with pytest.raises(SettingsError, match="tools: <lambda> cannot become a tool: "):
         Session(tools=[lambda: ""])
     with pytest.raises(SettingsError, match="tools: two functions have the name price"):
         Session(tools=[price, price])

@@ -86,7 +86,7 @@ _IN_PYTHON = {
     ":ParleyRespond": "send the message again",
     "see :ParleyRequest for what was sent": "see session.transcript for what was sent",
     ". :ParleyTools tells why": "",
-    ". :ParleyTools tells more": "",
+    ". See :ParleyTools": "",
     ":ParleyLogin": "parley login",
     ":ParleyCompact sums up older exchanges": "a new Session begins without them",
     ":ParleyAgent": "Session(agent=NAME)",

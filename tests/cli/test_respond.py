@@ -167,6 +167,6 @@ def test_nobody_is_asked_with_settings_that_are_not_the_users(shell: Shell, cont
     done = shell.run("respond", "chat.md")
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert ("nothing is asked until it can be read" in said) == ("[loop" in content)
+    assert ("Parley sends no question until it can be read" in said) == ("[loop" in content)
     assert ("there is no agent 'Mine'" in said) == ("[loop" not in content)
     assert "🤖:" not in shell.text

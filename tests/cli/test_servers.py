@@ -152,14 +152,14 @@ def test_a_person_who_says_no_is_told(tmp_path: Path, forks: ForkServer) -> None
         shell.configure(f"[mcp.servers.tracker]\nurl = {toml(url)}\n")
         code, _, complaints = output(shell.run("login", "tracker", **browser(tmp_path)))
     assert code == 1
-    assert "it was not allowed: access_denied" in complaints
+    assert "the site refused: access_denied" in complaints
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("# no list of servers\n", "no JSON: Expecting value"),
-        ("{}", "mcpServers: expected a table of servers, got null"),
+        ("# no list of servers\n", "invalid JSON: Expecting value"),
+        ("{}", "mcpServers: expected a server table, got null"),
         ('{"mcpServers": {}}', ".mcp.json has no servers: there is nothing to trust"),
         ('{"mcpServers": {"a": {}}}', "mcpServers.a: needs a command or a url"),
         ('{"mcpServers": {"a": {}, "b": {"command": "b"}}}', "mcpServers.a: needs a command or a url"),
@@ -174,7 +174,7 @@ def test_no_trust_ends_with_0_after_a_complaint(
     assert code == 1
     assert complaints.count("\n") == 1
     assert complaint in complaints
-    described = "b:\n  starts the program b\n  b is not found here now\n" if '"b"' in content else ""
+    described = "b:\n  starts the program b\n  b was not found here\n" if '"b"' in content else ""
     assert listing.startswith(described)
     assert bool(listing) == bool(described)
 
@@ -226,7 +226,7 @@ def test_a_server_that_is_added_starts_at_once_and_is_there_later(tmp_path: Path
     assert "fake: ready" in output(shell.run("tools"))[1]
     code, _, complaints = output(shell.run("servers", "add", "fake", "--url", "http://x"))
     assert code == 1
-    assert "has a server fake already. Edit it there" in complaints
+    assert "already has a server fake. Edit it there" in complaints
     assert shell.run("servers", "add", "gone", "--", "no-such-program").returncode == 5
     file = tmp_path / "mcp.json"
     file.write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}', encoding="utf-8")

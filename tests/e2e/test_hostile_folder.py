@@ -245,7 +245,7 @@ def check_started(user: User, there: Hostile, stderr: str) -> None:
         assert folder == str(user.work)
         assert all(element.startswith("/") for element in path.split(os.pathsep))
     assert "No module named server" in stderr
-    assert "command: not found or not executable: ./server; set cwd, or write the whole path" in stderr
+    assert "command: not found or not executable: ./server; set cwd, or write the full path" in stderr
 
 
 def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(

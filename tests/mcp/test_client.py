@@ -188,9 +188,9 @@ async def test_a_page_that_nobody_should_open_is_shown_to_nobody() -> None:
     user = Form("accept")
     async with servers_of(visiting("file:///etc/passwd"), elicitor=user) as servers:
         reply = json.loads((await servers.call(await tool_of(servers, "visit"), {})).text)
-        assert "a page that nobody opens: file:///etc/passwd begins with neither" in reply["message"]
+        assert "this page cannot be opened: file:///etc/passwd does not begin" in reply["message"]
         reply_text = (await servers.call(await tool_of(servers, "locked"), {})).text
-        assert "MCP server 'far' wants a page that nobody opens: file:///etc/passwd" in reply_text
+        assert "MCP server 'far' wants a page that cannot be opened: file:///etc/passwd" in reply_text
         assert user.requests == []
 
 
@@ -215,7 +215,9 @@ async def test_a_call_that_requires_a_page_is_made_again_once_the_user_says_that
     async with servers_of(visiting(ADDRESS, str(tmp_path / "done")), elicitor=user) as servers:
         locked = await tool_of(servers, "locked")
         told = await servers.call(locked, {})
-        assert told.text == f"MCP server 'far' wants a page after another: {', '.join(['sign.example'] * 4)}"
+        assert (
+            told.text == f"MCP server 'far' wants a page again and again: {', '.join(['sign.example'] * 4)}"
+        )
         assert len(user.requests) == 4
         user.answer = "decline"
         told = await servers.call(locked, {})

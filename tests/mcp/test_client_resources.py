@@ -109,7 +109,7 @@ async def test_a_server_without_templates_has_its_resources() -> None:
 async def test_a_list_without_end_is_cut_and_says_so() -> None:
     page = {"resources": [{"uri": f"a:{n}", "name": str(n)} for n in range(700)], "nextCursor": "again"}
     lists = await listed(resources=page, templates={"resourceTemplates": []})
-    assert (len(lists.resources), lists.unlisted) == (1000, "no more than 1,000 are listed")
+    assert (len(lists.resources), lists.unlisted) == (1000, "only the first 1,000 are listed")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_a_list_without_end_is_cut_and_says_so() -> None:
     [
         ("error -32603", "MCP server 'table' failed: no such thing"),
         ("silence", "MCP server 'table' gave no answer within 0.5 s"),
-        ({"resources": "all"}, "MCP server 'table' failed: its answer is none: "),
+        ({"resources": "all"}, "MCP server 'table' failed: it sent an invalid reply: "),
     ],
 )
 async def test_a_server_that_cannot_list_them_says_why(

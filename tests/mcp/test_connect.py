@@ -131,7 +131,7 @@ async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
         await servers.catalogue()
         assert only(servers).error == (
             "MCP server 's' ended while starting. "
-            "What it needs of your environment goes into mcp.servers.s.env"
+            "If it needs variables of your environment, set them in mcp.servers.s.env"
         )
     environment = dict(line.split("=", 1) for line in place.read_text().splitlines() if "=" in line)
     assert PASSED_ON.items() <= environment.items()

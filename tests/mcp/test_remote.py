@@ -215,7 +215,7 @@ async def test_an_expired_token_is_printed_anew_and_the_call_runs_once(tmp_path:
     assert refused == Outcome(
         "error",
         "Tool 'add' of MCP server 'web' failed: HTTP 401 Unauthorized: The token … has\\x1b[31m expired. "
-        "What to do: mcp.servers.web.token_command has to print a token that the server takes",
+        "What to do: mcp.servers.web.token_command must print a token that the server accepts",
     )
 
 

@@ -46,7 +46,7 @@ async def test_a_tool_that_names_a_parameter_for_a_header_badly_is_told() -> Non
     listed = {"tools/list": {"tools": [{**ODD, "inputSchema": schema}, ECHO]}}
     async with servers_of(table(listed, protocol="2026-07-28")) as servers:
         assert (await servers.catalogue()).names() == ("echo",)
-        assert only(servers).error == "left out: tools whose definition is broken: 1 (odd)"
+        assert only(servers).error == "left out: tools with a broken definition: 1 (odd)"
 
 
 @pytest.mark.parametrize("protocol", REVISIONS)
@@ -56,9 +56,9 @@ async def test_a_broken_definition_loses_itself_alone_and_is_told(kind: str, pro
     server = table({"tools/list": {"tools": [definition, ECHO]}}, protocol=protocol)
     async with servers_of(server) as servers:
         assert (await servers.catalogue()).names() == ("echo",)
-        told = f"left out: tools whose definition is broken: 1 ({name})"
+        told = f"left out: tools with a broken definition: 1 ({name})"
         assert (only(servers).state, only(servers).error) == ("ready", told)
-        assert servers.news(()) == {"table": f"MCP server 'table': {told}. :ParleyTools tells more"}
+        assert servers.news(()) == {"table": f"MCP server 'table': {told}. See :ParleyTools"}
 
 
 @pytest.mark.parametrize("protocol", REVISIONS)

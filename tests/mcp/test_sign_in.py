@@ -182,13 +182,13 @@ async def test_a_server_that_asks_nobody_to_sign_in_says_so(state: Path) -> None
     from tests.mcp_servers import served
 
     async with served([]) as url, at(url, state) as servers:
-        with pytest.raises(ServerError, match="'tracker' asks nobody to sign in"):
+        with pytest.raises(ServerError, match="'tracker' does not ask you to sign in"):
             await servers.sign_in("tracker", Person().browse)
 
 
 async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
     async with servers_of(fake()) as servers:
-        with pytest.raises(ServerError, match="is no server with a url"):
+        with pytest.raises(ServerError, match="has no url"):
             await servers.sign_in("fake", Person().browse)
 
 
@@ -209,8 +209,8 @@ async def test_a_person_who_says_no_is_not_signed_in(state: Path) -> None:
     person = Person()
     async with guarded(Provider(will="no")) as provider:
         text = await failing(provider, state, person)
-    assert text == r"signing in to 'tracker' failed: it was not allowed: access_denied not \u202eyou"
-    assert "Parley was refused" in person.responses[-1].text
+    assert text == r"signing in to 'tracker' failed: the site refused: access_denied not \u202eyou"
+    assert "The sign-in was refused" in person.responses[-1].text
 
 
 async def test_a_browser_that_comes_back_with_another_state_is_turned_away_and_the_right_one_waited_for(
@@ -221,7 +221,7 @@ async def test_a_browser_that_comes_back_with_another_state_is_turned_away_and_t
         attempt = asyncio.ensure_future(servers.sign_in("tracker", person.browse))
         await until(lambda: person.responses)
         assert person.responses[-1].status_code == 400
-        assert "This is not what Parley asked for" in person.responses[-1].text
+        assert "Parley did not ask for this" in person.responses[-1].text
         assert "/token" not in {path for _, path, _ in provider.requests}
         assert only(servers).account == "signing in"
         provider.will = "yes"
@@ -236,7 +236,9 @@ async def test_a_code_that_another_challenge_was_for_gives_no_token(state: Path)
 
     async with guarded(Provider()) as provider:
         text = await failing(provider, state, Person(changed))
-    assert text.startswith("signing in to 'tracker' failed: no token came of it (HTTP 400: invalid_grant")
+    assert text.startswith(
+        "signing in to 'tracker' failed: the site granted no token (HTTP 400: invalid_grant"
+    )
 
 
 async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Path) -> None:
@@ -253,7 +255,7 @@ async def test_a_server_where_programs_cannot_register_says_what_to_do(state: Pa
             {"page": "/authorize#x"},
             ": its address has a #",
         ),
-        ({"lasts_s": 10**400}, "what came is not as OAuth says"),
+        ({"lasts_s": 10**400}, "the site's reply does not follow OAuth"),
     ],
 )
 async def test_a_page_or_a_token_that_is_not_as_oauth_says_is_told(
@@ -299,8 +301,8 @@ async def test_nobody_signs_in_without_a_challenge_that_the_server_promises_to_c
     async with guarded(Provider(challenges=methods)) as provider:
         text = await failing(provider, state, person)
     assert not person.pages
-    assert "does not say that it checks codes by PKCE (S256)" in text
-    assert text.endswith("Set `headers` or `token_command` with a token of the site")
+    assert "does not declare that it checks codes by PKCE (S256)" in text
+    assert text.endswith("Set `headers` or `token_command` with a token from the site")
 
 
 async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Path) -> None:
@@ -310,7 +312,7 @@ async def test_a_second_key_leaves_the_sign_in_and_its_port_is_closed(state: Pat
         await until(lambda: pages)
         assert (only(servers).account, only(servers).page) == ("signing in", pages[0].url)
         assert not await servers.sign_in("tracker", pages.append)
-        with pytest.raises(ServerError, match="signing in to 'tracker' was left"):
+        with pytest.raises(ServerError, match="signing in to 'tracker' was cancelled"):
             await attempt
         back = parameters(pages[0].url)["redirect_uri"]
         with pytest.raises(httpx2.ConnectError):
@@ -325,7 +327,7 @@ async def test_a_port_that_cannot_be_had_is_told(state: Path) -> None:
         async with guarded(Provider()) as provider, at(provider.url, state, callback_port=port) as servers:
             with pytest.raises(ServerError) as caught:
                 await servers.sign_in("tracker", Person().browse)
-    why = f"nothing can listen on 127.0.0.1:{port} for the browser: Address already in use"
+    why = f"cannot listen on 127.0.0.1:{port} for the browser: Address already in use"
     assert str(caught.value).endswith(why)
 
 
@@ -383,7 +385,7 @@ async def test_a_client_that_was_registered_before_signs_in_without_registering(
             attempt = asyncio.ensure_future(servers.sign_in("tracker", Person().browse))
             await until(lambda: only(servers).account == "signing in")
             assert not await servers.sign_in("tracker", Person().browse)
-            with pytest.raises(ServerError, match="was left"):
+            with pytest.raises(ServerError, match="was cancelled"):
                 await attempt
     assert not secret or secret in HANDED_OUT
 

@@ -106,16 +106,16 @@ async def test_a_tool_that_must_run_as_a_task_is_left_out_where_no_task_is_run()
         ({"end": "cancelled"}, "its server cancelled it: step 2"),
         (
             {"end": "gone", "polls": 9},
-            "its server does not know it any more: Task has expired. It may have run",
+            "its server no longer knows it: Task has expired. It may have run",
         ),
-        ({"end": "stranger"}, "its server did not describe this task: it is another one"),
+        ({"end": "stranger"}, "its server sent an invalid state of it: it is another task"),
         (
             {"id": "x" * 1_000_000},
-            "its server began something that is no task: its id has 1.0 MB. It may have run",
+            "its server returned an invalid task: its id is 1.0 MB long. It may have run",
         ),
         (
             {"id": ""},
-            "its server began something that is no task: it has no id, or no status. It may have run",
+            "its server returned an invalid task: it has no id, or no status. It may have run",
         ),
     ],
 )
@@ -134,7 +134,7 @@ async def test_the_result_of_another_task_is_none() -> None:
     with serving(newest=False) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             outcome = await dug(servers, Began(), end="other")
-            assert outcome == Outcome("error", f"{RAN}its server gave the result of another task")
+            assert outcome == Outcome("error", f"{RAN}its server returned the result of another task")
 
 
 @SHAPES
@@ -173,7 +173,7 @@ async def test_a_server_that_is_gone_leaves_the_task_to_be_collected(newest: boo
             call = asyncio.create_task(dug(servers, began, polls=0))
             await until(lambda: tasks.methods.count("tasks/get") > 1)
             tasks.answer = lambda _: 1 / 0  # type: ignore[assignment,return-value]
-            with pytest.raises(PendingError, match="Its result is collected when the turn goes on"):
+            with pytest.raises(PendingError, match="Its result is collected when the turn continues"):
                 await call
 
 
@@ -198,7 +198,7 @@ async def test_a_task_in_a_session_that_ended_is_asked_after_in_a_new_one(collec
 
 @SHAPES
 async def test_a_server_that_does_not_say_how_a_task_is_is_asked_again_then_later(newest: bool) -> None:
-    why = r"does not say how it is: database is locked\. "
+    why = r"does not report its state: database is locked\. "
     with serving(newest=newest) as (_, url):
         async with servers_of(ServerSettings("web", url=url)) as servers:
             began = Began()
@@ -229,8 +229,8 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(
 @pytest.mark.parametrize(
     ("ask", "text"),
     [
-        ("junk", f"{RAN}it asks something that nobody understands"),
-        ("sample", f"{RAN}what it asks is not answered: Sampling not supported"),
+        ("junk", f"{RAN}the server sent an unknown request"),
+        ("sample", f"{RAN}its request was not answered: Sampling not supported"),
         ("colour", 'dug {"colour": {"action": "cancel"}}'),
     ],
 )

@@ -270,7 +270,7 @@ def test_what_a_projects_servers_are_given_stands_out(chat: Child, tmp_path: Pat
     file = read_servers(content, ".mcp.json", str(tmp_path))
     page(chat, "project", project_page(tmp_path / ".mcp.json", content, file))
     bad = colours(chat, "DiagnosticError")["fg"]
-    assert foregrounds(chat, "is given your", "names files of the project", "starts the") == [bad, bad, None]
+    assert foregrounds(chat, "receives your", "names files of the project", "starts the") == [bad, bad, None]
     assert foregrounds(chat, 'node",') == [colours(chat, "String")["fg"]]
     show(chat, CHAT)
 

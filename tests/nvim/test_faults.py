@@ -62,10 +62,10 @@ def desk(neovim: Child) -> Child:
     [
         "gone: failed, 0 tools\n\nError: mcp.servers.gone.command: not found or not executable: no-such-p",
         "variable NO_SUCH_VARIABLE (in ${NO_SUCH_VARIABLE}) is not set",
-        "its last words: no licence found. What it needs of your environment goes into mcp.servers.dies.",
+        "no licence found. If it needs variables of your environment, set them in mcp.servers.dies.",
         "Error: MCP server 'mute' was not ready within 0.2 s",
-        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': its answer is none: tools: ",
-        "## [x] part: ready, protocol 2025-11-25, 1 tool, ~18 tokens\n\nError: left out: tools whose",
+        "## [x] broken: failed, 0 tools\n\nError: MCP server 'broken': it sent an invalid reply: tools: ",
+        "## [x] part: ready, protocol 2025-11-25, 1 tool, ~18 tokens\n\nError: left out: tools with",
         "## [x] nobody: failed, 0 tools\n\nError: MCP server 'nobody': ",
         "## [x] many: ready, protocol 2025-06-18, 307 tools",
         f"- [x] {LONG} ~81  To {LONG}.",

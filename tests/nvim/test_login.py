@@ -83,7 +83,7 @@ def test_while_nobody_is_at_the_page_its_address_is_shown_and_the_key_leaves_it(
         assert f"http://{host}/authorize?response_type=code" in seen
         nvim.keys("s")
         shown(nvim, "failed, signed out")
-        assert "signing in to 'tracker' was left" in nvim.messages()
+        assert "signing in to 'tracker' was cancelled" in nvim.messages()
 
 
 def test_a_desktop_without_a_browser_is_told_and_the_address_stays(

@@ -151,12 +151,12 @@ def test_the_servers_of_an_editor_s_file_are_shown_and_used_after_a_yes(desk: Ch
     ask(desk, 'call tool_7 {"a": 1}')
     seen = prompted(desk, "2: Yes, I trust")
     assert "## extra" in seen
-    assert "servers.extra.alwaysAllow: no file allows calls" in seen.replace("\n", " ")
+    assert "servers.extra.alwaysAllow: files cannot approve calls" in seen.replace("\n", " ")
     assert "Use the MCP servers of .vscode/mcp.json" in seen
     desk.keys("2<CR>")
     desk.until_waiting(LONG_S)
     desk.command("ParleyTools")
-    desk.until_text("! parley: .vscode/mcp.json: servers.extra.envFile: goes unused", LONG_S)
+    desk.until_text("! parley: .vscode/mcp.json: servers.extra.envFile: ignored", LONG_S)
     path.unlink()
 
 
@@ -251,11 +251,11 @@ def test_the_health_report_says_whether_the_file_is_trusted(desk: Child) -> None
     desk.command("ParleyTools")
     prompted(desk, "2: Yes")
     desk.keys("2<CR>")
-    tools(desk, "! parley: .mcp.json: mcpServers.no/name: a server's name is")
+    tools(desk, "! parley: .mcp.json: mcpServers.no/name: a server's name has")
     desk.until_text("extra: failed", LONG_S)
     desk.command("checkhealth parley")
     text = desk.until_text(f"{path} is trusted", LONG_S)
-    assert "mcpServers.no/name: a server's name is" in text
+    assert "mcpServers.no/name: a server's name has" in text
     assert "extra: MCP server 'extra' ended while starting; its last words: no licence found" in text
 
 
@@ -516,7 +516,7 @@ def test_a_server_is_added_to_the_settings_and_shown_with_its_folder(tmp_path: P
         written = (config / "parley" / "config.toml").read_text(encoding="utf-8")
         assert written.startswith("[mcp.servers.new]\ncommand = ")
         nvim.command("ParleyServerAdd new --url http://127.0.0.1:9")
-        nvim.until(lambda: "has a server new already" in nvim.messages(), "the message", LONG_S)
+        nvim.until(lambda: "already has a server new" in nvim.messages(), "the message", LONG_S)
 
 
 # --- Prompts ----------------------------------------------------------------------------------------------

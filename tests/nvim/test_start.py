@@ -32,7 +32,12 @@ CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
     ),
     "unconfirmed agent": ("agent: Demo-OpenAI", None, "agent Demo-OpenAI", False),
     "no such agent": (None, "Nobody", "there is no agent 'Nobody': choose one of Claude, ChatGPT, ", False),
-    "no key": (None, None, "no key is set: this is the demo model. To talk to another, set ANTHROPIC_", True),
+    "no key": (
+        None,
+        None,
+        "no key is set: this is the demo model. To use another model, set ANTHROPIC_",
+        True,
+    ),
     "nothing to say": ("agent: Demo-OpenAI", "Demo-Text", "", True),
 }
 """Front matter, the agent chosen, what the user is told, and whether an answer comes."""

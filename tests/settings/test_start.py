@@ -13,7 +13,7 @@ KEYS = {"OPENAI_API_KEY": "k"}
 AGENTS = "Claude, ChatGPT, Gemini, Ollama, Demo, Demo-OpenAI, Demo-Text"
 HINT = (
     "no key is set: this is the demo model. "
-    "To talk to another, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
+    "To use another model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
 )
 BROKEN = "front matter is no YAML: expected ',' or ']', but got '<stream end>'"
 
@@ -94,7 +94,7 @@ def test_where_the_settings_name_nobody_no_other_provider_is_asked(
     outcome = start(parse(text), Settings(agent="Mine"), KEYS, chosen, may_want=lambda _: True)
     assert (outcome == Ready("")) is begins
     if isinstance(outcome, Refusal):
-        assert outcome.problem.startswith("the settings name no agent of yours: there is no agent 'Mine'")
+        assert outcome.problem.startswith("your settings name an unknown agent: there is no agent 'Mine'")
 
 
 @pytest.mark.parametrize(

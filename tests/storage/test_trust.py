@@ -323,9 +323,9 @@ def test_the_shell_pins_and_names_programs_and_variables(
     assert main(["trust", "--pin", ".mcp.json"]) == 0
     assert capsys.readouterr().out == (
         "a:\n  starts the program ./serve.sh '${ANTHROPIC_API_KEY}'\n"
-        f"  ./serve.sh is not found here now\n  in the folder {tmp_path}\n  sets B='${{B}}${{B}}'\n"
+        f"  ./serve.sh was not found here\n  in the folder {tmp_path}\n  sets B='${{B}}${{B}}'\n"
         "  names files of the project, whose content may change: serve.sh\n"
-        "  is given your variables ANTHROPIC_API_KEY, B\n"
+        "  receives your variables ANTHROPIC_API_KEY, B\n"
         ".mcp.json is trusted: a change of this file or of serve.sh asks again\n"
     )
 

@@ -41,7 +41,8 @@ def test_no_file_makes_a_server_trusted_or_approves_its_calls() -> None:
     assert found == ServersFile(
         {"s": ServerSettings("s", "x"), "none": ServerSettings("none", "x")},
         tuple(
-            f"parley: f.json: mcpServers.s.{key}: no file allows calls: approval.auto in your settings does"
+            f"parley: f.json: mcpServers.s.{key}: files cannot approve calls. "
+            "Use approval.auto in your settings"
             for key in grants
         ),
     )
@@ -90,12 +91,12 @@ def test_tools_that_a_file_leaves_out_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("field", "entry", "why"),
     [
-        ("envFile", {"envFile": ".env"}, "goes unused: Parley has no such field"),
-        ("arg", {"arg": ["x"]}, "goes unused: Parley has no such field; did you mean args?"),
-        ("builtin", {"builtin": True}, "goes unused: Parley has no such field"),
-        ("sandboxEnabled", {"sandboxEnabled": True}, "goes unused: Parley has no such field"),
-        ("headers", {"headers": {"A": "1"}}, "goes unused: it is for a server with a url"),
-        ("serverUrl", {"serverUrl": "http://x"}, "goes unused: it is for a server with a url"),
+        ("envFile", {"envFile": ".env"}, "ignored: Parley has no such field"),
+        ("arg", {"arg": ["x"]}, "ignored: Parley has no such field; did you mean args?"),
+        ("builtin", {"builtin": True}, "ignored: Parley has no such field"),
+        ("sandboxEnabled", {"sandboxEnabled": True}, "ignored: Parley has no such field"),
+        ("headers", {"headers": {"A": "1"}}, "ignored: it is for a server with a url"),
+        ("serverUrl", {"serverUrl": "http://x"}, "ignored: it is for a server with a url"),
     ],
 )
 def test_a_field_that_goes_unused_is_told_by_file_server_and_field(
@@ -110,7 +111,7 @@ def test_a_field_that_goes_unused_is_told_by_file_server_and_field(
 def test_of_a_name_that_stands_twice_the_last_one_counts_and_is_told() -> None:
     found = read_text('{"mcpServers": {"s": {"command": "a"}, "s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "b")}
-    assert found.problems == ("parley: f.json: s: stands twice in one table: the last one counts",)
+    assert found.problems == ("parley: f.json: s: occurs twice in one table: the last value counts",)
     found = read_text('{"mcpServers": {"s": {"command": "a"}}, "servers": {"s": {"command": "b"}}}')
     assert found.servers == {"s": ServerSettings("s", "a")}
     assert found.problems == ("parley: f.json: servers.s: mcpServers has a server of this name",)
@@ -130,10 +131,10 @@ def test_what_only_vs_code_asks_for_is_told_with_what_to_write_instead() -> None
     assert list(found.servers) == ["well"]
     hub, other = found.problems
     assert hub == (
-        "parley: f.json: servers.hub: VS Code asks for ${input:github-token} (Token of GitHub), Parley does"
-        " not: write ${env:GITHUB_TOKEN} there, and set that variable"
+        "parley: f.json: servers.hub: VS Code asks for ${input:github-token} (Token of GitHub), but Parley "
+        "does not: write ${env:GITHUB_TOKEN} instead, and set that variable"
     )
-    assert "servers.other: VS Code asks for ${input:a}, Parley does not: write ${env:A} there" in other
+    assert "servers.other: VS Code asks for ${input:a}, but Parley does not: write ${env:A} instead" in other
 
 
 def test_words_for_folders_are_those_of_the_project() -> None:
@@ -145,7 +146,7 @@ def test_words_for_folders_are_those_of_the_project() -> None:
         "s": ServerSettings("s", "/p/q/serve", ("${HOME}/x", "q"), cwd="/p/q")
     }
     assert read({"s": entry}).problems == (
-        "parley: f.json: mcpServers.s: ${workspaceFolder} is known in a file of a project only",
+        "parley: f.json: mcpServers.s: ${workspaceFolder} works only in a project's file",
     )
 
 
@@ -181,7 +182,7 @@ REMOTE = '"http", "sse", "streamable-http", "streamableHttp"'
 @pytest.mark.parametrize(
     ("servers", "problem"),
     [
-        ([1], "mcpServers: expected a table of servers, got [1]"),
+        ([1], "mcpServers: expected a server table, got [1]"),
         ({"s": 1}, "mcpServers.s: expected a table, got 1"),
         ({"s": {}}, "mcpServers.s: needs a command or a url"),
         ({"s": {"type": "stdio", "url": "http://x"}}, "mcpServers.s: needs a command or a url"),
@@ -272,11 +273,11 @@ def test_a_digest_tells_contents_apart_to_the_byte() -> None:
 
 def test_a_file_that_is_nested_too_deep_says_so_and_costs_no_other_server() -> None:
     found = read_text('{"mcpServers": ' + "[" * 100_000)
-    assert found.problems == ("parley: f.json: the file: is nested too deep",)
+    assert found.problems == ("parley: f.json: the file: is nested too deeply",)
     for depth in range(100, 990, 10):
         deep = "[" * depth + "]" * depth
         found = read_text(
             f'{{"mcpServers": {{"odd": {{"command": "x", "args": {deep}}}, "b": {{"command": "y"}}}}}}'
         )
-        assert found.servers.keys() == {"b"} or "the file: is nested too deep" in found.problems[0]
+        assert found.servers.keys() == {"b"} or "the file: is nested too deeply" in found.problems[0]
         assert len(found.problems) == 1

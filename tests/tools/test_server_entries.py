@@ -117,7 +117,7 @@ def test_a_fault_in_such_a_file_is_one_problem(text: str) -> None:
 
 @pytest.mark.parametrize("text", [CODEX, GOOSE])
 def test_a_file_of_a_project_is_json(text: str) -> None:
-    assert "no JSON" in read_servers(text.encode(), "f", "/p").problems[0]
+    assert "invalid JSON" in read_servers(text.encode(), "f", "/p").problems[0]
 
 
 TOOLS = ("read", "write", "run")

@@ -60,7 +60,7 @@ def test_the_variables_are_named_however_they_are_spelled() -> None:
 @pytest.mark.parametrize("text", ["${input:token}", "${config:a.b}", "${A:-${B}}", "${env:a:b}"])
 def test_what_is_no_variable_is_an_error_that_says_what_is(text: str) -> None:
     server = ServerSettings(name="web", url="http://x", headers={"A": text})
-    with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: only \$\{VAR\}, "):
+    with pytest.raises(SettingsError, match=r"mcp.servers.web.headers.A: \$\{.*: write \$\{VAR\}, "):
         server.expanded({"A": "1", "B": "2"})
 
 

@@ -42,8 +42,8 @@ def test_any_other_result_is_one(result: dict[str, Any]) -> None:
         ({"taskId": 3, "status": "working"}, "no id"),
         ({"taskId": "", "status": "working"}, "no id"),
         ({"taskId": "t", "status": None}, "no status"),
-        ({"taskId": "t" * (LONGEST_ID + 1), "status": "working"}, "its id has 4 kB"),
-        ({"taskId": "u", "status": "working"}, "another one"),
+        ({"taskId": "t" * (LONGEST_ID + 1), "status": "working"}, "its id is 4 kB long"),
+        ({"taskId": "u", "status": "working"}, "another task"),
     ],
 )
 def test_what_is_no_task_says_why(task: dict[str, Any], flaw: str) -> None:

@@ -21,7 +21,7 @@ from parley.tools.visits import Visit, required_visits, visit
 )
 def test_an_address_is_shown_as_it_is_opened(url: str, shown: str | None, host: str) -> None:
     if shown is None:
-        with pytest.raises(ValueError, match="does not show"):
+        with pytest.raises(ValueError, match="invisible character"):
             visit(url, "")
     else:
         page = visit(url, "why")
@@ -77,7 +77,7 @@ def test_an_error_names_the_pages_that_a_call_requires() -> None:
     "details", [None, [], {}, {"elicitations": []}, {"elicitations": [7]}, {"elicitations": [{"url": 1}]}]
 )
 def test_an_error_that_names_no_page_is_told(details: object) -> None:
-    with pytest.raises(ValueError, match="it names"):
+    with pytest.raises(ValueError, match=r"no page is named|a page has no address"):
         required_visits(details)
 
 

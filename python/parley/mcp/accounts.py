@@ -51,7 +51,7 @@ class Accounts:
             return False
         settings = settings.expanded(self._environ)
         if settings.url is None or not settings.takes_logins:
-            why = "has a token in the settings" if settings.url else "is no server with a url"
+            why = "has a token in the settings" if settings.url else "has no url"
             raise ServerError(f"'{name}' {why}: there is nothing to sign in to")
         from parley.mcp.sign_in import sign_in
 
@@ -68,7 +68,7 @@ class Accounts:
             del self._attempts[name]
             self._pages.pop(name, None)
         if attempt.cancelled():
-            raise ServerError(f"signing in to '{name}' was left")
+            raise ServerError(f"signing in to '{name}' was cancelled")
         attempt.result()
         return True
 

@@ -200,7 +200,7 @@ def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable
             try:
                 page = visit(params.url, params.message, params.elicitation_id or "")
             except ValueError as error:
-                return ErrorData(code=INVALID_PARAMS, message=f"a page that nobody opens: {error}")
+                return ErrorData(code=INVALID_PARAMS, message=f"this page cannot be opened: {error}")
             with clock.standing_still():
                 action = await clock.while_wanted(elicitor.visit(server, page))
             return ElicitResult(action=action or "cancel")

@@ -128,7 +128,7 @@ class SdkSession:
                         as_tasks.add(tool.name)
         if self._broken:
             names = ", ".join(dict.fromkeys(self._broken[:_NAMED]))
-            self._leave_out(f"tools whose definition is broken: {len(self._broken)} ({names})")
+            self._leave_out(f"tools with a broken definition: {len(self._broken)} ({names})")
         if tasks:
             names = ", ".join(tasks[:_NAMED])
             self._leave_out(f"tools that run as tasks only: {len(tasks)} ({names})")
@@ -191,7 +191,7 @@ class SdkSession:
         resources = await self._resources("resources")
         templates = await self._resources("resource_templates")
         is_cut = MOST_LISTED in (len(resources), len(templates))
-        unlisted = f"no more than {MOST_LISTED:,} are listed" if is_cut else ""
+        unlisted = f"only the first {MOST_LISTED:,} are listed" if is_cut else ""
         return ResourceList(resources, templates, unlisted)
 
     async def _resources(self, kind: Kind) -> tuple[Resource, ...]:
@@ -290,11 +290,11 @@ class SdkSession:
                 try:
                     visits = required_visits(error.data)
                 except ValueError as flaw:
-                    raise ServerError(f"{self._wish} that nobody opens: {flaw}") from error
+                    raise ServerError(f"{self._wish} that cannot be opened: {flaw}") from error
             for page in visits:
                 await self._visit(page)
                 hosts.append(page.host)
-        raise ServerError(f"{self._wish} after another: {', '.join(hosts)}")
+        raise ServerError(f"{self._wish} again and again: {', '.join(hosts)}")
 
     @property
     def _wish(self) -> str:
@@ -395,7 +395,7 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
     try:
         return task_in(result)
     except ValueError as error:
-        raise TaskError(f"its server began something that is no task: {error}. It may have run") from error
+        raise TaskError(f"its server returned an invalid task: {error}. It may have run") from error
 
 
 def _opened(hosts: Sequence[str]) -> str:

@@ -136,7 +136,7 @@ class Connector:
         def note_end() -> None:
             if wire.is_flooded:
                 stderr.lines.append(
-                    f"(more than {MOST_QUESTIONS} questions, and no answer taken: the connection was closed)"
+                    f"(more than {MOST_QUESTIONS} requests without reading a reply: connection closed)"
                 )
             if settings.url is None or way == "events":
                 signals.connection_lost()
@@ -245,7 +245,7 @@ def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
         elif isinstance(message, ElicitCompleteNotification):
             signals.visit_finished(message.params.elicitation_id)
         elif isinstance(message, Exception) and lines.TOO_LONG in str(message):
-            stderr.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)}, which nobody reads)")
+            stderr.lines.append(f"(a line of more than {size_text(lines.MOST_BYTES)} was skipped)")
             signals.connection_lost()
 
     return hear
@@ -326,7 +326,7 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
         raise ServerError(f"{where}: needs a command or a url")
     if path := program(command, settings.env.get("PATH"), cwd):
         return path
-    hint = "; set cwd, or write the whole path" if "/" in command and cwd is None else ""
+    hint = "; set cwd, or write the full path" if "/" in command and cwd is None else ""
     raise ServerError(f"{where}.command: not found or not executable: {command}{hint}")
 
 

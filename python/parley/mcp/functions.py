@@ -40,7 +40,7 @@ def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
         try:
             server.add_tool(function)
         except Exception as error:
-            raise SettingsError(f"tools: {name} makes no tool: {error}") from error
+            raise SettingsError(f"tools: {name} cannot become a tool: {error}") from error
         if name in names:
             raise SettingsError(f"tools: two functions have the name {name}")
         names.add(name)

@@ -37,7 +37,7 @@ class Loopback:
         except OSError as error:
             place = f"{_HOST}:{self._port}" if self._port else _HOST
             why = os.strerror(error.errno or 0)
-            raise ServerError(f"nothing can listen on {place} for the browser: {why}") from error
+            raise ServerError(f"cannot listen on {place} for the browser: {why}") from error
         return self
 
     async def __aexit__(
@@ -86,8 +86,8 @@ class Loopback:
             return "404 Not Found", "There is nothing here"
         answer = dict(parse_qsl(parts.query))
         if not secrets.compare_digest(answer.get("state", "").encode(), self._state.encode()):
-            return "400 Bad Request", "This is not what Parley asked for"
+            return "400 Bad Request", "Parley did not ask for this"
         self._answer.set_result(answer)
         assert self._server
         self._server.close()  # what comes later is not for us
-        return "200 OK", "Parley was refused" if "error" in answer else "Parley goes on from here"
+        return "200 OK", "The sign-in was refused" if "error" in answer else "Parley continues from here"

@@ -199,9 +199,9 @@ def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
     if status == 407:
         return PROXY_HINT
     if status == 401 and settings.token_command:
-        return f". What to do: {where}.token_command has to print a token that the server takes"
+        return f". What to do: {where}.token_command must print a token that the server accepts"
     if status == 401 and not settings.takes_logins:
-        return f". What to do: {where}.headers.Authorization has to be one that the server takes"
+        return f". What to do: {where}.headers.Authorization must be a value that the server accepts"
     if status == 401:
         by_hand = f"{where}.headers.Authorization or {where}.token_command"
         return f". What to do: :ParleyLogin {settings.name}, or set {by_hand}"
@@ -268,7 +268,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
                 elif event.event == "message" and event.data:
                     await inbox.send(_message(event.data))
             if not place:
-                raise ServerError("it names no address to post to")
+                raise ServerError("the server names no address to post to")
         inbox.close()  # so the end of the events is the end of the connection
 
     async def post(place: str) -> None:

@@ -91,7 +91,7 @@ class Servers:
                 task.add_done_callback(self._ending.discard)
 
     async def _reply(self, request: SamplingRequest) -> SamplingReply:
-        assert self.sample, "servers are told that nobody replies"
+        assert self.sample, "no server is offered sampling then"
         return await self.sample(request)
 
     async def catalogue(self) -> Catalogue:
@@ -242,7 +242,7 @@ class Servers:
             elif server.state != "ready":
                 continue
             if line and line != self._last_news.get(server.name):
-                news[server.name] = f"{line}. :ParleyTools tells more"
+                news[server.name] = f"{line}. See :ParleyTools"
             self._last_news[server.name] = line
         return news
 

@@ -26,7 +26,7 @@ from parley.tools.visits import LONGEST_ID
 
 CONNECTION_CLOSED = -32000
 """For the SDK the end of a connection, and for many servers any error."""
-PROXY_HINT = ". What to do: check HTTPS_PROXY, since the proxy wants a password"
+PROXY_HINT = ". What to do: check HTTPS_PROXY: the proxy wants a password"
 _FINAL = (401, 403, 407, 429)
 _LOGGED = 20
 _LOG_LENGTH = 300

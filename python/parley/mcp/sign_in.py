@@ -83,7 +83,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
             async with asyncio.timeout(_WAIT_S), attempt.client() as client:
                 response = await client.post(url, json=_PING, headers=_HEADERS, auth=attempt.provider)
         except TimeoutError as error:
-            raise ServerError(f"nobody signed in to '{server}' within {_WAIT_S:g} s") from error
+            raise ServerError(f"sign-in to '{server}' timed out after {_WAIT_S:g} s") from error
         except (ServerError, ProxyError) as error:
             raise ServerError(f"signing in to '{server}' failed: {error}") from None
         except _FAULTS as error:
@@ -91,10 +91,10 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
             raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
     login = attempt.login()
     if login is None:
-        raise ServerError(f"'{server}' asks nobody to sign in: it answers HTTP {response.status_code}")
+        raise ServerError(f"'{server}' does not ask you to sign in: it answers HTTP {response.status_code}")
     if scope := lacking_scope(response):
         logins.put(replace(login, lacking_scope=scope))
-        raise ServerError(f"'{server}' wants more to be allowed: {again(server, scope)}")
+        raise ServerError(f"'{server}' needs a further scope: {again(server, scope)}")
     if response.status_code in (401, 403):
         raise ServerError(
             f"signing in to '{server}' failed: it refuses the token that was granted for it "
@@ -150,15 +150,15 @@ class _Attempt:
         match error:
             case OAuthRegistrationError():
                 return (
-                    f"programs cannot register there{why}. What to do: set `client_id` to that of a client "
-                    "that you register at the site, or `headers` or `token_command` with a token of it"
+                    f"programs cannot register there{why}. What to do: register a client at the site and "
+                    "set its `client_id`, or set `headers` or `token_command` with a token from the site"
                 )
             case OAuthTokenError():
-                return f"no token came of it{why}"
+                return f"the site granted no token{why}"
             case OAuthFlowError() | httpx2.HTTPError():
                 return one_line(str(error) or type(error).__name__, _MOST_SHOWN)
             case _:
-                return f"what came is not as OAuth says{why}"
+                return f"the site's reply does not follow OAuth{why}"
 
     async def get_tokens(self) -> OAuthToken | None:
         return None
@@ -176,12 +176,14 @@ class _Attempt:
         metadata = self.provider.context.oauth_metadata
         for place in (page, str(metadata.token_endpoint) if metadata else page):
             if visit(place, "").is_open:
-                raise ServerError(f"{visit(place, '').host} is not reached by https: anybody could listen")
+                raise ServerError(
+                    f"{visit(place, '').host} does not use https: others could read the sign-in"
+                )
         if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
             # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code Protection).
             raise ServerError(
-                f"{visit(page, '').host} does not say that it checks codes by PKCE (S256), so another "
-                "program could use yours. Set `headers` or `token_command` with a token of the site"
+                f"{visit(page, '').host} does not declare that it checks codes by PKCE (S256), so another "
+                "program could use yours. Set `headers` or `token_command` with a token from the site"
             )
         if self._client and self._client.client_secret and metadata:
             ways = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
@@ -198,7 +200,7 @@ class _Attempt:
         answer = await self._loopback.answer(self._state)
         if error := answer.get("error"):
             more = answer.get("error_description", "")
-            raise ServerError(f"it was not allowed: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
+            raise ServerError(f"the site refused: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
         iss, metadata = answer.get("iss"), self.provider.context.oauth_metadata
         if iss is not None and metadata and issuers_match(iss, str(metadata.issuer)):
             iss = str(metadata.issuer)  # the SDK minds a trailing slash here
@@ -312,9 +314,7 @@ def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
         if resource := places.get("resource"):
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(resource)
     except (ValueError, AttributeError):  # of which the text would show tokens
-        raise ServerError(
-            f"what is kept of the login at {_host(login.url)} is broken: sign in anew"
-        ) from None
+        raise ServerError(f"the stored login for {_host(login.url)} is broken: sign in again") from None
     context.auth_server_url = places.get("issuer")
     context.token_expiry_time = 1.0
     return provider

@@ -342,7 +342,7 @@ class Supervisor:
             limit = most if clock.now() - start >= most else seconds
             raise ServerError(f"{what} gave no answer within {limit:g} s") from error
         except SilentError as error:
-            why = f"runs as a task, and its server does not say how it is: {_words(error)}"
+            why = f"runs as a task, and its server does not report its state: {_words(error)}"
             raise ServerError(f"{what} {why}") from error
         except LostError as error:
             raise ServerError(self._ended(str(error) if self.settings.url else "")) from error
@@ -380,7 +380,7 @@ class Supervisor:
         """What may keep a program from starting that starts elsewhere."""
         name = self.settings.name
         return (
-            f". What it needs of your environment goes into mcp.servers.{name}.env"
+            f". If it needs variables of your environment, set them in mcp.servers.{name}.env"
             if self.settings.command
             else ""
         )
@@ -402,7 +402,7 @@ def _words(error: BaseException) -> str:
     """An error on one line; of an answer that does not fit the protocol its first flaw."""
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
-        return f"its answer is none: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
+        return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
     words = _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
     if type(error).__name__ == "ProxyError":  # of `httpx2`: the answer of a proxy to CONNECT
         return f"HTTP {words}{PROXY_HINT if words.startswith('407') else ''}"

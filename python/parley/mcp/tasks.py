@@ -104,7 +104,7 @@ class TaskRequests:
     async def _result(self, task_id: str) -> Mapping[str, Any]:
         result = await self._ask("tasks/result", {"taskId": task_id})
         if not is_of(result, task_id):
-            raise TaskError("its server gave the result of another task")
+            raise TaskError("its server returned the result of another task")
         return result
 
     async def _answer(self, task: TaskState, answered: set[str]) -> None:
@@ -121,12 +121,12 @@ class TaskRequests:
             try:
                 request: Any = TypeAdapter[Any](InputRequest).validate_python(question, by_name=False)
             except ValidationError as error:
-                raise TaskError("it asks something that nobody understands") from error
+                raise TaskError("the server sent an unknown request") from error
             context = ClientRequestContext(session=session, request_id=key, meta=None)
             answer = await session.dispatch_input_request(context, request)
             if isinstance(answer, ErrorData):
                 if not isinstance(request, ElicitRequest):
-                    raise TaskError(f"what it asks is not answered: {answer.message}")
+                    raise TaskError(f"its request was not answered: {answer.message}")
                 answers[key] = {"action": "cancel"}
             else:
                 answers[key] = plain(answer)
@@ -146,7 +146,7 @@ class TaskRequests:
                 raise SilentError(str(error)) from error
             if method == "tasks/result" and error.code != _NO_SUCH_TASK:
                 raise TaskError(f"it failed: {error}") from error
-            raise TaskError(f"its server does not know it any more: {error}. It may have run") from error
+            raise TaskError(f"its server no longer knows it: {error}. It may have run") from error
 
     async def _send(self, method: str, parameters: dict[str, Any], progress: Any = None) -> dict[str, Any]:
         from mcp_types import Request
@@ -165,7 +165,7 @@ def _state(result: Mapping[str, Any], task_id: str) -> TaskState:
     try:
         return state(result, task_id)
     except ValueError as error:
-        raise TaskError(f"its server did not describe this task: {error}") from error
+        raise TaskError(f"its server sent an invalid state of it: {error}") from error
 
 
 def extensions() -> list[Any]:
@@ -177,7 +177,7 @@ def extensions() -> list[Any]:
         result_type: Literal["task"] = "task"
 
     async def resolve(*_: object) -> CallToolResult:
-        raise TaskError("it was not known for one")  # `as_result` has all of them before the SDK
+        raise TaskError("it was not recognized as a task")  # `as_result` has all of them before the SDK
 
     class Tasks(ClientExtension):
         identifier = EXTENSION

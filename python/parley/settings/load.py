@@ -49,7 +49,7 @@ class SettingsFile:
         """
         if not self.problems:
             return ""
-        return f"{self.problems[0].removeprefix('parley: ')}: nothing is asked until it can be read"
+        return f"{self.problems[0].removeprefix('parley: ')}: Parley sends no question until it can be read"
 
     def value(self, path: str) -> Any:
         """What is written at a path such as `agents[1].name`; ABSENT where nothing is."""

@@ -59,7 +59,7 @@ class NewServer:
         if not is_name(self.name) or self.name == RESERVED:
             raise ParleyError(
                 f"a server cannot be called {self.name!r}: "
-                "take up to 64 letters, digits, blanks, dots, _ and -, and not mock"
+                "use up to 64 letters, digits, spaces, dots, _ and -, but not mock"
             )
         if self.command:
             command, *args = self.command
@@ -72,7 +72,7 @@ class NewServer:
             return known.settings
         near = nearest(self.name, KNOWN_SERVERS)
         meant = f"Did you mean {near}?" if near else f"Known are {', '.join(KNOWN_SERVERS)}."
-        raise ParleyError(f"{self.name} is no known server. {meant} For another one give {USAGE}")
+        raise ParleyError(f"{self.name} is not a known server. {meant} For another server, give {USAGE}")
 
 
 def _from_file(name: str, path: Path) -> ServerSettings:
@@ -95,7 +95,7 @@ def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
     place = f"mcp.servers.{server.name}"
     if server.name in _table(file.table, "mcp", "servers"):
         line = file.place(place).removeprefix(file.path.name)
-        raise ParleyError(f"{file.path}{line} has a server {server.name} already. Edit it there")
+        raise ParleyError(f"{file.path}{line} already has a server {server.name}. Edit it there")
     _, flaws = read_settings({"mcp": {"servers": {server.name: entry(server)}}})
     if flaws:
         raise ParleyError(flaws[0].removeprefix("parley: "))
@@ -120,7 +120,7 @@ def with_server(text: str, server: ServerSettings) -> str:
             if tomllib.loads(written) == wanted and _keeps_comments(text, written):
                 return written
     raise ParleyError(
-        f"no server can be added to what config.toml has under mcp. Add it by hand:\n{_block(server)}"
+        f"cannot add a server to the mcp tables of config.toml. Add it by hand:\n{_block(server)}"
     )
 
 

@@ -40,9 +40,9 @@ def described(server: ServerSettings, findings: Findings) -> list[str]:
     """All that an entry does, a line for each fact."""
     lines = [*(_remote(server) if server.url is not None else _local(server, findings))]
     if server.variables:
-        lines.append(f"is given your variables {', '.join(server.variables)}")
+        lines.append(f"receives your variables {', '.join(server.variables)}")
     if server.enabled_tools is not None:
-        lines.append(f"offers only the tools {', '.join(server.enabled_tools) or 'of an empty list'}")
+        lines.append(f"offers only the tools {', '.join(server.enabled_tools) or '(an empty list)'}")
     if server.disabled_tools:
         lines.append(f"leaves out the tools {', '.join(server.disabled_tools)}")
     return lines if server.enabled else [*lines, "is switched off in this file"]
@@ -57,7 +57,7 @@ def _remote(server: ServerSettings) -> Iterator[str]:
 def _local(server: ServerSettings, findings: Findings) -> Iterator[str]:
     yield f"starts the program {shlex.join((server.command or '', *server.args))}"
     if not findings.program:
-        yield f"{server.command} is not found here now"
+        yield f"{server.command} was not found here"
     elif findings.program != server.command:
         yield f"{server.command} is {findings.program} here"
     yield f"in the folder {server.cwd or '.'}"

@@ -17,8 +17,8 @@ class KnownServer:
     hint: str = ""
 
 
-_HERE = '`cwd = "."`, its folder, is the one you work in'
-_LOGIN = "it asks you to sign in: :ParleyLogin linear"
+_HERE = 'its folder, `cwd = "."`, is the folder that you work in'
+_LOGIN = "to sign in, run :ParleyLogin linear"
 
 
 def _npx(name: str, about: str, package: str, *args: str) -> KnownServer:
@@ -45,20 +45,20 @@ KNOWN_SERVERS: Mapping[str, KnownServer] = {
         _uvx("git", "reads and changes a Git repository", "mcp-server-git", is_here=True),
         _uvx("time", "tells the time and converts time zones", "mcp-server-time"),
         KnownServer(
-            "works with repositories and issues of GitHub",
+            "works with GitHub repositories and issues",
             ServerSettings(
                 "github",
                 url="https://api.githubcopilot.com/mcp/",
                 headers={"Authorization": "Bearer ${GITHUB_TOKEN}"},
             ),
-            "the variable GITHUB_TOKEN holds a token of yours",
+            "set the variable GITHUB_TOKEN to your token",
         ),
         KnownServer(
-            "has the documentation of libraries",
+            "has library documentation",
             ServerSettings("context7", url="https://mcp.context7.com/mcp"),
         ),
         KnownServer(
-            "works with issues of Linear",
+            "works with Linear issues",
             ServerSettings("linear", url="https://mcp.linear.app/mcp"),
             _LOGIN,
         ),

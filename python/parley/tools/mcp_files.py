@@ -30,7 +30,7 @@ _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20
 _LONGEST = 500
-_TOO_DEEP = "is nested too deep"
+_TOO_DEEP = "is nested too deeply"
 """Characters of a problem: a project's file is read before anybody trusts it, and may want to waste time."""
 
 
@@ -71,7 +71,7 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
         flaws += wrong.flaws
         is_unreadable = not servers
     told = [one_line(f"parley: {where}: {flaw}", _LONGEST) for flaw in flaws[:_MOST_PROBLEMS]]
-    more = [one_line(f"parley: {where}: there is more that is wrong")] if flaws[_MOST_PROBLEMS:] else []
+    more = [one_line(f"parley: {where}: there are more errors")] if flaws[_MOST_PROBLEMS:] else []
     return ServersFile(servers, (*told, *more), is_unreadable)
 
 
@@ -137,7 +137,7 @@ def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping
         table = dict[str, Any]()
         for key, value in pairs:
             if key in table and len(flaws) <= _MOST_PROBLEMS:
-                flaws.append(Flaw(key, "stands twice in one table: the last one counts"))
+                flaws.append(Flaw(key, "occurs twice in one table: the last value counts"))
             table[key] = value
         return table
 
@@ -146,7 +146,7 @@ def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping
         table = None if is_of_project else toml_table(text) or goose_table(text)
         table = table or json.loads(plain_json(text), object_pairs_hook=table_of)
     except ValueError as error:
-        raise _WrongError(Flaw("no JSON", str(error))) from error
+        raise _WrongError(Flaw("invalid JSON", str(error))) from error
     except RecursionError as error:
         raise _WrongError(Flaw("the file", _TOO_DEEP)) from error
     return table if isinstance(table, dict) else {}
@@ -156,7 +156,7 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """The entries of a file: the key of their table, name, entry."""
     for key, entries in server_tables(table):
         if not isinstance(entries, dict):
-            raise _WrongError(Flaw(key, expected("a table of servers", entries)))
+            raise _WrongError(Flaw(key, expected("a server table", entries)))
         if len(entries) > _MOST_SERVERS:
             raise _WrongError(Flaw(key, f"more than {_MOST_SERVERS} servers"))
         for name, entry in entries.items():
@@ -180,7 +180,7 @@ def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, n
 def _server(name: str, table: Any, place: _Place) -> ServerSettings:
     path = place.path
     if not is_name(name):
-        raise _WrongError(Flaw(path, "a server's name is up to 64 letters, digits, blanks, dots, _ and -"))
+        raise _WrongError(Flaw(path, "a server's name has up to 64 letters, digits, spaces, dots, _ and -"))
     if name == RESERVED:
         raise _WrongError(Flaw(path, "this name is reserved for the built-in server"))
     entry = _entry(table, path)
@@ -227,12 +227,12 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
     for key, value in table.items():
         word = SYNONYMS.get(key, key)
         if word in _GRANTS and value:
-            text = "no file allows calls: approval.auto in your settings does"
+            text = "files cannot approve calls. Use approval.auto in your settings"
         elif word in others and value:
-            text = f"goes unused: it is for a server with {kind}"
+            text = f"ignored: it is for a server with {kind}"
         elif word not in (*known, *_GRANTS, *_LABELS, *MORE):
             near = nearest(word, known, _SLIP)
-            text = f"goes unused: Parley has no such field{f'; did you mean {near}?' if near else ''}"
+            text = f"ignored: Parley has no such field{f'; did you mean {near}?' if near else ''}"
         else:
             continue
         yield Flaw(f"{path}.{key}", text)
@@ -271,15 +271,15 @@ def _filled_text(text: str, place: _Place) -> str:
         if body.startswith("input:"):
             raise _WrongError(Flaw(place.path, _on_input(body.removeprefix("input:"), place.inputs)))
         if body.startswith("workspaceFolder"):
-            raise _WrongError(Flaw(place.path, f"${{{body}}} is known in a file of a project only"))
+            raise _WrongError(Flaw(place.path, f"${{{body}}} works only in a project's file"))
     return text
 
 
 def _on_input(name: str, inputs: Mapping[str, str]) -> str:
     variable = re.sub(r"\W", "_", name, flags=re.ASCII).upper()
     about = f" ({one_line(inputs[name], _LONGEST // 2)})" if inputs.get(name) else ""
-    why = f"VS Code asks for ${{input:{name}}}{about}, Parley does not"
-    return f"{why}: write ${{env:{variable}}} there, and set that variable"
+    why = f"VS Code asks for ${{input:{name}}}{about}, but Parley does not"
+    return f"{why}: write ${{env:{variable}}} instead, and set that variable"
 
 
 def _inputs(table: Mapping[str, Any]) -> Mapping[str, str]:

@@ -164,8 +164,8 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
         name, colon, default = _variable(match[1])
         if ":" in name or "${" in default:
             raise SettingsError(
-                f"{where}: {match[0]} cannot be filled in: only ${{VAR}}, ${{env:VAR}} and "
-                "${VAR:-default} are, from the environment"
+                f"{where}: {match[0]} cannot be expanded: write ${{VAR}}, ${{env:VAR}} or "
+                "${VAR:-default}, which come from the environment"
             )
         if colon:
             return environ.get(name) or default

@@ -14,7 +14,7 @@ from parley.text import size_text
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 LONGEST_ID = 4_096
-COLLECT = "Its result is collected when the turn goes on"
+COLLECT = "Its result is collected when the turn continues"
 """Said of a call that still runs at its server when a turn ends."""
 _LEAST_PAUSE_S = 0.05
 _PAUSE_S = 1.0
@@ -92,9 +92,9 @@ def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
         case _:
             raise ValueError("it has no id, or no status")
     if len(task_id) > LONGEST_ID:
-        raise ValueError(f"its id has {size_text(len(task_id))}")
+        raise ValueError(f"its id is {size_text(len(task_id))} long")
     if expected and task_id != expected:
-        raise ValueError("it is another one")
+        raise ValueError("it is another task")
     message, requests, result = task.get("statusMessage"), task.get("inputRequests"), task.get("result")
     return TaskState(
         task_id,

@@ -52,18 +52,18 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
     if len(url) > _LONGEST:
         raise ValueError(f"{where} has more than {_LONGEST} characters")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError(f"{where} has a blank, a backslash or a character that does not show")
+        raise ValueError(f"{where} has a space, a backslash or an invisible character")
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
         name = host if ":" in host else host.encode("idna").decode("ascii")
         port = f":{parts.port}" if parts.port is not None else ""
     except (ValueError, UnicodeError) as error:
-        raise ValueError(f"{where} is no address: {one_line(str(error), 100)}") from error
+        raise ValueError(f"{where} is not an address: {one_line(str(error), 100)}") from error
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"{where} begins with neither https:// nor http://")
+        raise ValueError(f"{where} does not begin with https:// or http://")
     if "@" in parts.netloc:
-        raise ValueError(f"{where} has a user's name before its host")
+        raise ValueError(f"{where} has a user name before its host")
     shown = f"[{name}]" if ":" in name else name
     if not _HOST.fullmatch(shown) or len(shown) > _LONGEST_HOST or (port and not _PORT.fullmatch(port)):
         raise ValueError(f"{where} names no host")
@@ -86,7 +86,7 @@ def required_visits(details: object) -> tuple[Visit, ...]:
         case {"elicitations": [_, *_] as wishes}:
             return tuple(_visit_of(wish) for wish in wishes[:MOST_VISITS])
         case _:
-            raise ValueError("it names none")
+            raise ValueError("no page is named")
 
 
 def _visit_of(wish: object) -> Visit:
@@ -94,7 +94,7 @@ def _visit_of(wish: object) -> Visit:
         case {"url": str(url), "message": str(message), **rest}:
             return visit(url, message, _id(rest))
         case _:
-            raise ValueError("it names one without an address")
+            raise ValueError("a page has no address")
 
 
 def _id(rest: Mapping[Any, Any]) -> str:
