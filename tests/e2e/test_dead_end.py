@@ -121,7 +121,7 @@ async def test_a_chat_that_is_too_long_goes_on(
     await chat.app.close()
 
 
-OFFER = "this chat fills 88 % of the window of some-model: :ParleyCompact sums up older exchanges"
+OFFER = "this chat fills 87 % of the window of some-model: :ParleyCompact sums up older exchanges"
 
 
 async def test_at_four_fifths_of_the_window_it_is_offered_once_to_sum_up(server: FaultyServer) -> None:

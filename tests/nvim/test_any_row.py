@@ -87,7 +87,7 @@ end
 _G.row = function(a, b) return number(a), number(b) end
 """
 # Functions whose rows are those of edits to the text of one changedtick: another one refuses them as a whole.
-OF_EDITS = {"edit.apply"}
+OF_EDITS = {"edit.apply", "handle.cover"}
 # What counts rows, or is a line of text and not its number.
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
