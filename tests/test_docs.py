@@ -146,6 +146,14 @@ def test_the_help_names_every_setting_with_its_default() -> None:
     assert rows == {name: lua(default) for name, default in defaults(Settings()) if name != "system_prompt"}
 
 
+def test_the_help_begins_with_ten_settings_and_their_defaults() -> None:
+    part = _help().split("*parley-ten-settings*", 1)[1].split("|parley-settings|", 1)[0]
+    rows = dict(re.findall(r"^  `([\w.]+)` +(see below|\S+)  ", part, re.M))
+    all_rows = entries(*SETTINGS_OF_HELP)
+    assert len(rows) == 10
+    assert rows == {name: all_rows[name] for name in rows}
+
+
 def test_the_help_quotes_the_system_prompt() -> None:
     quote = _help().split("The default `system_prompt`: >\n\n", 1)[1].split("<\n", 1)[0]
     assert quote.split() == SYSTEM_PROMPT.split()
