@@ -177,7 +177,7 @@ def test_the_help_names_every_agent_with_its_key_and_address() -> None:
 
 
 def test_the_help_names_the_fields_of_a_provider() -> None:
-    rows = entries("A provider of your own has", "Parley writes a key nowhere")
+    rows = entries("A provider of your own has these fields", "Parley never writes a key")
     known = {each.name for each in fields(ProviderSettings)}
     assert set(rows) == known - {"name", "base_url_env", "official", "builtin"}
 
