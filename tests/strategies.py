@@ -154,7 +154,7 @@ broken = st.sampled_from(
 
 
 def _apart(parts: Sequence[Segment | Attachment]) -> tuple[Any, ...]:
-    """No two texts side by side."""
+    """No two adjacent texts."""
     kept = list[Segment | Attachment]()
     for part in parts:
         if not (kept and isinstance(part, Text) and isinstance(kept[-1], Text)):

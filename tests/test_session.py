@@ -76,8 +76,8 @@ async def test_without_approval_no_tool_runs() -> None:
 async def test_an_empty_message_is_an_error_and_no_silence(text: str) -> None:
     async with Session(environ=ENVIRON) as session:
         chunks = [chunk async for chunk in session.send_message_stream(text)]
-        assert chunks == [{"type": "error", "error": "nothing is asked: the text is empty"}, {"type": "done"}]
-        with pytest.raises(ParleyError, match="nothing is asked"):
+        assert chunks == [{"type": "error", "error": "the message is empty"}, {"type": "done"}]
+        with pytest.raises(ParleyError, match="the message is empty"):
             await session.process_message(text)
 
 
@@ -140,7 +140,7 @@ async def test_a_question_reads_files_of_the_folder_that_the_program_names(tmp_p
         assert "in the folder" in session.transcript
         with pytest.raises(ParleyError, match="outside the working directory: not read"):
             await session.process_message("say: @@../key.txt@@")
-    with pytest.raises(SettingsError, match=r"^references: there is no folder .*/none$"):
+    with pytest.raises(SettingsError, match=r"^references: no such folder: .*/none$"):
         Session(references=tmp_path / "none")
 
 
@@ -206,8 +206,8 @@ def test_a_provider_may_be_an_object() -> None:
 @pytest.mark.parametrize(
     ("settings", "name", "message"),
     [
-        ({}, "", "provider: its name is '', not a word"),
-        ({}, "a b", "provider: its name is 'a b', not a word"),
+        ({}, "", "provider: expected a word as its name, got ''"),
+        ({}, "a b", "provider: expected a word as its name, got 'a b'"),
         ({}, "openai", "provider: the name 'openai' is taken"),
         (
             {"agents": [{"name": "own", "provider": "anthropic", "model": "m"}]},
@@ -262,10 +262,10 @@ async def test_a_decision_is_a_yes_or_no_to_one_call_a_choice_or_a_reason(
 @pytest.mark.parametrize("decision", [None, 1, "yes", "", (True, "why"), (False,), ("yn", 3)])
 async def test_anything_else_is_no_decision_and_the_transcript_stays_valid(decision: Any) -> None:
     async with Session(agent="Demo", approve=lambda _: decision, environ=ENVIRON) as session:
-        with pytest.raises(TypeError, match="approve gives True, False, a choice") as error:
+        with pytest.raises(TypeError, match="approve must return True, False, a choice") as error:
             await session.process_message(STOCKS)
         assert repr(decision) in str(error.value)
-        assert "🔒: [Interrupted: TypeError: approve gives" in session.transcript
+        assert "🔒: [Interrupted: TypeError: approve must return" in session.transcript
         assert "hello" in await session.process_message("say: hello")
     assert parse(session.transcript).problems == ()
 
@@ -366,7 +366,7 @@ async def test_without_tools_every_reply_is_the_response() -> None:
 async def test_two_messages_at_once_are_one_too_many() -> None:
     async with Session(agent="Demo", environ=SLOWLY) as session:
         first = await begun(session, "say: first")
-        with pytest.raises(BusyError, match="answers another message"):
+        with pytest.raises(BusyError, match="is answering another message"):
             await session.process_message("say: second")
         assert await first == "first"
         assert await session.process_message("say: third") == "third"
@@ -614,7 +614,7 @@ def test_a_program_without_an_event_loop_asks_and_waits() -> None:
     with Session(agent="Demo", approve=lambda _: True, environ=ENVIRON) as session:
         assert session.ask("say: hello") == "hello"
         assert "911" in session.ask(STOCKS)
-        with pytest.raises(ParleyError, match="nothing is asked"):
+        with pytest.raises(ParleyError, match="the message is empty"):
             session.ask("")
 
 
@@ -623,7 +623,9 @@ def test_a_closed_session_says_that_it_is_closed_and_keeps_its_transcript() -> N
         session.ask("say: hello")
         before = session.transcript, session.usage, session.calls_left
     for _ in range(2):
-        with pytest.raises(ParleyError, match=r"^this session is closed: its transcript can begin another"):
+        with pytest.raises(
+            ParleyError, match=r"^this session is closed. Pass its transcript to a new Session"
+        ):
             session.ask("say: hello")
         assert (session.transcript, session.usage, session.calls_left) == before
         session.close()
@@ -632,7 +634,7 @@ def test_a_closed_session_says_that_it_is_closed_and_keeps_its_transcript() -> N
 async def test_a_closed_session_says_so_in_an_event_loop_too() -> None:
     async with Session(agent="Demo", environ=ENVIRON) as session:
         await session.process_message("say: hello")
-        with pytest.raises(ParleyError, match=r"await aclose\(\) instead"):
+        with pytest.raises(ParleyError, match=r"Await aclose\(\) instead"):
             session.close()
     with pytest.raises(ParleyError, match=r"^this session is closed"):
         await session.process_message("say: hello")
@@ -657,7 +659,7 @@ async def test_an_error_says_what_a_python_program_can_do() -> None:
 
 async def test_asking_within_an_event_loop_says_what_to_do() -> None:
     async with Session(agent="Demo", environ=ENVIRON) as session:
-        with pytest.raises(ParleyError, match=r"await process_message\(\) instead"):
+        with pytest.raises(ParleyError, match=r"Await process_message\(\) instead"):
             session.ask("say: hello")
         assert session.transcript == ""
 

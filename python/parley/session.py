@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
 REQUEST_TIMES = list[float]()
 """The times of the requests of all sessions of this process: they have one rate limit."""
-_DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with its reason, as in (False, 'why')"
+_DECISIONS = f"True, False, a choice ({', '.join(CHOICES)}) or a no with a reason, such as (False, 'why')"
 
 
 class Session:
@@ -223,16 +223,16 @@ class Session:
         self._must_be_open()
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
-            raise ParleyError("a session stays in the event loop of its first message")
+            raise ParleyError("a session must stay in the event loop of its first message")
         while self._turn and not self._turn.is_over:
             if self._turn.is_read:
-                raise BusyError("this session answers another message: wait for it, or stop() it")
+                raise BusyError("this session is answering another message. Wait for it, or stop() it")
             await self._turn.stop()
         self._loop, self._turn = loop, turn
 
     def _must_be_open(self) -> None:
         if self._tokens is not None:
-            raise ParleyError("this session is closed: its transcript can begin another one")
+            raise ParleyError("this session is closed. Pass its transcript to a new Session to continue")
 
     async def _answer(self, text: str, turn: _Turn) -> None:
         """The turn of a message; whatever comes of it leaves a valid transcript."""
@@ -271,12 +271,10 @@ class Session:
             case Ready(hint):
                 return hint
             case Refusal("no question"):
-                raise ParleyError("nothing is asked: the text is empty")
+                raise ParleyError("the message is empty")
             case Refusal("unconfirmed agent", wish):
                 name = self._app.agent_name(transcript, None)
-                raise ParleyError(
-                    f"the transcript asks for {wish}: if that is what you want, say agent={name!r}"
-                )
+                raise ParleyError(f"the transcript asks for {wish}. To accept, pass agent={name!r}")
             case Refusal("unknown agent", problem):
                 raise ParleyError(f"{problem} (agent=NAME)")
             case Refusal("broken front matter", problem):
@@ -329,7 +327,7 @@ class Session:
             case ("yn" | "yN" as choice, str(reason)):
                 return choice, reason
             case _:
-                raise TypeError(f"approve gives {_DECISIONS}; it gave {decision!r}")
+                raise TypeError(f"approve must return {_DECISIONS}; it returned {decision!r}")
 
     async def _interrupted(self, ports: engine.Ports, reason: str) -> None:
         """Say in the transcript why the answer is not complete, unless it does."""
@@ -397,7 +395,7 @@ def _must_not_wait(what: str, instead: str) -> None:
     """Raises ParleyError if an event loop is running in this thread."""
     with suppress(RuntimeError):
         asyncio.get_running_loop()
-        raise ParleyError(f"{what} would halt the running event loop: await {instead} instead")
+        raise ParleyError(f"{what} would block the running event loop. Await {instead} instead")
 
 
 def _read(table: Mapping[str, object], provider: str) -> Settings:
@@ -417,7 +415,7 @@ def _folder(references: str | os.PathLike[str] | None) -> Callable[[], Path] | N
         return None
     folder = Path(references).absolute()
     if not folder.is_dir():
-        raise SettingsError(f"references: there is no folder {one_line(str(folder))}")
+        raise SettingsError(f"references: no such folder: {one_line(str(folder))}")
     return lambda: folder
 
 
@@ -433,7 +431,7 @@ def _name_of(provider: Provider | None) -> str:
     """The name of a provider, "" without one. Raises SettingsError if it is no name."""
     name: object = provider.name if provider else ""
     if provider and not (isinstance(name, str) and _NAME.fullmatch(name)):
-        raise SettingsError(f"provider: its name is {one_line(repr(name), _LONGEST)}, not a word")
+        raise SettingsError(f"provider: expected a word as its name, got {one_line(repr(name), _LONGEST)}")
     return str(name)
 
 

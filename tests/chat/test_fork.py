@@ -53,7 +53,7 @@ def test_front_matter_stays_and_names_the_last_chat() -> None:
 
 
 def test_front_matter_that_cannot_be_read_is_left_to_the_user() -> None:
-    with pytest.raises(ValueError, match="cannot be read: mend it first"):
+    with pytest.raises(ValueError, match=r"cannot be read\. Fix it first"):
         fork("---\ntopic: [\n---\n💬: a", 0)
 
 

@@ -100,7 +100,7 @@ WRONG = {
         3,
         0,
         "error",
-        "front matter is no YAML: expected the node content, but found '<stream end>'",
+        "front matter is not valid YAML: expected the node content, but found '<stream end>'",
     ),
 }
 
@@ -182,12 +182,12 @@ def test_a_hostile_file_is_told_and_harms_nothing(raw: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "line", "message"),
     [
-        ("topic: x\n\nmax_tokens: !!int ''", 4, "front matter is no YAML: this is no int"),
-        ("topic: x\ntemperature: !!bool maybe", 3, "front matter is no YAML: this is no bool"),
-        ("topic: x\ntags:\n- !!timestamp foo", 4, "front matter is no YAML: this is no timestamp"),
-        ("topic: x\ntags: 0x" + "f" * 99, 3, "front matter is no YAML: this number is too large"),
-        ("topic: x\ntags: \x01", 3, "front matter is no YAML: special characters are not allowed"),
-        ("topic: \u2028\x85\ntemperature: !!float ''", 3, "front matter is no YAML: this is no float"),
+        ("topic: x\n\nmax_tokens: !!int ''", 4, "front matter is not valid YAML: invalid int"),
+        ("topic: x\ntemperature: !!bool maybe", 3, "front matter is not valid YAML: invalid bool"),
+        ("topic: x\ntags:\n- !!timestamp foo", 4, "front matter is not valid YAML: invalid timestamp"),
+        ("topic: x\ntags: 0x" + "f" * 99, 3, "front matter is not valid YAML: this number is too large"),
+        ("topic: x\ntags: \x01", 3, "front matter is not valid YAML: special characters are not allowed"),
+        ("topic: \u2028\x85\ntemperature: !!float ''", 3, "front matter is not valid YAML: invalid float"),
         ("'topic': x\n\"temperature\": hot", 3, 'front matter temperature: expected a number ≥ 0, got "hot"'),
     ],
 )
@@ -242,6 +242,6 @@ def test_no_text_raises_and_each_problem_has_its_line(raw: str) -> None:
 
 def test_nothing_is_asked_before_broken_front_matter_is_mended() -> None:
     broken = parse("---\ntopic: a\nagent: [broken\n---\n\n💬: hello\n")
-    assert trouble(broken).startswith("line 3: front matter is no YAML")
+    assert trouble(broken).startswith("line 3: front matter is not valid YAML")
     assert trouble(parse("---\ntools: web\n---\n\n💬: hello\n")).startswith("line 2: front matter tools")
     assert trouble(parse("---\ntopci: a\ntemperature: hot\n---\n\n💬: hello\n")) == ""

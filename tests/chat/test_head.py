@@ -59,7 +59,7 @@ def test_a_key_is_taken_away(before: str, after: str) -> None:
 
 
 def test_what_is_no_yaml_is_left_alone() -> None:
-    with pytest.raises(ValueError, match="mend it first"):
+    with pytest.raises(ValueError, match="Fix it first"):
         put(f"---\ntools: [\n---\n{ASK}", ["a"])
 
 

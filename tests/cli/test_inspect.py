@@ -66,7 +66,7 @@ def test_attachments_that_are_missing_wrong_or_not_linked_are_named(
     done = shell.run("check", "chat.md")
     assert done.returncode == 0
     assert done.stdout.decode().splitlines() == [
-        f"chat.md:5:1: warning: {wrong.path}: its bytes do not fit its name",
+        f"chat.md:5:1: warning: {wrong.path}: its content does not match its name",
         f"chat.md:1:1: hint: {lonely.path} is not linked from this chat",
     ]
 

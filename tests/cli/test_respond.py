@@ -78,7 +78,7 @@ def test_what_only_an_editor_has_stops_the_question(shell: Shell, name: str) -> 
     shell.ask(f"say: hello @@{name}@@")
     stopped = shell.run("respond", "chat.md")
     assert stopped.returncode == 1
-    why = f"@@{name}@@: only an editor has that: ask in Neovim, or name a file"
+    why = f"@@{name}@@: only an editor has it. Ask in Neovim, or name a file"
     assert f"not asked: {why}; asking again goes on without it" in stopped.stderr.decode()
     assert shell.text == f"💬: say: hello @@{name}@@\n"
 

@@ -95,6 +95,6 @@ def test_what_a_file_cannot_keep_is_told_once(shell: Shell) -> None:
     other.hardlink_to(shell.chat)
     done = shell.run("respond", "chat.md")
     assert (done.returncode, done.stdout) == (0, b"hello\n")
-    note = "it had 2 names (hard links); what is under the others stays as it was"
+    note = "it had 2 names (hard links); the other names keep the old content"
     assert done.stderr.decode() == f"parley: {shell.chat}: {note}\n"
     assert other.read_text(encoding="utf-8") == "💬: say: hello\n"

@@ -34,7 +34,7 @@ def test_chats_are_printed_in_each_form_and_the_missing_one_is_named(
     assert [len(json.loads(line)["messages"]) for line in printed.out.splitlines()] == [2, 1]
     assert printed.err.splitlines() == [
         "parley: cannot read none.md: No such file or directory",
-        "parley: b.md: it ends with a question, and a chat to train with ends with an answer",
+        "parley: b.md: it ends with a question, but training data must end with an answer",
         "parley: empty.md is left out: nothing was asked in it",
     ]
     assert main(["export", "a.md", "b.md", "--to", "md"]) == 2
@@ -58,7 +58,7 @@ def test_an_import_is_printed_or_written_to_a_new_file(
     assert "chat.md is there already" in capsys.readouterr().err
     assert Path("chat.md").read_text(encoding="utf-8") == "mine"
     assert main(["import", "one.json", "--from", "gp"]) == 1
-    assert capsys.readouterr().err == "parley: one.json: nobody says anything in it\n"
+    assert capsys.readouterr().err == "parley: one.json: it contains no messages\n"
     assert main(["import", "one.json", "--to", "none/chat.md"]) == 1
     assert "cannot write chat.md" in capsys.readouterr().err
     assert main(["import", "one.json", "--to", "x" * 300]) == 1
@@ -109,7 +109,7 @@ def test_pictures_are_put_beside_a_chat_that_is_written(
     assert main(["import", "chat.json", "--to", "new.md"]) == 0
     assert (
         capsys.readouterr().err
-        == "parley: new.md: not carried over: parts of the type image are replaced by words\n"
+        == "parley: new.md: not carried over: parts of type image, which words replace\n"
     )
     transcript = parse(Path("new.md").read_text(encoding="utf-8"))
     assert transcript.exchanges[0].question is not None

@@ -118,7 +118,7 @@ async def test_of_calls_with_one_id_each_is_read_by_the_id_that_the_model_was_to
     [
         (read("call_9"), None, "No long result of a call 'call_9'. Calls with long results: call_1"),
         (read(), {}, "The result of call_1 cannot be read: no such file"),
-        (read(), {WHOLE.path: "its bytes do not fit its name"}, "its bytes do not fit its name"),
+        (read(), {WHOLE.path: "its content does not match its name"}, "its content does not match its name"),
     ],
 )
 async def test_what_cannot_be_read_is_an_error_for_the_model(

@@ -101,7 +101,7 @@ Two.
 @pytest.mark.parametrize("option", ["openai", "anthropic"])
 @pytest.mark.parametrize("mark", ["", "[ya]"])
 def test_a_round_whose_calls_wait_is_left_out_with_a_note(option: str, mark: str) -> None:
-    waiting = "calls at its end have no results yet: the reply that made them is left out"
+    waiting = "the last calls have no results yet, so the reply that made them is left out"
     chat = WAITING.replace("MARK", mark)
     asked = line("💬: What is it?\n", option)
     assert line(chat, option) == line(chat + "\n💬: \n", option) == asked
@@ -130,10 +130,10 @@ def test_a_long_chat_is_whole() -> None:
 
 def test_what_a_line_cannot_hold_is_named() -> None:
     picture = f"![image/png 2 B](x.assets/{'0' * 64}.png)"
-    assert list(lacks(parse(CHAT))) == ["only the beginning of its long results is there, as in the file"]
+    assert list(lacks(parse(CHAT))) == ["only the beginning of long results is included, as in the file"]
     assert list(lacks(parse(f"💬:\n\n{picture}\n\nwhat?\n"))) == [
-        "its pictures are replaced by words",
-        "it ends with a question, and a chat to train with ends with an answer",
+        "pictures are replaced by words",
+        "it ends with a question, but training data must end with an answer",
     ]
     assert line(f"💬:\n\n{picture}\n", "openai")["messages"][0]["content"] == "[image image/png, 2 B]"
     assert list(lacks(parse("💬: a\n\n🤖:\n\nb\n\n💬: \n"))) == []
@@ -148,4 +148,4 @@ ASKS = 'and\n\n❓: `{"index":0,"id":"c","function":{"name":"a","arguments":"{}"
 def test_much_that_is_only_begun_is_left_out(more: str) -> None:
     chat = parse(f"💬: a\n\n🤖:\n\n{more}")
     assert message_line(chat, "openai") == '{"messages": [{"role": "user", "content": "a"}]}'
-    assert list(lacks(chat))[-1] == "it ends with a question, and a chat to train with ends with an answer"
+    assert list(lacks(chat))[-1] == "it ends with a question, but training data must end with an answer"

@@ -29,7 +29,7 @@ def test_a_system_prompt_that_front_matter_does_not_take_is_told() -> None:
     said.question("a?")
     chat = said.chat()
     assert chat.text == "---\ntopic: a title\n---\n\n💬: a?\n"
-    assert chat.losses == ("front matter does not take its system_prompt",)
+    assert chat.losses == ("its system_prompt, which front matter cannot hold",)
 
 
 def test_tags_are_a_list_each_once() -> None:
@@ -54,7 +54,7 @@ def test_results_find_the_calls_of_the_same_id_in_their_order() -> None:
         said.chat().losses,
     )
     assert [call.result and call.result.body for call in (first, second)] == ["one", "two"]
-    assert orphan == "a result that belongs to no call is never sent: c"
+    assert orphan == "the call of a result, which is therefore never sent: c"
     assert "`three`" in said.chat().text
 
 

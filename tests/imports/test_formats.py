@@ -21,35 +21,35 @@ CASES = sorted(p for p in (Path(__file__).parent / "corpus").iterdir() if p.suff
 NESTED = '{"messages": [{"role": "user", "content": ' + "[" * 100_000
 CALL = '💬: a\n\n🤖:\n\n❓: `{"id":"c","function":{"name":"x","arguments":"{}"}}`\n'
 WRONG = {
-    "": "neither JSON nor has lines",
-    "a letter\n\nDear you": "neither JSON nor has lines",
-    "{": "no JSON: ",
-    "[[link]](a) and more": "no JSON: ",
+    "": "it is not JSON, and no line begins with",
+    "a letter\n\nDear you": "it is not JSON, and no line begins with",
+    "{": "invalid JSON: ",
+    "[[link]](a) and more": "invalid JSON: ",
     NESTED: "nested too deeply",
     NESTED + "]" * 100_000 + "}]}": "nested too deeply",
     "{}": "expected an array of messages",
     "[]": "expected an array of messages",
     "[1]": "expected an array of messages",
-    '{"messages": []}': "nobody says anything",
+    '{"messages": []}': "it contains no messages",
     '{"messages": 1}': "expected an array of messages",
     '{"messages": [1]}': "message 1: expected an object",
     '[{"role": 1}]': "message 1: expected an object",
     '[{"role": "user", "content": "a"}, {"role": "narrator"}]': "message 2: expected one of",
-    '[{"role": "user", "content": 1}]': "message 1: expected a text or a list of parts",
+    '[{"role": "user", "content": 1}]': "message 1: expected a string or a list of parts",
     '[{"role": "user", "content": [1]}]': "message 1: expected objects",
     '[{"role": "assistant", "tool_calls": 1}]': "message 1: expected a list",
     '[{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]': "message 1: expected a call as",
     '[{"role": "assistant", "content": [{"type": "tool_use"}]}]': 'message 1: expected a "name"',
-    '[{"role": "user", "role": "system"}]': "a key stands twice",
+    '[{"role": "user", "role": "system"}]': "a key appears twice",
     '[{"role": "user", "content": NaN}]': "NaN is not JSON",
-    '{"messages": []}\n{"messages": [}': "line 2 is no JSON",
-    '{"messages": []}\n{"other": 1}': 'expected objects with "messages" all along',
+    '{"messages": []}\n{"messages": [}': "line 2 is not valid JSON",
+    '{"messages": []}\n{"other": 1}': 'expected only objects with "messages"',
     '{"messages": [{"role": "user", "content": "a"}]}\n{"messages": [{"role": "x"}]}': "chat 2: message 1: ",
-    '[{"mapping": {}}]': "nobody says anything",
-    '[{"chat_messages": []}]': "nobody says anything",
-    '[{"conversation_id": "c", "prompt": "", "response": null}]': "nobody says anything",
-    CALL: "a chat of Parley's already",
-    "💬: a\n\\🤖: b\n": "a chat of Parley's already",
+    '[{"mapping": {}}]': "it contains no messages",
+    '[{"chat_messages": []}]': "it contains no messages",
+    '[{"conversation_id": "c", "prompt": "", "response": null}]': "it contains no messages",
+    CALL: "already a Parley chat",
+    "💬: a\n\\🤖: b\n": "already a Parley chat",
 }
 
 
@@ -86,9 +86,9 @@ def test_a_format_that_is_named_is_the_one_that_it_is_read_as() -> None:
     assert "\n\\❓: `{}`\n\n🔧: x id=y\n" in chat.text
     with pytest.raises(ValueError, match="message 1: expected one of system, user, assistant as"):
         chats('[{"role": "developer", "content": "a"}]', "anthropic")
-    with pytest.raises(ValueError, match="no JSON"):
+    with pytest.raises(ValueError, match="invalid JSON"):
         chats("💬: a\n", "openai")
-    with pytest.raises(ValueError, match=r"^this is not an export of ChatGPT, conversations.json$"):
+    with pytest.raises(ValueError, match=r"^this is not a ChatGPT export, conversations.json$"):
         chats('{"messages": []}', "chatgpt")
 
 
@@ -112,7 +112,7 @@ def test_what_stands_beside_results_in_a_message_of_a_tool_is_read() -> None:
         "b",
         "beside\n\n[chart]",
     )
-    assert chat.losses == ("parts of the type chart are replaced by words",)
+    assert chat.losses == ("parts of type chart, which words replace",)
 
 
 def test_words_on_both_sides_of_a_call_are_said_before_its_result_and_apart() -> None:

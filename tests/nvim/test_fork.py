@@ -122,7 +122,7 @@ def test_why_there_is_no_fork_is_one_line(nvim: Child, home: Path) -> None:
     said(nvim, "save this chat first (:w): its fork is a file beside it")
     nvim.command("bwipeout!")
     chat(nvim, "broken.md", f"---\ntopic: [\n---\n\n{CHAT}", 8)
-    said(nvim, "the front matter cannot be read: mend it first")
+    said(nvim, "the front matter cannot be read. Fix it first")
     (home / "away").mkdir()
     chat(nvim, "away/gone.md", CHAT)
     (home / "away" / "gone.md").unlink()

@@ -16,7 +16,7 @@ BOUND_S = 60.0
 QUESTION = "say: hello"
 ANSWER = "\nhello\n"
 CASES: dict[str, tuple[str | None, str | None, str, bool]] = {
-    "broken front matter": ("agent: [broken", None, "line 2: front matter is no YAML", False),
+    "broken front matter": ("agent: [broken", None, "line 2: front matter is not valid YAML", False),
     "narrowing that cannot be read": ("tools: web", None, "line 2: front matter tools: expected", False),
     "unknown agent": (
         "agent: Nobody",

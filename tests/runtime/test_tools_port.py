@@ -171,11 +171,11 @@ async def test_pictures_and_what_was_cut_lie_beside_the_chat_before_anything_nam
 async def test_where_nothing_can_be_kept_pictures_are_described_and_the_user_is_told() -> None:
     result, told = await returned(Outcome("error", "", (png(),), ""), "")
     assert result == Result("error", "[image image/png, 69 B]")
-    assert told == ["A picture is not kept: it goes into a file beside the chat: save the chat first"]
+    assert told == ["A picture is not kept: it needs a file next to the chat. Save the chat first"]
     result, told = await returned(Outcome("ok", "head…", (), "head and tail"), "")
     assert result == Result("ok", "head…")
     assert told == [
-        "The whole of a long result is not kept: it goes into a file beside the chat: save the chat first"
+        "The whole of a long result is not kept: it needs a file next to the chat. Save the chat first"
     ]
 
 

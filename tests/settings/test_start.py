@@ -15,7 +15,7 @@ HINT = (
     "no key is set: this is the demo model. "
     "To use another model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"
 )
-BROKEN = "front matter is no YAML: expected ',' or ']', but got '<stream end>'"
+BROKEN = "front matter is not valid YAML: expected ',' or ']', but got '<stream end>'"
 
 
 def chat(front_matter: str = "", question: str = "💬: hello\n") -> str:
@@ -28,12 +28,12 @@ CASES: dict[str, tuple[str, str | None, Ready | Refusal]] = {
     "broken front matter": (
         chat("topic: a\nagent: [broken"),
         None,
-        Refusal("broken front matter", f"line 3: {BROKEN}. Mend it, then ask again"),
+        Refusal("broken front matter", f"line 3: {BROKEN}. Fix it, then ask again"),
     ),
     "broken front matter and an agent chosen": (
         chat("agent: [broken"),
         "Demo",
-        Refusal("broken front matter", f"line 2: {BROKEN}. Mend it, then ask again"),
+        Refusal("broken front matter", f"line 2: {BROKEN}. Fix it, then ask again"),
     ),
     "an agent of nobody's": (
         chat("agent: Nobody"),

@@ -148,18 +148,18 @@ def _other_case(chat: Path, place: Path) -> None:
 
 
 TRAPS = {
-    _wrong_bytes: "its bytes do not fit its name",
-    _cut_short: "its bytes do not fit its name",
+    _wrong_bytes: "its content does not match its name",
+    _cut_short: "its content does not match its name",
     _link_out: "a link: not read",
     _link_within: "a link: not read",
     _link_in_a_circle: "a link: not read",
-    _hard_link_out: "it has a second name (a hard link): not read; a copy of it is",
+    _hard_link_out: "it has a second name (a hard link): not read. Replace it with a copy",
     _linked_folder: "its folder is a link: not read",
     _file_for_a_folder: "Not a directory",
     _pipe_for_a_folder: "Not a directory",
-    _pipe: "no file: not read",
-    _folder: "no file: not read",
-    _socket: "no file: not read",
+    _pipe: "not a regular file: not read",
+    _folder: "not a regular file: not read",
+    _socket: "not a regular file: not read",
     _huge: "too large (1000.0 MB, at most 32.0 MB): not read",
     _nothing: "no such file",
     _other_case: "no such file",
@@ -192,7 +192,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize("folder", ESCAPES)
 def test_a_path_out_of_the_folder_is_no_attachment_at_all(folder: str) -> None:
-    with pytest.raises(ValueError, match="no path"):
+    with pytest.raises(ValueError, match="not an attachment path"):
         Attachment("", f"{folder}/{NAME}")
     (exchange,) = parse(f"💬: q\n![image/png 12 kB]({folder}/{NAME})\n").exchanges
     assert exchange.question
@@ -205,7 +205,7 @@ def test_an_odd_folder_is_one_beside_the_chat_or_none(chat: Path, name: str) -> 
 
 
 def test_bytes_of_another_kind_than_their_name_says_are_not_used(chat: Path) -> None:
-    problem = "its bytes are not what its name says"
+    problem = "its content is not of the kind that its name says"
     assert content(chat, beside(chat, b"<svg/>", "png")) == problem
     assert content(chat, beside(chat, PICTURE, "jpg")) == problem
     assert content(chat, beside(chat, PDF, "webp")) == problem
@@ -231,7 +231,7 @@ def test_a_picture_is_read_once_and_again_when_it_has_changed(chat: Path, opened
     assert first is second
     place = chat.parent / attachment.path
     place.write_bytes(png(1))
-    assert beside_chat.contents([attachment]) == {attachment.path: "its bytes do not fit its name"}
+    assert beside_chat.contents([attachment]) == {attachment.path: "its content does not match its name"}
     place.unlink()
     assert beside_chat.contents([attachment]) == {attachment.path: "no such file"}
     place.write_bytes(PICTURE)
@@ -260,7 +260,7 @@ async def test_what_is_there_already_stays_as_it_is(chat: Path) -> None:
     assert await attachments.save(PICTURE, "png") == attachment
     assert (place.stat().st_ino, place.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     place.write_bytes(b"mine")
-    with pytest.raises(ParleyError, match="is there already: its bytes do not fit its name"):
+    with pytest.raises(ParleyError, match="already exists: its content does not match its name"):
         await attachments.save(PICTURE, "png")
     assert place.read_bytes() == b"mine"
     assert os.listdir(place.parent) == [place.name]  # noqa: PTH208
@@ -294,12 +294,12 @@ async def test_several_who_write_the_same_at_once_leave_one_whole_file(chat: Pat
 
 @pytest.mark.parametrize("name", ["", "/unsaved/1/2", "/nowhere/at/all/chat.md"])
 async def test_beside_a_chat_without_a_file_nothing_is_written(name: str) -> None:
-    with pytest.raises(ParleyError, match="save the chat first"):
+    with pytest.raises(ParleyError, match="Save the chat first"):
         await ChatAttachments(name).save(PICTURE, "png")
 
 
 async def test_a_name_that_no_link_can_hold_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ParleyError, match="rename the chat"):
+    with pytest.raises(ParleyError, match="Rename the chat"):
         await ChatAttachments(str(tmp_path / "a\nb.md")).save(PICTURE, "png")
 
 
@@ -313,7 +313,7 @@ def test_what_is_missing_wrong_or_not_linked_is_a_problem(chat: Path) -> None:
     (chat.parent / "stocks.assets" / "notes.txt").write_text("mine", encoding="utf-8")
     problems = ChatAttachments(str(chat)).problems(parse(question(good, wrong, missing)))
     assert [(p.line, p.severity, p.message) for p in problems] == [
-        (4, "warning", f"{wrong.path}: its bytes do not fit its name"),
+        (4, "warning", f"{wrong.path}: its content does not match its name"),
         (6, "warning", f"{missing.path}: no such file"),
         (0, "hint", f"{lonely.path} is not linked from this chat"),
     ]

@@ -357,7 +357,7 @@ def test_that_other_names_of_a_file_keep_its_old_text_is_told_once(path: Path) -
     other = path.with_name("other.md")
     other.hardlink_to(path)
     (note,) = notes_of_a_change(path)
-    assert note == f"{path}: it had 2 names (hard links); what is under the others stays as it was"
+    assert note == f"{path}: it had 2 names (hard links); the other names keep the old content"
     assert other.read_text(encoding="utf-8") == CHAT
 
 

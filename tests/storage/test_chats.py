@@ -43,7 +43,7 @@ def test_chats_of_one_second_are_told_apart_by_a_number_from_2_on(tmp_path: Path
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParleyError, match=r"cannot make the folder of chats .*/file/chats: Not a directory"):
+    with pytest.raises(ParleyError, match=r"cannot create the chat folder .*/file/chats: Not a directory"):
         new_chat(tmp_path / "file" / "chats", "")
 
 

@@ -71,15 +71,15 @@ async def test_of_a_folder_only_what_is_below_it(tree: Repository) -> None:
 async def test_where_nothing_is_to_be_shown_it_says_so(tree: Repository, content: str) -> None:
     tree.write("a.py", content)
     tree.git("add", "a.py")
-    with pytest.raises(ParleyError, match="nothing has changed that is not staged"):
+    with pytest.raises(ParleyError, match="there are no unstaged changes"):
         await tree.diff()
 
 
 async def test_a_folder_without_a_repository_has_none(tree: Repository, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
-    with pytest.raises(ParleyError, match="plain is in no repository"):
+    with pytest.raises(ParleyError, match="plain is not in a repository"):
         await working_tree_diff(tmp_path / "plain", MOST, 30.0, tree.environ)
-    with pytest.raises(ParleyError, match="there is no git here"):
+    with pytest.raises(ParleyError, match="git was not found"):
         await working_tree_diff(tmp_path, MOST, 30.0, {**tree.environ, "PATH": "bin:."})
 
 
@@ -165,7 +165,7 @@ async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path
     (bin_ / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n", encoding="utf-8")
     (bin_ / "git").chmod(0o755)
     path = f"{bin_}{os.pathsep}{tree.environ['PATH']}"
-    with pytest.raises(ParleyError, match=r"git did not end within 0\.5 seconds"):
+    with pytest.raises(ParleyError, match=r"git did not finish within 0\.5 seconds"):
         await working_tree_diff(tree.folder, MOST, 0.5, {**tree.environ, "PATH": path})
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
     with pytest.raises(ProcessLookupError):
@@ -176,7 +176,7 @@ async def test_one_that_takes_too_long_is_ended(tree: Repository, tmp_path: Path
 async def test_settings_that_name_another_folder_show_nothing_of_it(tree: Repository, place: str) -> None:
     tree.write(f"{place}/a.py", "a secret\n")
     tree.git("config", "core.worktree", str(tree.folder / place))
-    with pytest.raises(ParleyError, match="in no repository"):
+    with pytest.raises(ParleyError, match="not in a repository"):
         await tree.diff()
 
 
@@ -196,7 +196,7 @@ async def test_a_folder_that_names_another_repository_shows_nothing_of_it(
         shutil.rmtree(theirs / ".git" / "objects")
         for name in ("index", "objects"):
             (theirs / ".git" / name).symlink_to(secret / name)
-    with pytest.raises(ParleyError, match="its repository lies elsewhere"):
+    with pytest.raises(ParleyError, match="its repository is elsewhere"):
         await tree.diff("../theirs")
 
 
@@ -226,7 +226,7 @@ async def test_a_folder_whose_objects_are_another_repository_s_shows_nothing_of_
         case _:
             (objects / blob.parent.name).mkdir()
             (objects / blob.parent.name / blob.name).symlink_to(blob)
-    with pytest.raises(ParleyError, match="takes objects from another one"):
+    with pytest.raises(ParleyError, match="borrows objects from another one"):
         await tree.diff("../theirs")
 
 

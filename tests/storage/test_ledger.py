@@ -203,7 +203,7 @@ def test_it_is_durable(file: LedgerFile) -> None:
 
 def test_a_place_where_it_cannot_be_is_told_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ParleyError, match=r"cannot open the ledger of approvals .*XDG_STATE_HOME"):
+    with pytest.raises(ParleyError, match=r"cannot open the approval ledger .*XDG_STATE_HOME"):
         LedgerFile(tmp_path / "file" / "parley" / "ledger.db")
     (tmp_path / "ledger.db").write_bytes(b"no database at all" * 1000)
     with pytest.raises(ParleyError, match=r"ledger\.db: file is not a database"):
@@ -267,7 +267,7 @@ def test_a_file_that_cannot_be_made_anew_is_told_until_it_can(file: LedgerFile) 
     file.path.parent.touch()
     chat = file.chat("/chat")
     for attempt in (chat.view, lambda: chat.enter([(KEY, "ya")], "key")):
-        with pytest.raises(ParleyError, match="cannot open the ledger of approvals"):
+        with pytest.raises(ParleyError, match="cannot open the approval ledger"):
             attempt()
     file.path.parent.unlink()
     chat.enter([(KEY, "ya")], "key")

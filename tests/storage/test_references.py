@@ -93,7 +93,7 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
 
     directory.meanwhile = change
     assert await directory.bring("../beside.txt") == [
-        ReferenceText("../beside.txt", "it is another file now: not read", "missing")
+        ReferenceText("../beside.txt", "another file has replaced it: not read", "missing")
     ]
 
 
@@ -110,13 +110,13 @@ async def test_a_link_that_is_changed_while_the_user_is_asked_is_not_followed(tm
         ("**/" * 20 + "*.zzz", "no file matches"),
         (".hidden*", "hidden: not read"),
         ("./.git/**/config", "hidden: not read"),
-        (".", "a folder: not read; a pattern such as ./* brings in its files"),
+        (".", "a folder: not read. A pattern such as ./* includes its files"),
         ("x" * 5000, "File name too long"),
         ("../" + "x" * 5000, "cannot be read"),
         ("loop", "no such file"),
         ("loop*", "no file matches"),
         ("~nobody-of-this-name/*", "no file matches"),
-        ("pipe", "no file: not read"),
+        ("pipe", "not a regular file: not read"),
         ("binary", "it is not text"),
         ("~nobody-of-this-name/x", "no such file"),
         ("a\0b", "no such file"),
@@ -229,7 +229,7 @@ async def test_what_is_no_file_stops_nothing(tree: Tree) -> None:
         ("well.py", ""),
         ("*.py", "left out: 2 files (no text), 1 file (too large)"),
         ("zero.py", OUTSIDE),
-        ("socket.py", "no file: not read"),
+        ("socket.py", "not a regular file: not read"),
         ("sparse.py", "too large (1000.0 MB): not read"),
     ]
 
@@ -287,7 +287,7 @@ async def test_a_large_tree_brings_what_is_near_and_says_what_is_left_out(tree: 
         tree.file(f"deep/{n:02}/file{m}.py", "x" * 100)
     for n in range(3):
         tree.file(f"near{n}.py", "x" * 100)
-    narrow = ". Name a folder, or a pattern that fewer files match, such as src/*.py"
+    narrow = ". Name a folder, or a pattern that matches fewer files, such as src/*.py"
     *near, (pattern, said) = await tree.bring("**/*.py", bounds=Bounds(texts=5, all_bytes=10_000))
     assert [name for name, _ in near] == [
         "deep/00/file0.py",
@@ -296,16 +296,16 @@ async def test_a_large_tree_brings_what_is_near_and_says_what_is_left_out(tree: 
         "near1.py",
         "near2.py",
     ]
-    most = "a question brings in at most 5 texts and 10 kB in all"
+    most = "a question includes at most 5 texts and 10 kB in all"
     assert (pattern, said) == ("**/*.py", f"left out: 98 more files ({most}){narrow}")
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(all_bytes=350))
     assert (len(near), "100 more files" in said) == (3, True)
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(names=10))
     assert len(near) == 3
-    assert said == f"left out: all beyond the first 10 names of files and folders{narrow}"
+    assert said == f"left out: everything beyond the first 10 file and folder names{narrow}"
     clock = itertools.count()
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(seconds=20), now=lambda: float(next(clock)))
-    assert said == f"left out: all that was not found within 20 seconds{narrow}"
+    assert said == f"left out: everything not found within 20 seconds{narrow}"
     *near, (_, said) = await tree.bring("**/*.py", bounds=Bounds(opened=4))
     assert (len(near), "99 more files" in said) == (4, True)
 
@@ -314,19 +314,19 @@ async def test_the_references_of_one_question_share_its_bounds(tree: Tree) -> No
     for n in range(4):
         tree.file(f"{n}.txt", "x" * 100)
     bounds = Bounds(references=3, texts=2)
-    most = "a question brings in at most 2 texts and 1.0 MB in all"
+    most = "a question includes at most 2 texts and 1.0 MB in all"
     assert await tree.bring("0.txt", "1.txt", "2.txt", "3.txt", "4.txt", bounds=bounds) == [
         ("0.txt", ""),
         ("1.txt", ""),
-        ("2.txt", f"left out: {most}; ask about it in another question"),
-        ("3.txt", "left out with all after it (2 in all): a question has at most 3 references"),
+        ("2.txt", f"left out: {most}. Ask about it in another question"),
+        ("3.txt", "left out, with all references after it (2 in all): a question has at most 3 references"),
     ]
 
 
 async def test_a_folder_is_named_with_a_pattern_for_its_files(tree: Tree) -> None:
     tree.file("src/a.py")
     assert await tree.bring("src") == [
-        ("src", "a folder: not read; a pattern such as src/* brings in its files")
+        ("src", "a folder: not read. A pattern such as src/* includes its files")
     ]
 
 
@@ -384,8 +384,8 @@ NO_LINES = "there are no such lines"
         ("../beside.txt:1-2", OUTSIDE),
         ("link.txt:1-2", OUTSIDE),
         ("picture.png:1-2", "it is not text"),
-        ("pipe:1-2", "no file: not read"),
-        ("sub:1-2", "a folder: not read; a pattern such as sub/* brings in its files"),
+        ("pipe:1-2", "not a regular file: not read"),
+        ("sub:1-2", "a folder: not read. A pattern such as sub/* includes its files"),
         ("*.py:1-2", "no file matches"),
         ("ten.py:\u0663-\u0664", "No such file or directory"),
     ],
@@ -436,7 +436,7 @@ async def test_lines_of_a_file_outside_are_asked_about(tmp_path: Path) -> None:
 async def test_the_changes_of_the_folder_are_brought(tree: Tree) -> None:
     (brought,) = await FileReferences(lambda: tree.folder, nowhere).bring([Live("diff")])
     assert (brought.title, brought.kind) == ("diff", "missing")
-    assert "is in no repository" in brought.text
+    assert "is not in a repository" in brought.text
 
 
 def test_a_name_of_what_is_no_file_can_be_that_of_a_file() -> None:
@@ -504,9 +504,7 @@ async def test_a_pattern_brings_pictures_only_where_it_names_them(album: Album) 
 async def test_more_pictures_than_a_question_has_are_left_out_and_said(album: Album) -> None:
     one, _, left = await album.bring("0.png", "1.png", "2.png", pictures=2)
     assert one.picture
-    assert left.text == (
-        "left out: a question brings in at most 2 pictures; ask about it in another question"
-    )
+    assert left.text == ("left out: a question includes at most 2 pictures. Ask about it in another question")
     *_, left = await album.bring("*.png", pictures=2)
     assert left.text == "left out: 1 file (too many pictures)"
 
@@ -526,7 +524,7 @@ async def test_a_picture_outside_is_not_read_without_a_yes(album: Album) -> None
 async def test_in_a_chat_without_a_file_a_picture_says_why_it_is_not_there(album: Album) -> None:
     (brought,) = await album.bring("0.png", chat="")
     assert brought.kind == "missing"
-    assert "save the chat first" in brought.text
+    assert "Save the chat first" in brought.text
 
 
 class FileInEditor:
@@ -590,7 +588,7 @@ async def test_what_an_editor_holds_is_bounded_as_a_file_is(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", IN_EDITOR)
 async def test_without_an_editor_it_is_said_that_one_is_needed(tmp_path: Path, name: str) -> None:
     (text,) = await FileReferences(lambda: tmp_path, nowhere).bring([Live(name)])
-    why = "only an editor has that: ask in Neovim, or name a file"
+    why = "only an editor has it. Ask in Neovim, or name a file"
     assert text == ReferenceText(name, why, "missing")
 
 
@@ -618,11 +616,11 @@ def test_a_file_that_the_user_names_is_brought_wherever_it_is(tmp_path: Path) ->
         ("none.txt", "none.txt: No such file or directory"),
         ("inside.txt:7", "inside.txt:7: there are no such lines"),
         ("loop", "loop: no such file"),
-        ("socket", "socket: no file: not read"),
+        ("socket", "socket: not a regular file: not read"),
         ("binary", "binary: it is not text"),
         ("none*", "none*: no file matches"),
         ("a\0b", r"a\x00b: no such file"),
-        (".", ".: a folder: not read; a pattern such as ./* brings in its files"),
+        (".", ".: a folder: not read. A pattern such as ./* includes its files"),
     ],
 )
 def test_a_file_that_cannot_be_brought_is_an_error_for_who_names_it(

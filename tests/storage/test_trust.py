@@ -83,10 +83,10 @@ async def test_what_changed_since_it_was_shown_is_not_trusted(tmp_path: Path) ->
         app.untrusted()
         shown = path.read_bytes()
         write(tmp_path, fake={"command": "evil"})
-        with pytest.raises(ParleyError, match="has changed meanwhile"):
+        with pytest.raises(ParleyError, match="has changed since it was shown"):
             app.trust(path)
         app.untrusted()
-        with pytest.raises(ParleyError, match="has changed meanwhile"):
+        with pytest.raises(ParleyError, match="has changed since it was shown"):
             app.trust(path, shown)
         assert app.untrusted() == [path]
 
@@ -158,7 +158,7 @@ async def test_of_several_files_each_is_trusted_and_the_first_one_with_a_name_co
         assert names(app) == ["fake", "same", "more", "mock"]
         assert app.settings.mcp.servers["fake"].command == sys.executable
         assert app.problems() == (
-            "parley: .vscode/mcp.json: fake: another file of the project has a server of this name",
+            "parley: .vscode/mcp.json: fake: another project file has a server of this name",
         )
 
 
@@ -214,7 +214,7 @@ async def test_a_ledger_that_cannot_be_opened_leaves_the_file_unused(tmp_path: P
     (tmp_path / "file").touch()
     app = App(Settings(), {"XDG_STATE_HOME": str(tmp_path / "file")}, folder=lambda: tmp_path)
     assert names(app) == ["mock"]
-    assert "cannot open the ledger" in app.problems()[0]
+    assert "cannot open the approval ledger" in app.problems()[0]
     await app.close()
 
 

@@ -52,7 +52,7 @@ def remark(line: str, column: int, choice: str | None) -> str:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return keys
 
 
@@ -109,9 +109,9 @@ def read_call(text: str) -> ToolCall:
     call_id, index = keys.pop("id", None), keys.pop("index", None)
     name, arguments = function.pop("name", None), function.pop("arguments", None)
     if not isinstance(name, str) or not name:
-        raise ValueError('expected a text as "name"')
+        raise ValueError('expected a string as "name"')
     if not isinstance(arguments, str):
-        raise ValueError('expected a text as "arguments": the JSON arguments as a string')
+        raise ValueError('expected a string as "arguments", with the arguments as JSON')
     if not isinstance(call_id, str) or not CALL_ID.fullmatch(call_id):
         raise ValueError('expected an "id" of 1 to 128 letters, digits and _ . : -')
     if isinstance(index, bool) or not isinstance(index, int | None) or (index or 0) < 0:

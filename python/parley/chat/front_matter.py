@@ -103,7 +103,7 @@ def _load(raw: str) -> tuple[Any, Mapping[Any, int]]:
                 value = super().construct_object(node, deep)
             except (ValueError, LookupError, AttributeError, ArithmeticError, TypeError) as error:
                 kind = node.tag.rpartition(":")[2]
-                raise yaml.MarkedYAMLError(None, None, f"this is no {kind}", node.start_mark) from error
+                raise yaml.MarkedYAMLError(None, None, f"invalid {kind}", node.start_mark) from error
             if isinstance(value, int) and abs(value) > LARGEST:
                 raise yaml.MarkedYAMLError(None, None, "this number is too large", node.start_mark)
             return value
@@ -127,7 +127,7 @@ def _no_yaml(raw: str, error: Any) -> Problem:
     mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
     line = 1 + line_of(raw, mark.index if mark else place or 0)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-    return Problem(line, 0, "error", f"front matter is no YAML: {' '.join(what.split())}")
+    return Problem(line, 0, "error", f"front matter is not valid YAML: {' '.join(what.split())}")
 
 
 def _is_modest(raw: str) -> bool:
@@ -157,7 +157,7 @@ def trouble(transcript: Transcript) -> str:
     """Why nothing is to be asked before the front matter is mended; "" where it can be read."""
     problems = read_front_matter(transcript.front_matter).problems
     error = next((p for p in problems if p.severity == "error"), None)
-    return f"line {error.line + 1}: {error.message}. Mend it, then ask again" if error else ""
+    return f"line {error.line + 1}: {error.message}. Fix it, then ask again" if error else ""
 
 
 def topic(transcript: Transcript) -> str:

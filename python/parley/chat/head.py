@@ -29,9 +29,7 @@ def put_value(
     if value is not None:
         after[key] = value if isinstance(value, str) else tuple(value)
     if _keys_after(lines, edits) != after:
-        raise ValueError(
-            f"the front matter is written in such a way that {key} cannot be put into it: do it by hand"
-        )
+        raise ValueError(f"cannot set {key} without changing the rest of the front matter. Set it by hand")
     return edits
 
 
@@ -98,7 +96,7 @@ def _place(raw: str, key: str) -> tuple[int, int] | None:
     import yaml  # here, since most chats are opened to be read
 
     if any(problem.severity == "error" for problem in read_front_matter(raw).problems):
-        raise ValueError("the front matter cannot be read: mend it first")
+        raise ValueError("the front matter cannot be read. Fix it first")
     if not raw.strip():
         return None
     top = yaml.compose(raw, Loader=yaml.SafeLoader)

@@ -73,7 +73,7 @@ class Page:
                 lines[number] = line[1:]
             elif grammar.is_prompt(line):
                 self.ignored.add(number)
-                self.problem(number, 0, "hint", "an old prompt line: ignored, the prompt is drawn now")
+                self.problem(number, 0, "hint", "an old prompt line is ignored: the editor draws the prompt")
         ends = [number for _, _, number in marks[1:]] + [len(lines)]
         for (kind, column, number), end in zip(marks, ends, strict=False):
             yield Block(kind, lines[number][column:], column, number, end)

@@ -73,7 +73,7 @@ class Parts:
             self.add_note(block)
             return
         self._in_note = False
-        message = f"{grammar.MARKERS[block.kind]} has no meaning outside an answer: taken as text"
+        message = f"{grammar.MARKERS[block.kind]} has no meaning outside an answer: treated as text"
         self.page.problem(block.start, 0, "warning", message)
         self.add_text(self.page.text_lines(block.start, block.end), block.start, block.end)
 
@@ -176,14 +176,12 @@ class AnswerParts(Parts):
         mark, json_text, offset = calls.split_proposal(block.content)
         choice, column = _CHOICE_OF.get(mark), block.column + max(offset, 0)
         if mark is not None and choice is None:
-            message = f"[{mark}] is no choice ({', '.join(CHOICES)}): this call is undecided"
+            message = f"unknown choice [{mark}] (known: {', '.join(CHOICES)}): this call is undecided"
             self.page.problem(block.start, block.column, "warning", message)
         try:
             call = calls.read_call(json_text)
         except ValueError as error:
-            message = (
-                f"cannot read this tool call: {error}. It is not sent or run; mend the line or decline it"
-            )
+            message = f"cannot read this tool call: {error}. It is not sent or run. Fix or decline it"
             self._push_broken(block, "proposal", block.start + 1, message, choice, column)
         else:
             span = Span(block.start, block.start + 1)
@@ -203,7 +201,7 @@ class AnswerParts(Parts):
                 body
             )
             if not is_task or head[3]:
-                message = "cannot read this pending result: expected the id of a task, in backticks"
+                message = "cannot read this pending result: expected a task id in backticks"
                 self._push_broken(block, "result", end, message)
             else:
                 self._attach_task(block, head[0], head[1], ServerTask(body, Span(block.start, end)))
@@ -241,7 +239,7 @@ class AnswerParts(Parts):
         self._end_text()
         at = self._proposal_for(call_id)
         if at is None:
-            message = f"no unanswered call {call_id} above: this result is kept and not sent"
+            message = f"no unanswered call {call_id} above: this result is kept but not sent"
             self.page.problem(result.span.start, 0, "warning", message)
             self.push(Orphan(name, call_id, result))
             return
@@ -252,7 +250,7 @@ class AnswerParts(Parts):
         at = self._proposal_for(call_id)
         proposal = None if at is None else self._noted(at, name, task.span)
         if at is None or proposal is None or proposal.task is not None:
-            message = f"no call {call_id} above that has no result yet: this task is kept and not collected"
+            message = f"no call {call_id} above that has no result yet: this task is kept but not collected"
             self._push_broken(block, "result", task.span.end, message, severity="warning")
         else:
             self.segments[at] = replace(proposal, task=task)
@@ -262,10 +260,10 @@ class AnswerParts(Parts):
         proposal = self.segments[at]
         assert isinstance(proposal, Proposal)
         if name != (expected := results.header_name(proposal.call.name)):
-            message = f"this result says {name}, its call says {expected}: the call counts"
+            message = f"this result says {name}, but its call says {expected}: the call's name counts"
             self.page.problem(span.start, 0, "warning", message)
         if at != len(self.segments) - 1:
-            message = f"this result stands apart from its call {proposal.call.id}"
+            message = f"this result is not directly below its call {proposal.call.id}"
             self.page.problem(span.start, 0, "hint", message)
         return proposal
 

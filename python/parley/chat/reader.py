@@ -90,7 +90,7 @@ def _answer(page: Page, turn: list[Block]) -> Answer:
     if content.startswith("[") and "]" in content:
         agent, _, content = content[1:].partition("]")
         if not agent:
-            page.problem(head.start, head.column, "hint", "an empty name of an agent: taken as none")
+            page.problem(head.start, head.column, "hint", "an empty agent name is ignored")
     parts = AnswerParts(page)
     parts.open(head, content)
     for block in turn[1:]:

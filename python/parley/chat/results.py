@@ -94,7 +94,7 @@ def _read_fence(lines: Sequence[str], start: int, ticks: str) -> tuple[str, int,
         if lines[end].rstrip(BLANK) == ticks:
             return "\n".join(lines[start + 1 : end]), end + 1, None
     body = "\n".join(lines[start + 1 :]).rstrip(BLANK + "\n")
-    return body, len(lines), f"this result's fence is not closed by a line {ticks}"
+    return body, len(lines), f"no line {ticks} closes this result's fence"
 
 
 def ending(lines: Sequence[str]) -> list[str]:

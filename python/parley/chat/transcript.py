@@ -124,7 +124,7 @@ class Attachment:
 
     def __post_init__(self) -> None:
         _require(bool(_LABEL.fullmatch(self.label)), "a label is one line without brackets")
-        _require(bool(_PATH.fullmatch(self.path)), "no path of an attachment")
+        _require(bool(_PATH.fullmatch(self.path)), "not an attachment path")
         _require(not UNFIT.search(self.label + self.path), "unfit attachment")
 
     @property
@@ -232,7 +232,7 @@ class ServerTask:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(TASK_ID.fullmatch(self.id) is not None, "bad id of a task")
+        _require(TASK_ID.fullmatch(self.id) is not None, "bad task id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ Segment: TypeAlias = Text | Thinking | Proposal | Orphan | Broken | Note
 
 def _no_two_texts(parts: tuple[Segment | Attachment, ...]) -> None:
     for one, other in pairwise(parts):
-        _require(not (isinstance(one, Text) and isinstance(other, Text)), "two texts side by side")
+        _require(not (isinstance(one, Text) and isinstance(other, Text)), "two adjacent texts")
 
 
 class RoundStarts:

@@ -69,14 +69,14 @@ def lacks(transcript: Transcript) -> Iterator[str]:
     asked_with = (p for e in transcript.exchanges if e.question for p in e.question.parts)
     pictures = [*returned, *(part for part in asked_with if isinstance(part, Attachment))]
     if any(not attachment.is_text for attachment in pictures):
-        yield "its pictures are replaced by words"
+        yield "pictures are replaced by words"
     if any(attachment.is_text for attachment in returned):
-        yield "only the beginning of its long results is there, as in the file"
+        yield "only the beginning of long results is included, as in the file"
     exchanges = _finished(transcript.exchanges)
     if exchanges != _finished(transcript.exchanges, with_waiting=True):
-        yield "calls at its end have no results yet: the reply that made them is left out"
+        yield "the last calls have no results yet, so the reply that made them is left out"
     if exchanges and not exchanges[-1].answers and exchanges[-1].question and exchanges[-1].question.text:
-        yield "it ends with a question, and a chat to train with ends with an answer"
+        yield "it ends with a question, but training data must end with an answer"
 
 
 def _finished(exchanges: Sequence[Exchange], *, with_waiting: bool = False) -> tuple[Exchange, ...]:

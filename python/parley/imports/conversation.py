@@ -134,7 +134,7 @@ class Conversation:
         if text.strip():
             self._system.append(fit(text))
             if self._exchanges:
-                self.lose("what the system said later stands in the system prompt now")
+                self.lose("the place of later system messages, which are in the system prompt now")
 
     def preamble(self, text: str) -> None:
         """Text above the conversation, for people."""
@@ -219,7 +219,7 @@ class Conversation:
         is_refused = status == "error" and body in _NEVER_RAN
         result = Result("refused" if is_refused else status, body, tuple(pictures))
         if not self._answer.settle(f"id {own_id}" if call_id else f"name {name}", result):
-            self.lose(f"a result that belongs to no call is never sent: {call_id or name}")
+            self.lose(f"the call of a result, which is therefore never sent: {call_id or name}")
             self._answer.segments.append(Orphan(header_name(name), own_id, result))
 
     def note(self, text: str) -> None:
@@ -237,7 +237,7 @@ class Conversation:
         """All of it as a chat file. Raises ValueError where nothing was said."""
         exchanges = tuple(map(_exchange, self._exchanges))
         if not exchanges:
-            raise ValueError("nobody says anything in it")
+            raise ValueError("it contains no messages")
         last = exchanges[-1]
         if last.answers and not is_unfinished(last.answers[-1]):
             exchanges = (*exchanges, Exchange(Question()))
@@ -255,7 +255,7 @@ class Conversation:
             try:
                 edits = put_value(lines, parse_lines(lines), key, value) if value else []
             except ValueError:
-                self.lose(f"front matter does not take its {key}")
+                self.lose(f"its {key}, which front matter cannot hold")
             else:
                 lines = apply_edits(lines, edits)
         return parse_lines(lines).front_matter

@@ -37,21 +37,21 @@ FORMATS = {
     "gp": Format("a chat of gp.nvim", markdown.gp),
     "parley.nvim": Format("a chat of parley.nvim", markdown.parley_nvim),
     "codecompanion": Format("a chat that CodeCompanion saved", markdown.codecompanion),
-    "openai": Format("messages of Chat Completions, as JSON or JSON lines"),
+    "openai": Format("Chat Completions messages, as JSON or JSON lines"),
     "anthropic": Format("messages of the Messages API, as JSON or JSON lines"),
     "chatgpt": Format(
-        "an export of ChatGPT, conversations.json",
+        "a ChatGPT export, conversations.json",
         program=Program(chat_exports.is_chatgpt, chat_exports.chatgpt),
     ),
     "claude-ai": Format(
-        "an export of Claude.ai, conversations.json",
+        "a Claude.ai export, conversations.json",
         program=Program(chat_exports.is_claude_ai, chat_exports.claude_ai),
     ),
     "claude-code": Format(
-        "a session of Claude Code, JSON lines",
+        "a Claude Code session, as JSON lines",
         program=Program(session_logs.is_claude_code, session_logs.claude_code, "anthropic"),
     ),
-    "llm": Format("what llm logs --json prints", program=Program(session_logs.is_llm, session_logs.llm)),
+    "llm": Format("the output of llm logs --json", program=Program(session_logs.is_llm, session_logs.llm)),
 }
 """The formats by the names that the shell has for them."""
 
@@ -79,7 +79,7 @@ def chats(text: str, name: str | None = None, folder: Folder = no_folder) -> Seq
         raise ValueError(f"this is not {entry.title if entry else name}")
     records = list(program.records(value)) if program else messages.records(value)
     if not records:
-        raise ValueError("nobody says anything in it")
+        raise ValueError("it contains no messages")
     return [
         _record(record, name, program, folder(number, len(records)), number if len(records) > 1 else 0)
         for number, record in enumerate(records, 1)
@@ -109,13 +109,13 @@ def _recognized(text: str) -> str:
     lines, exchanges = split_lines(text), parse(text).exchanges
     has_calls = any(answer.proposals for exchange in exchanges for answer in exchange.answers)
     if has_calls or any(map(is_escaped, lines)):
-        raise ValueError("this is a chat of Parley's already")
+        raise ValueError("this is already a Parley chat")
     for name, fits in _SIGNS:
         if fits(lines):
             return name
     if _is_json(text):
         return ""
-    raise ValueError(f"it is neither JSON nor has lines that begin with {MARKERS['question']} or ## Me")
+    raise ValueError(f"it is not JSON, and no line begins with {MARKERS['question']} or ## Me")
 
 
 _SIGNS = (

@@ -102,7 +102,7 @@ def _turn(conversation: Conversation, who: str, block: Sequence[str]) -> None:
     match who:
         case "":
             if any(line.strip() for line in block):
-                conversation.lose("what stands above the first heading")
+                conversation.lose("the text above the first heading")
         case "Me":
             own = _without_context(conversation, block)
             if any(line.strip() for line in own):
@@ -115,7 +115,7 @@ def _without_context(conversation: Conversation, block: Sequence[str]) -> Sequen
     """A question without the list of what was shared with it."""
     if _CONTEXT not in block:
         return block
-    conversation.lose("the list of what was shared with a question")
+    conversation.lose("the list of context shared with a question")
     start = block.index(_CONTEXT)
     end = next((n for n in range(start, len(block)) if not block[n].startswith(">")), len(block))
     return [*block[:start], *block[end:]]

@@ -73,7 +73,7 @@ def json_value(text: str) -> Any:
         return strict_json(text)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
-            raise ValueError(f"no JSON: {error}") from error
+            raise ValueError(f"invalid JSON: {error}") from error
         return list(_lines(text))
 
 
@@ -88,7 +88,7 @@ def _lines(text: str) -> Iterator[Any]:
             try:
                 yield strict_json(line.removeprefix(_BOM))
             except ValueError as error:
-                raise ValueError(f"line {number} is no JSON: {error}") from error
+                raise ValueError(f"line {number} is not valid JSON: {error}") from error
 
 
 def _records(value: Any) -> Iterator[Record]:
@@ -98,7 +98,7 @@ def _records(value: Any) -> Iterator[Record]:
         case [{"messages": list()}, *_]:
             for item in value:
                 if not isinstance(item, dict) or not isinstance(item.get("messages"), list):
-                    raise ValueError('expected objects with "messages" all along')
+                    raise ValueError('expected only objects with "messages"')
                 yield from _records(item)
         case [{"role": _}, *_]:
             yield Record(_objects(value), {})
@@ -234,7 +234,7 @@ class _Reader:
     def _tool_use(self, part: Message) -> None:
         name, value = part.get("name"), part.get("input")
         if not isinstance(name, str):
-            raise ValueError('expected a "name" of a tool_use')
+            raise ValueError('expected a "name" in a tool_use')
         raw = value.get(RAW) if isinstance(value, dict) else None
         if isinstance(raw, str) and arguments_object(raw) == value:
             arguments = raw  # the request had to have an object
@@ -300,7 +300,7 @@ class _Reader:
                         raise ValueError('expected objects in "content"')
                     yield part
             case _:
-                raise ValueError('expected a text or a list of parts as "content"')
+                raise ValueError('expected a string or a list of parts as "content"')
 
     def _texts(self, content: Any) -> list[str]:
         return [self._text(part) for part in self._parts(content)]
@@ -315,7 +315,7 @@ class _Reader:
     def _lose(self, type_name: str) -> str:
         """The words that stand for a part of this type."""
         name = type_name if re.fullmatch(r"[a-z_-]{1,40}", type_name) else "part"
-        self.conversation.lose(f"parts of the type {name} are replaced by words")
+        self.conversation.lose(f"parts of type {name}, which words replace")
         return f"[{name.replace('_', ' ')}]"
 
 

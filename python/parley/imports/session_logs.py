@@ -43,7 +43,7 @@ def claude_code(value: Any) -> Iterator[Record]:
     said = [line for line in lines if _is_said(line)]
     main = [line for line in said if line.get("isSidechain") is not True]
     if len(main) < len(said) and main:
-        losses["what its subagents said"] = None
+        losses["its subagents' messages"] = None
     path = _branch(lines, main or said)
     if len(path) < len(main or said):
         losses["other versions of its messages"] = None
@@ -55,7 +55,7 @@ def claude_code(value: Any) -> Iterator[Record]:
         if line.get("isMeta") is True or line.get("isApiErrorMessage") is True:
             continue
         if isinstance(content, str) and content.startswith(_COMMANDS):
-            losses["commands of Claude Code, and what they printed"] = None
+            losses["Claude Code commands and their output"] = None
             continue
         parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         if line["type"] == "assistant" and (key := string(message, "id")) and key in replies:

@@ -101,13 +101,13 @@ class ChatAttachments:
     def put(self, content: bytes, suffix: str) -> Attachment:
         """The same, for those who may wait."""
         if self._chat is None or not self._chat.parent.is_dir():
-            raise ParleyError("it goes into a file beside the chat: save the chat first")
+            raise ParleyError("it needs a file next to the chat. Save the chat first")
         folder = f"{self._chat.stem}.assets"
         try:
             attachment = attachment_of(content, folder, suffix)
         except ValueError as error:
             raise ParleyError(
-                f"no link can name a folder beside {self._chat.name!r}: rename the chat"
+                f"no link can name a folder next to {self._chat.name!r}. Rename the chat"
             ) from error
         try:
             with _made_folder(self._chat.parent, folder) as handle:
@@ -115,7 +115,7 @@ class ChatAttachments:
         except OSError as error:
             raise ParleyError(f"cannot write {one_line(attachment.path)}: {error.strerror}") from error
         if isinstance(problem := self._content(attachment), str):
-            raise ParleyError(f"{one_line(attachment.path)} is there already: {problem}")
+            raise ParleyError(f"{one_line(attachment.path)} already exists: {problem}")
         return attachment
 
     def pictures(self, transcript: Transcript) -> Mapping[str, bytes]:
@@ -174,7 +174,7 @@ class ChatAttachments:
         except ValueError:  # of a name that no file system takes
             return "no such file"
         if not attachment.is_text and kind_of(content) != name.rpartition(".")[2]:
-            return "its bytes are not what its name says"
+            return "its content is not of the kind that its name says"
         return content
 
     def _file(self, folder: int, name: str, digest: str, most: int) -> bytes:
@@ -191,7 +191,7 @@ class ChatAttachments:
                 pieces += piece
         content = bytes(pieces)
         if hashlib.sha256(content).hexdigest() != digest:
-            raise _NotReadError("its bytes do not fit its name")
+            raise _NotReadError("its content does not match its name")
         self._cache.put(digest, seen, content)
         return content
 
@@ -245,8 +245,8 @@ def _check(status: os.stat_result, most: int) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise _NotReadError("a link: not read")
     if not stat.S_ISREG(status.st_mode):
-        raise _NotReadError("no file: not read")
+        raise _NotReadError("not a regular file: not read")
     if status.st_nlink > 1:
-        raise _NotReadError("it has a second name (a hard link): not read; a copy of it is")
+        raise _NotReadError("it has a second name (a hard link): not read. Replace it with a copy")
     if status.st_size > most:
         raise _NotReadError(f"too large ({size_text(status.st_size)}, at most {size_text(most)}): not read")

@@ -216,14 +216,16 @@ def _check_writable(path: Path) -> None:
     if is_for_nobody or not os.access(path, os.W_OK, **who):
         raise ParleyError(f"cannot write {path}: it is read-only")
     if not os.access(path.parent, os.W_OK | os.X_OK, **who):
-        raise ParleyError(f"cannot write {path}: its folder is read-only, and a chat is replaced as a whole")
+        raise ParleyError(
+            f"cannot write {path}: its folder is read-only, and Parley replaces a chat as a whole"
+        )
 
 
 def _check_content(path: Path, content: bytes) -> None:
     if bytes_of(path) != content:
         raise GoneError(
-            f"{path} was changed by another program, so nothing more is written to it: "
-            ":ParleyRespond goes on from what is there now"
+            f"{path} was changed by another program, so Parley stopped writing. "
+            "Run :ParleyRespond to continue from there"
         )
 
 
@@ -257,7 +259,7 @@ def _keep(path: Path, handle: int) -> list[str]:
     old, losses = path.stat(), list[str]()
     mode = stat.S_IMODE(old.st_mode)
     if old.st_nlink > 1:
-        losses.append(f"it had {old.st_nlink} names (hard links); what is under the others stays as it was")
+        losses.append(f"it had {old.st_nlink} names (hard links); the other names keep the old content")
     new = os.fstat(handle)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         try:

@@ -50,7 +50,7 @@ def new_chat(folder: Path, text: str) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ParleyError(f"cannot make the folder of chats {folder}: {error.strerror}") from error
+        raise ParleyError(f"cannot create the chat folder {folder}: {error.strerror}") from error
     content, stem = encoded(text), time.strftime(_NAME)
     paths = (folder / f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in count(1))
     return next(path for path in paths if write_new(path, content))

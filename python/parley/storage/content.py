@@ -55,7 +55,7 @@ def bytes_of(path: Path) -> bytes:
 
 def too_large(what: object) -> ParleyError:
     """The error for more than any chat has."""
-    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too much for a chat")
+    return ParleyError(f"cannot read {what}: it has more than {size_text(MOST_BYTES)}, too large for a chat")
 
 
 def _unreadable(path: Path, error: Exception) -> ParleyError:

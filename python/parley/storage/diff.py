@@ -36,8 +36,8 @@ _PLACES = (
 )
 _WORKTREE = ("config", "--local", "--get", "core.worktree")
 """What the repository of a submodule says, which lies in the one around it."""
-_ELSEWHERE = "not read: its repository lies elsewhere, and knows nothing of this folder"
-_BORROWS = "not read: its repository takes objects from another one, which may not be of this folder"
+_ELSEWHERE = "not read: its repository is elsewhere and does not name this folder"
+_BORROWS = "not read: its repository borrows objects from another one, which may not belong to this folder"
 _MOST_BORROWED = 5
 """Repositories that take objects of one another, in a row: git follows no more, either."""
 _OWN_SCOPES = ("system", "global", "command")
@@ -57,7 +57,7 @@ async def working_tree_diff(
     environ = os.environ if environ is None else environ
     git = program("git", environ.get("PATH"))
     if git is None:
-        raise ParleyError("there is no git here")
+        raise ParleyError("git was not found")
     run = _Git(git, folder, most, environ)
     try:
         async with asyncio.timeout(seconds):
@@ -69,14 +69,14 @@ async def working_tree_diff(
             if code not in (0, _NONE):
                 raise ParleyError(run.why)
             if theirs := _of_the_folder(filters.decode(errors="replace")):
-                raise ParleyError(f"not read: the settings of git in this folder name a program ({theirs})")
+                raise ParleyError(f"not read: the git settings of this folder name a program ({theirs})")
             content, code = await run(*_DIFF, "--", ".", *_HIDDEN)
     except TimeoutError as error:
-        raise ParleyError(f"git did not end within {seconds:g} seconds") from error
+        raise ParleyError(f"git did not finish within {seconds:g} seconds") from error
     if code:
         raise ParleyError(run.why)
     if not content:
-        raise ParleyError("nothing has changed that is not staged")
+        raise ParleyError("there are no unstaged changes")
     return content.decode(errors="replace")
 
 
@@ -149,7 +149,7 @@ class _Git:
     """Runs git for one folder; `why` says that it failed."""
 
     def __init__(self, path: str, folder: Path, most: int, environ: Mapping[str, str]) -> None:
-        self.why = f"git shows nothing: {one_line(folder.name, 60)} is in no repository that it reads"
+        self.why = f"git shows nothing: {one_line(folder.name, 60)} is not in a repository that it reads"
         self._path, self.folder, self._most = path, folder, most
         self._environ = {**environ, "PATH": search_path(environ.get("PATH")), "LC_ALL": "C", **_NO_FETCH}
 

@@ -30,8 +30,8 @@ WAIT_S = 10.0
 
 _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 LOST = (
-    "the ledger of approvals {} was deleted or replaced: what it knew of your choices, of calls that ran and "
-    "of what you trust is gone with it. A call without result may have run: look before you say yes to it"
+    "the approval ledger {} was deleted or replaced: its records of your choices, of calls that ran and "
+    "of trusted files are lost. A call without a result may have run: check before you approve it"
 )
 
 SCHEMA = """
@@ -162,8 +162,8 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             self._identity = None
             raise ParleyError(
-                f"cannot open the ledger of approvals {path}: {error}. "
-                "Make its folder writable, or set XDG_STATE_HOME to one that is"
+                f"cannot open the approval ledger {path}: {error}. "
+                "Make its folder writable, or set XDG_STATE_HOME to a writable folder"
             ) from error
 
     def _place(self) -> tuple[int, int] | None:
@@ -255,7 +255,7 @@ class Database:
     @property
     def _name(self) -> str:
         """The ledger as people read it; one in memory has no path."""
-        return f"the ledger of approvals {self.path}" if self.path else "the ledger of approvals in memory"
+        return f"the approval ledger {self.path}" if self.path else "the approval ledger in memory"
 
     def close(self) -> None:
         """Give the file back."""
@@ -371,7 +371,7 @@ class ChatLedger:
         with locked(self._file.turns / hashlib.sha256(_stored(self.chat)).hexdigest()) as is_ours:
             if not is_ours:
                 raise BusyError(
-                    "another Neovim or command runs a turn in this chat: wait for it, or stop it there"
+                    "another Neovim or command is running a turn in this chat. Wait for it, or stop it there"
                 )
             yield
 

@@ -95,7 +95,7 @@ EditorTexts: TypeAlias = Callable[[str, int], Awaitable[EditorText]]
 
 async def no_editor(name: str, most: int) -> EditorText:
     """The reason that there is no text where there is no editor."""
-    raise ParleyError("only an editor has that: ask in Neovim, or name a file")
+    raise ParleyError("only an editor has it. Ask in Neovim, or name a file")
 
 
 class FileReferences:
@@ -130,7 +130,8 @@ class FileReferences:
         room, most = _Room(self._bounds, self._now), self._bounds.references
         texts = [text for reference in references[:most] for text in await self._bring(reference, room)]
         if more := references[most:]:
-            why = f"left out with all after it ({len(more)} in all): a question has at most {most} references"
+            left = f"left out, with all references after it ({len(more)} in all)"
+            why = f"{left}: a question has at most {most} references"
             texts.append(_missing(name_of(more[0]), why))
         return texts
 
@@ -234,21 +235,21 @@ class _Room:
     def take(self, size: int) -> None:
         """Room for a text, if there is some."""
         if self._texts <= 0 or size > self._bytes:
-            raise _LeftOutError(f"left out: {self.most()}; ask about it in another question", _MORE)
+            raise _LeftOutError(f"left out: {self.most()}. Ask about it in another question", _MORE)
         self._texts -= 1
         self._bytes -= size
 
     def take_picture(self) -> None:
         """Room for a picture, if there is some."""
         if self._pictures <= 0:
-            most = f"a question brings in at most {self.bounds.pictures} pictures"
-            raise _LeftOutError(f"left out: {most}; ask about it in another question", _MORE_PICTURES)
+            most = f"a question includes at most {self.bounds.pictures} pictures"
+            raise _LeftOutError(f"left out: {most}. Ask about it in another question", _MORE_PICTURES)
         self._pictures -= 1
 
     def most(self) -> str:
         """The limits in words."""
         size = size_text(self.bounds.all_bytes)
-        return f"a question brings in at most {self.bounds.texts} texts and {size} in all"
+        return f"a question includes at most {self.bounds.texts} texts and {size} in all"
 
 
 def named_contents(folder: Path, names: Sequence[str]) -> list[ReferenceText | Picture]:
@@ -401,15 +402,15 @@ def _left_out(left: Counter[str], room: _Room) -> Iterator[str]:
     if count := left[_MORE]:
         yield f"{_counted(count, 'more file')} ({room.most()})"
     if room.looks.ended == "names":
-        yield f"all beyond the first {room.bounds.names} names of files and folders"
+        yield f"everything beyond the first {room.bounds.names} file and folder names"
     if room.looks.ended == "time":
-        yield f"all that was not found within {room.bounds.seconds:g} seconds"
+        yield f"everything not found within {room.bounds.seconds:g} seconds"
 
 
 def _how_to_narrow(left: Counter[str], room: _Room) -> str:
     if not (left[_MORE] or room.looks.ended):
         return ""
-    return ". Name a folder, or a pattern that fewer files match, such as src/*.py"
+    return ". Name a folder, or a pattern that matches fewer files, such as src/*.py"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -442,7 +443,7 @@ def _text(path: Path, name: str, room: _Room) -> str:
 def _decoded(path: Path, name: str, most: int) -> str:
     """The text at a real path; a link that has taken its place since is not followed."""
     if path.resolve() != path:
-        raise _LeftOutError("it is another file now: not read")
+        raise _LeftOutError("another file has replaced it: not read")
     try:
         content = _content(path, name, most)
     except OSError as error:
@@ -477,11 +478,11 @@ def _content(path: Path, name: str, most: int) -> bytes:
 
 def _regular(status: os.stat_result, name: str, most: int) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise _LeftOutError(f"a folder: not read; a pattern such as {name.rstrip('/')}/* brings in its files")
+        raise _LeftOutError(f"a folder: not read. A pattern such as {name.rstrip('/')}/* includes its files")
     if stat.S_ISLNK(status.st_mode):  # a circle of links, which Python 3.13 resolves to itself
         raise _LeftOutError("no such file")
     if not stat.S_ISREG(status.st_mode):
-        raise _LeftOutError("no file: not read")
+        raise _LeftOutError("not a regular file: not read")
     if status.st_size > most:
         raise _too_large(status.st_size)
 

@@ -25,7 +25,7 @@ MOST_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
 """A sparse file takes no room and has no end to speak of: more than this of a program is not read."""
 _SEPARATORS = re.compile(r"[\s=:;,]+")
-_FIRST = "another file of the project has"
+_FIRST = "another project file has"
 
 
 class ProjectTrust:
@@ -102,7 +102,7 @@ def trust(ledger: LedgerFile, path: Path, expected: str, *, pinned: bool = False
     """
     content, place = _content(path), _absolute(path)
     if digest(content) != expected:
-        raise ParleyError(f"{path} has changed meanwhile: look at it again before you trust it")
+        raise ParleyError(f"{path} has changed since it was shown. Look at it again before you trust it")
     file = read_servers(content, str(path), str(project_of(place)))
     ledger.trust(_key(place), _pin(content, file, project_of(place)) if pinned else digest(content))
 
@@ -199,7 +199,7 @@ def _content(path: Path) -> bytes:
     except OSError as error:
         raise ParleyError(f"cannot read {path}: {error.strerror}") from error
     if len(content) > MOST_BYTES:
-        raise ParleyError(f"{path} is too large for a list of servers")
+        raise ParleyError(f"{path} is too large for a server file")
     return content
 
 
