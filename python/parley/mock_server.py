@@ -1,7 +1,8 @@
-"""A real MCP server with made-up answers: the default tools of a new installation, and those of the tests.
+"""A real MCP server with made-up answers: the default tools of new installations and tests.
 
-Runs in the host's own process, or over stdio as `python -m parley.mock_server [--extra]`; `--extra` adds
-tools that fail, dawdle, write, and return long, hostile or binary content. Knows nothing of other rooms.
+Runs in the host's own process, or over stdio as `python -m parley.mock_server [--extra]`; `--extra`
+adds tools that fail, are slow, write, and return long, hostile or binary content. Knows nothing of
+other rooms.
 """
 
 import argparse
@@ -57,11 +58,11 @@ _log = logging.getLogger("parley.mock_server")
 
 
 def create_server(extra: bool = False) -> MCPServer:
-    """A new mock server; `extra` adds the tools that misbehave."""
+    """A new mock server; `extra` adds the misbehaving tools."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server = MCPServer("parley-mock", title="Parley mock server", log_level="WARNING")
-    # The SDK sets up the logging of the whole process, which is the host's to decide.
+    # The SDK sets up logging for the whole process, but that is the host's choice.
     root.handlers[:], root.level = before
     server.add_tool(
         web_search,
@@ -87,7 +88,7 @@ def _add_extra(server: MCPServer) -> None:
         server.add_tool(tool, title=title, annotations=annotations, structured_output=False)
 
 
-# Tools are coroutines even where they wait for nothing: the SDK runs plain functions in threads.
+# All tools are coroutines: the SDK runs plain functions in threads.
 
 
 async def web_search(query: str) -> str:

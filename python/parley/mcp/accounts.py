@@ -1,6 +1,6 @@
-"""Who the user is at servers: signed in, signed out, or at it just now.
+"""The user's sign-ins at servers: signed in, signed out, or signing in now.
 
-Knows which servers one can sign in to, and the sign-ins that go on; how one goes, `sign_in` knows.
+Knows which servers take sign-ins, and the ones in progress. `sign_in` knows how a sign-in works.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Accounts:
-    """Those of all servers; what they granted lies in the state folder."""
+    """The accounts at all servers; their logins are kept in the state folder."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -29,9 +29,9 @@ class Accounts:
         self._pages = dict[str, Visit]()
 
     def auth(self, settings: ServerSettings, note: Callable[[bool], None]) -> httpx2.Auth | None:
-        """What adds the token of a login to requests; None for a server whose settings have one.
+        """The login's token for requests; None for a server with a token in its settings.
 
-        `note` is told of each response whether it was refused for want of a login.
+        For each response, `note` receives whether it was refused because a login is missing.
         """
         if settings.url is None or not settings.takes_logins:
             return None
@@ -40,10 +40,9 @@ class Accounts:
         return BearerAuth(settings.url, self._logins, note)
 
     async def sign_in(self, settings: ServerSettings, browse: Callable[[Visit], object]) -> bool:
-        """Have the user sign in; `browse` shows and opens a page.
+        """Sign the user in, and return whether that succeeded; `browse` shows and opens a page.
 
-        Whether it was done: where it goes on already, it is left.
-        Raises ParleyError where nothing comes of it.
+        Cancels a sign-in that is already in progress. Raises ParleyError if the sign-in fails.
         """
         name = settings.name
         if attempt := self._attempts.get(name):
@@ -73,12 +72,12 @@ class Accounts:
         return True
 
     def sign_out(self, settings: ServerSettings) -> bool:
-        """Forget what a server granted; whether there was anything. Raises ParleyError."""
+        """Forget a server's login; return whether there was one. Raises ParleyError."""
         url = settings.expanded(self._environ).url
         return url is not None and self._logins.forget(url)
 
     def account(self, settings: ServerSettings) -> tuple[Account, str]:
-        """Whether the user is signed in, and the address of the page where they do so now."""
+        """Whether the user is signed in, and the address of the page of a sign-in in progress."""
         if settings.name in self._attempts:
             page = self._pages.get(settings.name)
             return "signing in", page.url if page else ""
@@ -90,7 +89,7 @@ class Accounts:
         return ("signed in" if has_login else "none"), ""
 
     def lacking_scope(self, settings: ServerSettings) -> str:
-        """What a server wants the user to allow beside, for what was asked of it; "" for nothing."""
+        """The further scope that a server required for a request; "" for none."""
         try:
             url = settings.expanded(self._environ).url
         except SettingsError:
@@ -99,6 +98,6 @@ class Accounts:
         return login.lacking_scope if login else ""
 
     def close(self) -> None:
-        """Leave whatever goes on."""
+        """Cancel all sign-ins."""
         for attempt in self._attempts.values():
             attempt.cancel()

@@ -1,8 +1,8 @@
-"""Requests of MCP servers to us while they work: a form, a page, the working directory, a reply of the model.
+"""Requests of MCP servers while they work: a form, a page, the working directory, a model's reply.
 
-What nobody here can answer is not offered to them, and refused if they ask all the same. That goes for
-sampling, too, for every server that its settings do not allow to have the model talk. The same answers serve
-requests of older servers and what a server of revision 2026-07-28 requires before it goes on.
+Parley offers a server only the capabilities that can be answered, and refuses other requests. A
+server may sample only if its settings allow it. The same answers serve requests of older servers
+and the inputs that a server of revision 2026-07-28 requires before it continues.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ if TYPE_CHECKING:
 
 
 Left: TypeAlias = Literal["decline", "cancel"]
-"""The ways to leave a form, or a page that is not opened: the user says no, or goes away from it."""
+"""The ways to leave a form, or a page that is not opened: the user declines, or leaves."""
 
 
 Sample: TypeAlias = Callable[[SamplingRequest], Awaitable[SamplingReply]]
-"""The model, as somebody who replies; raises ParleyError."""
+"""Has the model reply; raises ParleyError."""
 
 
 class Elicitor(Protocol):
-    """The user, as somebody who fills in forms and opens pages."""
+    """Has the user fill in forms and open pages."""
 
     def ask(
         self, server: str, message: str, schema: Mapping[str, Any]
     ) -> Coroutine[Any, Any, dict[str, Any] | Left]:
-        """The answers to a server's form, by the names in its JSON schema, or how it was left.
+        """The answers to a server's form, by the names in its JSON schema, or how the user left it.
 
-        Cancelled when the server is gone, or the call for which it asked has ended. The schema's texts are
-        the server's: show them as visible text.
+        Cancelled when the server is gone, or the call for which it asked has ended. The schema's
+        texts are the server's: show them as visible text.
         """
         ...
 
     def visit(self, server: str, page: Visit) -> Coroutine[Any, Any, Literal["accept"] | Left]:
-        """Whether the user has a page opened that the server wants opened; it opens by no other way."""
+        """Whether the user has opened a page for a server; pages open in no other way."""
         ...
 
     def finish(self, server: str, page: Visit) -> Coroutine[Any, Any, bool]:
-        """Whether the user says that all is done at a page; cancelled when the server says so."""
+        """Whether the user has finished at a page; cancelled when the server reports the end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRequests:
-    """Who answers: the user, if there is an `elicitor`; `folder` says what the working directory is.
+    """Answers servers: through the user, if there is an `elicitor`; `folder` is the user's.
 
-    `max_bytes` bounds a message that a server has the model reply to.
+    `max_bytes` bounds a message that a server wants the model to reply to.
     """
 
     elicitor: Elicitor | None
@@ -81,9 +81,9 @@ class ServerRequests:
     max_bytes: int
 
     def callbacks(self, settings: ServerSettings, clock: PausableClock) -> dict[str, Any]:
-        """The callbacks for the SDK's client; what is left out is not offered to the server.
+        """The callbacks for the SDK's client; a capability without a callback is not offered.
 
-        A further capability is an entry here, under the name that the parameter of `mcp.Client` has.
+        To add a capability, add an entry named after the parameter of `mcp.Client`.
         """
         callbacks: dict[str, Any] = {}
         if self.elicitor is not None:
@@ -99,9 +99,10 @@ class ServerRequests:
         return callbacks
 
     def _may_know_folder(self, settings: ServerSettings) -> bool:
-        """Whether it gets the folder: as it is set, else unless its arguments name one, which it forgets.
+        """Whether the server is told the folder: as set, else if its arguments name no folder.
 
-        Without a `cwd`, "." is the folder of Parley's own, which nobody means.
+        Such a server would drop that folder for ours. Without a `cwd`, "." is Parley's own folder,
+        so it does not count.
         """
         if settings.roots is not None:
             return settings.roots
@@ -127,14 +128,14 @@ def _root(folder: Path) -> dict[str, str]:
 
 
 class _Door:
-    """A limit of one server's requests: so many at once, and so many in a minute, 0 for any."""
+    """Limits one server's requests: how many at once, and how many in a minute (0 for no limit)."""
 
     def __init__(self, at_once: int, a_minute: int) -> None:
         self._free = at_once
         self._rate = RateWindow(a_minute)
 
     def is_open(self) -> bool:
-        """Whether one more is answered, which is counted then."""
+        """Whether one more request may be answered; if so, counts it."""
         now = asyncio.get_running_loop().time()
         if not self._free or self._rate.wait(now) > 0:
             return False
@@ -143,12 +144,12 @@ class _Door:
         return True
 
     def leave(self) -> None:
-        """One has been answered."""
+        """Note that a request has been answered."""
         self._free += 1
 
 
 def _through(door: _Door, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """The same answers, unless there are too many: a server may ask a thousand times at once."""
+    """The same answers, but bounded: a server may ask a thousand times at once."""
 
     async def reply(context: ClientRequestContext, params: Any) -> Any:
         if not door.is_open():
@@ -210,7 +211,7 @@ def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable
         if content is None or isinstance(content, str):
             return ElicitResult(action=content or "cancel")
         if check_arguments(json.dumps(content), schema):
-            return ElicitResult(action="cancel")  # no answer to what was asked
+            return ElicitResult(action="cancel")  # not an answer to this form
         return ElicitResult(action="accept", content=content)
 
     return elicit

@@ -1,6 +1,6 @@
-"""A connected MCP server as values of this project: what it offers, what it answers.
+"""A connected MCP server as this project's values: its offers and its answers.
 
-Knows the SDK's types, which stop here; not how the server is reached nor when it is started.
+Keeps the SDK's types to itself. Does not know how or when the server is reached.
 """
 
 import asyncio
@@ -43,28 +43,29 @@ Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource_templates"]
 
 _METHOD_NOT_FOUND = -32601
 MOST_LISTED = 1_000
-"""At most so many tools, prompts, resources or templates of a server are taken, from as many pages."""
+"""The maximum of tools, prompts, resources or templates of a server, and of their pages."""
 MOST_PARTS = 1_000
-"""The parts of one result, resource or prompt."""
+"""The maximum of parts in one result, resource or prompt."""
 MOST_OF_A_TOOL = 100_000
 MOST_OF_TOOLS = 1_000_000
-"""Characters of definitions: with each request they go to the model."""
+"""Characters of definitions: each request sends them to the model."""
 MOST_OF_INSTRUCTIONS = 4_000
-"""Bytes of what a server says of its tools: with each request they go to the model, too."""
+"""Bytes of a server's instructions: each request sends them to the model, too."""
 _NAMED = 5
 _MOST_SAID = 600
-"""Characters of what went wrong with a task, as its server says."""
+"""Characters of a server's explanation why a task failed."""
 MOST_VALUES = 100
-"""Of a variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0, read 2026-11-23)."""
+"""Values for a variable: "must not exceed 100 items" (`Completion.values` of mcp_types 2.3.0, read
+2026-11-23)."""
 _VISITS_REQUIRED = -32042
 _ANSWERS = (-32602, _METHOD_NOT_FOUND, -32002, _VISITS_REQUIRED)
-"""Error codes of a server that is well: wrong parameters, no such method, no such resource, a page first."""
+"""A healthy server's error codes: wrong parameters, no such method or resource, a page first."""
 _MOST_TRIES = 4
-"""A call is made so often where it requires pages each time."""
+"""The number of attempts at a call that requires pages each time."""
 
 
 class SdkSession:
-    """A connected server as the values of this project."""
+    """A connected server as this project's values."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class SdkSession:
         elicitor: Elicitor | None,
         sessions: TaskSessions,
     ) -> None:
-        """`broken` gets the names of definitions that are none, while tools are listed."""
+        """While tools are listed, `broken` receives the names of broken definitions."""
         self.protocol = str(client.protocol_version)
         self.instructions = cut(visible((client.instructions or "").strip()), MOST_OF_INSTRUCTIONS)
         self.left_out = ""
@@ -90,17 +91,17 @@ class SdkSession:
         self._first: tuple[Tool, ...] | None = None
         self._tasks = TaskRequests(client)
         self._as_tasks = set[str]()
-        """The tools that are to run as tasks."""
+        """The names of the tools that run as tasks."""
 
     async def try_out(self) -> None:
-        """List the tools ahead of those who ask; raises whatever is wrong with the connection."""
+        """List the tools in advance; raise any error of the connection."""
         self._first = await self.tools()
 
     async def tools(self) -> tuple[Tool, ...]:
-        """The tools of all pages that the settings take; a definition that is none is left out.
+        """The tools of all pages that the settings take, without broken definitions.
 
-        So are those beyond all bounds, and those that run as tasks only where no task is run: `left_out` says
-        so.
+        Also without tools beyond the limits, and without tools that only run as tasks if the server
+        takes no task. `left_out` names them.
         """
         first, self._first = self._first, None
         if first is not None:
@@ -123,7 +124,7 @@ class SdkSession:
                 else:
                     room -= size
                     tools[tool.name] = tool
-                    # At a server of this machine, which ends with Neovim, a task would outlive nothing.
+                    # A local server ends with Neovim, so a task there would not outlive it.
                     if support == "required" or (support == "optional" and self._settings.url is not None):
                         as_tasks.add(tool.name)
         if self._broken:
@@ -152,7 +153,7 @@ class SdkSession:
 
     def _leave_out(self, what: str, kind: Kind = "tools") -> None:
         if kind in ("resources", "resource_templates"):
-            return  # they are listed time and again: their lists say so themselves
+            return  # their own lists report this each time
         self.left_out = f"{self.left_out}, {what}" if self.left_out else f"left out: {what}"
 
     async def prompts(self) -> tuple[Prompt, ...]:
@@ -162,12 +163,12 @@ class SdkSession:
         )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
-        """The text of a prompt for these arguments."""
+        """A prompt's text for these arguments."""
         result, _ = await self._after_visits(partial(self._client.get_prompt, name, dict(arguments)))
         return prompt_text(map(plain, result.messages[:MOST_PARTS]), self._max_bytes)
 
     async def resource(self, uri: str) -> str:
-        """The text of a resource, of all its parts. Raises ServerError where it holds none."""
+        """The text of all parts of a resource. Raises ServerError if it has none."""
         parts = await self._contents(uri)
         text = result_text(parts, max_bytes=self._max_bytes)
         if not any("text" in part["resource"] for part in parts):
@@ -175,17 +176,17 @@ class SdkSession:
         return text
 
     async def read(self, uri: str) -> Outcome:
-        """A resource as the result of a call: its text, and its pictures."""
+        """A resource as a call's result: its text and its pictures."""
         return outcome("ok", await self._contents(uri), max_bytes=self._max_bytes)
 
     async def _contents(self, uri: str) -> list[dict[str, Any]]:
-        """The parts of a resource, as they are in the result of a call."""
+        """The parts of a resource, in the form of a call's result."""
         once = partial(self._client.read_resource, uri, cache_mode="refresh")
         result, _ = await self._after_visits(once)
         return [{"type": "resource", "resource": plain(part)} for part in result.contents[:MOST_PARTS]]
 
     async def resources(self) -> ResourceList:
-        """The resources and templates of all pages; nothing is asked of a server that says it has none."""
+        """The resources and templates of all pages; skips a server that declares no resources."""
         if self._client.server_capabilities.resources is None:
             return ResourceList()
         resources = await self._resources("resources")
@@ -202,7 +203,7 @@ class SdkSession:
         return tuple(listed)
 
     async def values(self, blank: Blank) -> tuple[str, ...]:
-        """What it proposes for a variable of a template; nothing where it says that it does not."""
+        """The server's proposals for a template's variable; none if it declares no completions."""
         from mcp_types import ResourceTemplateReference
 
         if self._client.server_capabilities.completions is None:
@@ -213,9 +214,9 @@ class SdkSession:
         return tuple(result.completion.values[:MOST_VALUES])
 
     async def call(self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle) -> Outcome:
-        """The result, an error that the tool reports too; raises LostError if the connection ends.
+        """The call's result, possibly the tool's error; raises LostError if the connection ends.
 
-        One that runs as a task is asked after until it is over.
+        If the call runs as a task, polls it until it is over.
         """
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -240,14 +241,14 @@ class SdkSession:
             return Outcome("error", f"The call ran as a task of MCP server '{self._settings.name}': {why}")
 
     async def cancel(self, task_id: str) -> None:
-        """Nobody wants the result of a task any more."""
+        """Cancel a task whose result is no longer wanted."""
         await self._tasks.cancel(task_id)
         self._sessions.end(task_id)
 
     async def _answer(
         self, name: str, arguments: dict[str, Any], report: Any
     ) -> tuple[dict[str, Any], list[str]]:
-        """The answer to a call, a result or a task that has begun, and the hosts of the pages before it."""
+        """The answer to a call (a result or a started task), and the hosts of earlier pages."""
         if name in self._as_tasks:
             return await self._after_visits(partial(self._tasks.begin, name, arguments, report))
         once = partial(self._client.call_tool, name, arguments, progress_callback=report)
@@ -256,9 +257,9 @@ class SdkSession:
         return result | {"isError": returned.is_error, "_meta": returned.meta}, hosts
 
     def _outcome(self, result: Mapping[str, Any], hosts: Sequence[str]) -> Outcome:
-        """The outcome that a result of a call means, its parts as they are in JSON or in the SDK.
+        """A call's result as an outcome; its parts are JSON or the SDK's values.
 
-        Nobody has checked the parts of a task's result yet: what is no part is left out.
+        A task's result is unchecked so far: invalid parts are dropped.
         """
         from pydantic import BaseModel
 
@@ -272,10 +273,10 @@ class SdkSession:
         return replace(returned, text=f"{_opened(hosts)}{returned.text}") if hosts else returned
 
     async def _after_visits(self, once: Callable[[], Awaitable[T]]) -> tuple[T, list[str]]:
-        """The result of a request, made again once the user has been at the pages that it wants opened first.
+        """The result of a request, repeated after the user has visited the required pages.
 
-        With it the hosts of these pages. A request that requires them has not begun, so it runs once. Raises
-        ServerError where they are not opened.
+        Also returns the hosts of these pages. A request that requires pages has not begun, so it
+        runs once. Raises ServerError if a page is not opened.
         """
         from mcp.shared.exceptions import MCPError
 
@@ -301,7 +302,7 @@ class SdkSession:
         return f"MCP server '{self._settings.name}' wants a page"
 
     async def _visit(self, page: Visit) -> None:
-        """Returns when the user has opened a page, and they or the server say that all is done there."""
+        """Have the user open a page; return when the user or the server reports the end."""
         user, server = self._elicitor, self._settings.name
         if user is None:
             raise ServerError(
@@ -326,7 +327,7 @@ class SdkSession:
                 done.cancel()
 
     async def _listed(self, kind: Kind) -> AsyncIterator[dict[str, Any]]:
-        """The definitions of all pages, to a bound; none of a server that has nothing of this kind."""
+        """The definitions of all pages, up to a limit; none if the server lacks this kind."""
         from mcp.shared.exceptions import MCPError
 
         client = self._client
@@ -339,7 +340,7 @@ class SdkSession:
         cursor: str | None = None
         seen: set[str | None] = set()
         left = MOST_LISTED
-        while cursor not in seen:  # a server that repeats a cursor would have us list for ever
+        while cursor not in seen:  # a server that repeats a cursor would have us list forever
             if len(seen) == MOST_LISTED:
                 self._leave_out(f"all {kind} beyond the first {MOST_LISTED} pages", kind)
                 return
@@ -378,20 +379,20 @@ class SdkSession:
                 self._signals.connection_lost()
                 raise NotBegunError(str(error)) from error
             if error.code not in _ANSWERS and self._settings.url is not None:
-                self._signals.connection_lost()  # perhaps its session has expired: connect anew next time
+                self._signals.connection_lost()  # perhaps its session has expired
             if error.code == CONNECTION_CLOSED:
                 raise LostError(str(error)) from error
             raise
 
 
 def _task_support(definition: Mapping[str, Any]) -> object:
-    """Whether a tool may, or has to, be called as a task, which a client has to come back for."""
+    """Whether a tool may, must or cannot be called as a task, whose result is collected later."""
     execution = definition.get("execution")
     return execution.get("taskSupport") if isinstance(execution, Mapping) else None
 
 
 def _begun(result: Mapping[str, Any]) -> TaskState | None:
-    """The task that has begun in place of a result. Raises TaskError where it is none."""
+    """The task that began in place of a result. Raises TaskError if it is invalid."""
     try:
         return task_in(result)
     except ValueError as error:
@@ -399,5 +400,5 @@ def _begun(result: Mapping[str, Any]) -> TaskState | None:
 
 
 def _opened(hosts: Sequence[str]) -> str:
-    """What stands before the result of a call that was made again."""
+    """The line before the result of a repeated call."""
     return f"[the user opened {', '.join(dict.fromkeys(hosts))} first, then the call was made again]\n"

@@ -1,6 +1,6 @@
-"""Connections to MCP servers: in this process, over stdin and stdout of a program, elsewhere.
+"""Connections to MCP servers: in this process, over a program's stdin and stdout, over HTTP.
 
-Knows the SDK's transports and its client; what is said over them is another module's matter.
+Knows the SDK's transports and its client, but not the messages that they carry.
 """
 
 import asyncio
@@ -40,11 +40,13 @@ if TYPE_CHECKING:
 _LISTEN_AGAIN_S = 5.0
 
 _log = logging.getLogger(__name__)
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # or each line of junk were a traceback on stderr
+logging.getLogger("mcp").addHandler(
+    logging.NullHandler()
+)  # otherwise each line of junk would be a traceback on stderr
 
 
 class Connector:
-    """Connects to servers; what `reaper` knows of ends with this process."""
+    """Connects to servers; programs that `reaper` knows end with this process."""
 
     def __init__(
         self,
@@ -56,9 +58,9 @@ class Connector:
         folder: Callable[[], Path],
         in_process: Mapping[str, InProcess],
     ) -> None:
-        """`folder` says where the user works: a relative `cwd` is seen from there.
+        """`folder` returns the user's working directory, the base of a relative `cwd`.
 
-        `in_process` are servers of this process by name, beside the mock server.
+        `in_process` are the servers in this process by name, in addition to the mock server.
         """
         self._in_process = in_process
         self._environ = environ
@@ -70,13 +72,13 @@ class Connector:
         self._ways = Ways(state_folder(environ) / "ways.json")
         self._sessions = Hints(state_folder(environ) / "sessions.json")
         self._next_ways = dict[str, Way]()
-        """The way to try next with servers, by their identities, where the one before took too long."""
+        """By a server's identity, the way to try next because the last one timed out."""
 
     @asynccontextmanager
     async def connect(
         self, settings: ServerSettings, stderr: StderrTail, signals: Signals
     ) -> AsyncIterator[SdkSession]:
-        """The server, started if it is a local one; it ends with this context."""
+        """The server, started if it is local; it ends with this context."""
         filled = settings.expanded(self._environ)
         async with AsyncExitStack() as stack:
             client, session = await self._begun(stack, filled, settings.identity, stderr, signals)
@@ -92,7 +94,7 @@ class Connector:
         stderr: StderrTail,
         signals: Signals,
     ) -> tuple["Client", SdkSession]:
-        """The server as it can be spoken to: in the way that did last time, else in another.
+        """A connection in the way that worked last time, else in another.
 
         Some servers exit when they are asked in the newest way, and some answer it wrongly.
         """
@@ -104,11 +106,11 @@ class Connector:
                 async with AsyncExitStack() as attempt:
                     begun = await self._attempt(attempt, way, settings, stderr, signals)
                     await stack.enter_async_context(attempt.pop_all())
-            except asyncio.CancelledError:  # it took too long, and may not in the other way
+            except asyncio.CancelledError:  # it timed out, and the other way may not
                 if ways:
                     self._next_ways[identity] = ways[0]
                 raise
-            except Exception as error:  # noqa: BLE001 - told, if no other way does
+            except Exception as error:  # noqa: BLE001 - reported if no other way works
                 ways = _others(ways, error)
                 failure = failure if failure and way == "events" else _as_end(error)
                 if not ways or signals.stopping:
@@ -117,7 +119,8 @@ class Connector:
                 stderr.keep()
             else:
                 if settings.protocol == "auto" and not settings.builtin:
-                    # In the newest way the SDK agrees on an older revision, perhaps after 10 s of silence.
+                    # In the newest way the SDK may agree on an older revision, perhaps after 10 s
+                    # of silence.
                     is_older = way == "newest" and begun[1].protocol != NEWEST
                     self._ways.put(identity, "older" if is_older else way)
                 return begun
@@ -212,7 +215,7 @@ class Connector:
         return stdio_client(parameters, errlog=stderr.open())
 
     def folder(self, settings: ServerSettings) -> str:
-        """The folder in which a local server starts, "" for one that has none."""
+        """The folder in which a local server starts; "" for a server without a folder."""
         if settings.command is None or settings.builtin:
             return ""
         if settings.cwd is None:
@@ -224,7 +227,7 @@ class Connector:
         return os.path.normpath(start_folder(filled, self._folder()) or settings.cwd)
 
     def _place(self, settings: ServerSettings) -> Path | None:
-        """The folder that is set; None for Parley's own, so that no project says what a server is."""
+        """The folder in the settings; None for Parley's own: no project decides how servers run."""
         if settings.cwd is None:
             return None
         place = start_folder(settings.cwd, self._folder())
@@ -234,7 +237,7 @@ class Connector:
 
 
 def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
-    """Hears what a server says by itself."""
+    """Receives a server's own notifications."""
     from mcp_types import ElicitCompleteNotification, LoggingMessageNotification, ToolListChangedNotification
 
     async def hear(message: object) -> None:
@@ -252,7 +255,7 @@ def _listener(signals: Signals, stderr: StderrTail) -> "MessageHandlerFnT":
 
 
 def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
-    """The ways to try with a server, one after the other."""
+    """The ways to try with a server, in order."""
     if settings.builtin or settings.protocol == NEWEST:
         return ["newest"]
     ways: list[Way] = ["older"] if settings.protocol != "auto" else ["newest", "older"]
@@ -262,7 +265,7 @@ def _ways(settings: ServerSettings, last: Way | None) -> list[Way]:
 
 
 def _mode(way: Way, protocol: str) -> dict[str, Any]:
-    """Options of the SDK's client to begin in this way."""
+    """The SDK client's options for this way."""
     from mcp_types import DiscoverResult, ResourcesCapability, ServerCapabilities, ToolsCapability
 
     if way != "newest":
@@ -283,7 +286,7 @@ def _mode(way: Way, protocol: str) -> dict[str, Any]:
 
 
 def _as_end(error: Exception) -> Exception:
-    """The error as the supervisor knows it, where the server has ended."""
+    """The error as the supervisor knows it, if the server has ended."""
     from mcp.shared.exceptions import MCPError
 
     inner = cause(error)
@@ -292,7 +295,7 @@ def _as_end(error: Exception) -> Exception:
 
 
 def _others(ways: list[Way], error: BaseException) -> list[Way]:
-    """The ways in which a server may be reached that was not in this one."""
+    """The ways left to try with a server after this one failed."""
     import httpx2
 
     error = cause(error)
@@ -305,7 +308,7 @@ def _others(ways: list[Way], error: BaseException) -> list[Way]:
 
 
 def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
-    """Whether the SDK takes this result, and all of it: it drops tools whose headers have no proper names."""
+    """Whether the SDK takes all of this result: it drops tools with invalid header names."""
     from mcp.shared.inbound import find_invalid_x_mcp_header
     from mcp_types.methods import parse_server_result
 
@@ -320,7 +323,7 @@ def _accepts(method: str, version: str, result: Mapping[str, Any]) -> bool:
 
 
 def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
-    """The command's path, if it can be run; the shell that starts it would tell only stderr."""
+    """The command's path, if it is executable: the shell that starts it reports only to stderr."""
     where, command = f"mcp.servers.{settings.name}", settings.command
     if not command:
         raise ServerError(f"{where}: needs a command or a url")
@@ -331,7 +334,7 @@ def _command_path(settings: ServerSettings, cwd: Path | None) -> str:
 
 
 async def _listen(client: "Client", signals: Signals) -> None:
-    """Hears of changed tools from a server of revision 2026-07-28, which tells only those that subscribe."""
+    """Listens for changed tools; a server of revision 2026-07-28 tells only subscribers."""
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
     from mcp.shared.exceptions import MCPError
 
@@ -345,7 +348,7 @@ async def _listen(client: "Client", signals: Signals) -> None:
                     signals.tools_changed()
         except SubscriptionLost:
             await asyncio.sleep(_LISTEN_AGAIN_S)
-            signals.tools_changed()  # what changed meanwhile, nobody will say
+            signals.tools_changed()  # changes in the meantime are not announced
         except (ListenNotSupportedError, MCPError, TimeoutError):
             return
         else:

@@ -1,6 +1,6 @@
-"""Tools that are Python functions, as an MCP server in this process: the SDK makes schemas of signatures.
+"""Tools that are Python functions, as an MCP server in this process; the SDK derives their schemas.
 
-Knows how the SDK takes functions; nothing of who calls them.
+Knows how the SDK takes functions, but not their callers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     InProcess: TypeAlias = MCPServer[Any]
-    """A server in this process, as an object of the SDK's."""
+    """A server in this process, as the SDK's object."""
 else:
     InProcess: TypeAlias = Any  # the SDK takes a second to import
 
@@ -24,16 +24,18 @@ FUNCTIONS = "python"
 
 
 def server_of(functions: Sequence[Callable[..., object]]) -> InProcess:
-    """A server with these tools: names, descriptions and parameters are those of the functions.
+    """A server with these functions as tools: it uses their names, docstrings and parameters.
 
-    Raises SettingsError for what makes no tool.
+    Raises SettingsError for a function that cannot become a tool.
     """
     from mcp.server import MCPServer
 
     root = logging.getLogger()
     before = root.handlers[:], root.level
     server, names = MCPServer[Any](FUNCTIONS, log_level="WARNING"), set[str]()
-    root.handlers[:] = before[0]  # the SDK sets up the logging of the whole process, which is its user's
+    root.handlers[:] = before[
+        0
+    ]  # the SDK sets up logging for the whole process, but that is the program's choice
     root.setLevel(before[1])
     for function in functions:
         name = getattr(function, "__name__", repr(function))

@@ -1,6 +1,6 @@
-"""A small file of hints that processes share: each is good for some days, and may be gone or wrong.
+"""A small file of hints that processes share: each lasts some days, and may be missing or wrong.
 
-Knows nothing of what a hint is good for.
+Does not know the hints' meaning.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _GOOD_FOR_S = 7 * 24 * 3600.0
 
 
 class Hints:
-    """Words by keys, of which the file has only digests. The time of a word counts from when it was put."""
+    """Words by keys; the file has only the keys' digests. A word's age counts from its `put`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, key: str) -> str | None:
-        """The word that was put some days ago at the most."""
+        """The word, if it was put during the last days."""
         match self._table().get(_digest(key)):
             case [str(word), int() | float() as since] if 0 <= time.time() - since < _GOOD_FOR_S:
                 return word
@@ -36,14 +36,14 @@ class Hints:
                 return None
 
     def put(self, key: str, word: str | None) -> None:
-        """Keep a word from now on, or none."""
+        """Keep this word, or delete it if it is None."""
         table, digest = self._table(), _digest(key)
         if table.pop(digest, None) is None and word is None:
             return
         if word is not None:
             table[digest] = [word, time.time()]
         new = self._path.with_suffix(f".{os.getpid()}.new")
-        with suppress(OSError):  # then it is found out again
+        with suppress(OSError):  # without the hint, one attempt is lost
             private_folder(self._path.parent)
             private_file(new).write_text(json.dumps(dict(list(table.items())[-_MOST:])), encoding="utf-8")
             new.replace(self._path)

@@ -1,7 +1,8 @@
-"""UTF-8 that arrives in whole lines only: what a stdio server writes, as the SDK is to get it.
+"""A UTF-8 codec that passes on only whole lines of a stdio server's output to the SDK.
 
-The SDK joins a line anew with each piece of it: minutes of computing for a large one. In this encoding it
-gets each line in one piece, in linear time, and `TOO_LONG` in place of one that would fill the memory.
+The SDK joins a line again with each piece: for a long line that takes minutes. With this codec it
+receives each line in one piece, in linear time, and `TOO_LONG` in place of a line that would fill
+the memory.
 """
 
 import codecs
@@ -9,11 +10,11 @@ import codecs
 NAME = "parley-lines"
 MOST_BYTES = 64_000_000
 TOO_LONG = "parley: too long a line"
-"""No message of any protocol; a server that writes this itself is taken at its word."""
+"""Not a message of any protocol; a server that writes this line itself counts as too long."""
 
 
 class LineDecoder(codecs.IncrementalDecoder):
-    """Holds back bytes until their line ends, `most` of them."""
+    """Holds back bytes until their line ends, up to `most` bytes."""
 
     def __init__(self, errors: str = "strict", most: int = MOST_BYTES) -> None:
         super().__init__(errors)
@@ -23,7 +24,7 @@ class LineDecoder(codecs.IncrementalDecoder):
         self._is_told = False
 
     def decode(self, piece: object, final: bool = False) -> str:
-        """The text of all lines that are complete by now."""
+        """The text of all lines that are complete so far."""
         ended, newline, rest = bytes(piece).rpartition(b"\n")  # type: ignore[call-overload]
         if not newline:
             warning = self._hold(rest)
@@ -34,7 +35,7 @@ class LineDecoder(codecs.IncrementalDecoder):
         return f"{lines}{self._take_line()}" if final else lines
 
     def _hold(self, piece: bytes) -> str:
-        """Keep a piece of the line; the line that tells of one that is too long, once for it."""
+        """Keep a piece of the line; return the line `TOO_LONG` once if the line is too long."""
         self._size += len(piece)
         self._pieces.append(piece)
         if self._size <= self._most:

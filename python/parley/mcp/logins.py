@@ -1,6 +1,6 @@
-"""Logins at MCP servers: what each has granted, in a file for its URL that nobody but the user can read.
+"""Logins at MCP servers: each URL has a file with its grants that only the user can read.
 
-Knows files and what is in them as plain JSON; not how a login comes to be, nor how it is used.
+Knows files and their content as plain JSON; not how a login is made or used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parley.secrets import HANDED_OUT
 
 _MOST_BYTES = 1_000_000
 _EARLY_S = 30.0
-"""A token that is good for no longer is renewed before it is used."""
+"""A token that expires within this time is renewed before it is used."""
 _LOOK_AGAIN_S = 0.05
 _SCOPE = re.compile(r"[!#-\[\]-~]{1,200}")
 _MOST_SCOPES = 50
@@ -35,9 +35,10 @@ _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a server, by its exact URL, has granted: `tokens` as they came, and the `client` that has them.
+    """A server's grants, by exact URL: the `tokens` as received, and the `client` that owns them.
 
-    `places` is where they were had, to renew them there; `expires_at` is in seconds since 1970.
+    `places` are the addresses that granted them, for renewals; `expires_at` is in seconds since
+    1970.
     """
 
     url: str
@@ -46,43 +47,43 @@ class Login:
     places: Mapping[str, Any]
     expires_at: float | None = None
     lacking_scope: str = ""
-    """What the server wants to have been granted beside, for something that was asked of it."""
+    """The further scope that the server required for a request."""
 
     @property
     def token(self) -> str:
-        """The token that goes with requests."""
+        """The token that requests carry."""
         return str(self.tokens["access_token"])
 
     @property
     def scope(self) -> str:
-        """What was granted, as far as the server says, and what is lacking."""
+        """The granted scope, as far as the server reports it, and the lacking scope."""
         granted = self.tokens.get("scope")
         return union_of(granted if isinstance(granted, str) else "", self.lacking_scope)
 
     def is_to_renew(self, refused: str) -> bool:
-        """Whether it can be renewed and has to be: it has expired, or its token was refused."""
+        """Whether it can and must be renewed: it has expired, or its token was refused."""
         has_expired = self.expires_at is not None and self.expires_at - _EARLY_S <= time.time()
         return bool(self.tokens.get("refresh_token")) and (has_expired or self.token == refused)
 
 
 def union_of(*scopes: str) -> str:
-    """What any of these allows, in order; what is no scope is left out.
+    """The scopes that any of these texts names, in order, without invalid words.
 
-    "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )" (datatracker.ietf.org/doc/html/rfc6749#section-3.3,
-    2026-11-23).
+    "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )"
+    (datatracker.ietf.org/doc/html/rfc6749#section-3.3, 2026-11-23).
     """
     words = (word for scope in scopes for word in scope.split(" ") if _SCOPE.fullmatch(word))
     return " ".join(islice(dict.fromkeys(words), _MOST_SCOPES))
 
 
 class Logins:
-    """All of them, in a folder that processes share."""
+    """All logins, in a folder that processes share."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, url: str) -> Login | None:
-        """The login of this very URL, as it is now."""
+        """The current login for this exact URL."""
         try:
             table = json.loads(whole(self._path(url), _MOST_BYTES))
             lacking = table.get("lacking_scope", "")
@@ -97,7 +98,7 @@ class Logins:
         return login if is_sound else None
 
     def put(self, login: Login) -> None:
-        """Keep a login, in place of the one before. Raises ServerError."""
+        """Keep a login, replacing the previous one. Raises ServerError."""
         _hand_out(login)
         path = self._path(login.url)
         new = path.with_suffix(f".{os.getpid()}.new")
@@ -122,14 +123,14 @@ class Logins:
             raise ServerError(f"cannot write {path}: {error.strerror}") from error
 
     async def lack(self, url: str, scope: str) -> None:
-        """Note what the server of a URL wants granted beside. Raises ServerError."""
+        """Note the further scope that a URL's server requires. Raises ServerError."""
         async with self.alone(url):
             login = self.get(url)
             if login is not None and (lacking := union_of(login.lacking_scope, scope)) != login.lacking_scope:
                 self.put(replace(login, lacking_scope=lacking))
 
     def forget(self, url: str) -> bool:
-        """Forget the login of a URL; whether there was one. Raises ServerError."""
+        """Forget a URL's login; return whether there was one. Raises ServerError."""
         try:
             self._path(url).unlink()
         except FileNotFoundError:
@@ -140,7 +141,7 @@ class Logins:
 
     @asynccontextmanager
     async def alone(self, url: str) -> AsyncIterator[None]:
-        """Nobody else renews the login of this URL meanwhile: a token for that is good once."""
+        """Lock the renewal of this URL's login: each refresh token works only once."""
         try:
             lock = os.open(private_file(self._path(url).with_suffix(".lock")), os.O_RDONLY)
         except OSError:
@@ -164,7 +165,7 @@ def _is_locked(lock: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks: it is done without
+        return True  # the file system has no locks: continue without
     return True
 
 

@@ -1,6 +1,6 @@
-"""A port of this machine to which a browser comes back from a page, once with the right `state`.
+"""A port of this machine to which a browser returns from a page, once, with the right `state`.
 
-Knows a little HTTP, and that only what carries the right `state` counts; not what the page was for.
+Knows a little HTTP, and that only a request with the right `state` counts; not the page's purpose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Parley</t
 
 
 class Loopback:
-    """A listener for one answer; it closes with it, or with this context. A `port` of 0 is any."""
+    """Listens for one answer; closes with it, or with this context. A `port` of 0 is any."""
 
     def __init__(self, port: int = 0) -> None:
         self._port = port
@@ -49,12 +49,12 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """The address to which the browser is to come back."""
+        """The address to which the browser must return."""
         assert self._server
         return f"http://{_HOST}:{self._server.sockets[0].getsockname()[1]}{PATH}"
 
     async def answer(self, state: str) -> Mapping[str, str]:
-        """The parameters that the browser brings, with this state: what comes with another is turned away."""
+        """The parameters of the browser's request with this state; others are refused."""
         self._state = state
         return await self._answer
 
@@ -79,7 +79,7 @@ class Loopback:
             writer.close()
 
     def _take(self, line: str) -> tuple[str, str]:
-        """The status and the title of the page for a request, by its first line."""
+        """The status and page title for a request, by its first line."""
         method, _, rest = line.partition(" ")
         parts = urlsplit(rest.partition(" ")[0])
         if method != "GET" or parts.path != PATH or not self._state or self._answer.done():
@@ -89,5 +89,5 @@ class Loopback:
             return "400 Bad Request", "Parley did not ask for this"
         self._answer.set_result(answer)
         assert self._server
-        self._server.close()  # what comes later is not for us
+        self._server.close()  # later requests are not for us
         return "200 OK", "The sign-in was refused" if "error" in answer else "Parley continues from here"

@@ -1,4 +1,4 @@
-"""Values of the SDK as plain JSON: the one form in which they leave it."""
+"""The SDK's values as plain JSON: the only form in which they leave it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def plain(model: BaseModel | None) -> dict[str, Any]:
-    """The fields of a value that are there, under their names on the wire; of None, none."""
+    """The fields that a value has, under their names on the wire; none for None."""
     return {} if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,8 +1,8 @@
-"""Lets no MCP server outlive this process, however it ends: SIGKILL of the host included.
+"""Lets no MCP server outlive this process, however it ends, even by SIGKILL.
 
-A small shell in a session of its own reads the process groups of the servers from a FIFO that this process
-alone holds open for writing. When it reads the end of file, this process is gone: it ends what is left.
-POSIX only; elsewhere servers are started as they are. Knows nothing of MCP.
+A small shell in its own session reads the servers' process groups from a FIFO; only this process
+holds it open for writing. At the end of file this process is gone, so the shell ends the remaining
+servers. POSIX only: elsewhere servers start directly. Knows nothing of MCP.
 """
 
 import asyncio
@@ -18,14 +18,15 @@ _SHELL = "/bin/sh"
 _CLOSE_S = 4.0
 _POLL_S = 0.01
 
-# stdin is the FIFO, `$1` its path; each line a process group, or 0: "look who is still there". Groups that
-# are gone are forgotten at once, for their number may come to be somebody else's. Servers that end by
-# themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. What has ended and nobody waits
-# for is gone (state Z, man proc_pid_stat): a container's first process need be no init. Reading on after the
-# end of file catches a server that was just being started. dash needs `kill -s NAME -- -GROUP`.
+# stdin is the FIFO, `$1` its path; each line is a process group, or 0: "check which groups are
+# left". Groups that are gone are forgotten at once, since their numbers may be reused. Servers that
+# end by themselves when their stdin ends have 0.5 s, all others 1.3 s after SIGTERM. A process that
+# has ended but has not been waited for counts as gone (state Z, man proc_pid_stat): a container's
+# first process need not be an init. Reading on after the end of file catches a server that was just
+# being started. dash needs `kill -s NAME -- -GROUP`.
 #
-# What a server has started may be in a session of its own and have another parent by now. It is known by the
-# mark in its environment, which it has inherited: see `_LAUNCH`. Where there is no /proc, `ps -E` shows it
+# A server's child may be in its own session and have another parent by then. It is known by the
+# mark in its environment, which it has inherited: see `_LAUNCH`. Without /proc, `ps -E` shows it
 # (macOS; man ps: "Display the environment as well").
 _REAPER = r"""
 trap '' HUP INT TERM
@@ -96,8 +97,8 @@ rm -f "$fifo"
 rmdir "${fifo%/*}"
 """
 
-# The shell becomes the server, so its pid is the server's, and leads the session the SDK starts it in.
-# A server that could not be announced is not started.
+# The shell becomes the server, so its pid is the server's, and leads the session in which the SDK
+# starts it. A server that cannot be announced does not start.
 _LAUNCH = 'export PARLEY_SERVER="$0:$$:" && echo $$ >>"$0" && exec "$@"'
 
 
@@ -114,27 +115,27 @@ class _Guard:
 
 
 class Reaper:
-    """Starts with the first server; once more if the reaper was killed or its FIFO swept away."""
+    """Starts with the first server, and again if the reaper was killed or its FIFO deleted."""
 
     def __init__(self) -> None:
         self._guards: list[_Guard] = []
 
     def launch(self, command: str, args: Sequence[str]) -> tuple[str, list[str]]:
-        """The command and arguments that start `command` so that it cannot outlive this process."""
+        """The command and arguments that start `command`, but never let it outlive this process."""
         if os.name != "posix":
             return command, list(args)
         if not self._guards or not self._guards[-1].usable():
-            self._guards.append(_start())  # an earlier one goes on watching the servers it knows
+            self._guards.append(_start())  # an earlier reaper keeps watching its servers
         return _SHELL, ["-c", _LAUNCH, str(self._guards[-1].fifo), command, *args]
 
     def prune(self) -> None:
         """Forget the process group of a server that has ended."""
         for guard in self._guards:
-            with contextlib.suppress(BlockingIOError):  # full: nobody reads, and nobody will kill
+            with contextlib.suppress(BlockingIOError):  # full: the reaper is not reading
                 os.write(guard.writer, b"0\n")
 
     async def close(self) -> None:
-        """Ends all servers that are left and returns when they are gone, within two seconds or so."""
+        """End all remaining servers and return when they are gone, within about two seconds."""
         guards, self._guards = self._guards, []
         for guard in guards:
             os.close(guard.writer)
@@ -148,10 +149,12 @@ class Reaper:
 def _start() -> _Guard:
     fifo = Path(tempfile.mkdtemp(prefix="parley-")) / "servers"
     os.mkfifo(fifo, 0o600)
-    # Read and write, so that neither we nor a server ever wait for a reader; not inherited, so that the end
-    # of this process is the end of the file.
+    # Open for reading and writing, so neither this process nor a server waits for a reader. Not
+    # inherited, so the file ends when this process ends.
     writer = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    reader = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)  # opened here: after our end nobody could open it
+    reader = os.open(
+        fifo, os.O_RDONLY | os.O_CLOEXEC
+    )  # opened here: once this process has ended it would be too late
     try:
         process = subprocess.Popen(
             [_SHELL, "-c", _REAPER, "parley-reaper", str(fifo)],

@@ -1,6 +1,6 @@
-"""Servers over HTTP: Streamable HTTP, and the two addresses of the first revision; tokens and refusals.
+"""Servers over HTTP: Streamable HTTP, the first revision's two addresses, tokens and refusals.
 
-Knows the SDK's transport and `httpx2`; what is said over it is another module's matter.
+Knows the SDK's transport and `httpx2`, but not the messages that they carry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _END_S = 1.0
 _MOST_SHOWN = 300
 _SESSION = "mcp-session-id"
 _KNOWN = (-32601, -32602)
-"""Errors of a server that has understood what was asked of it."""
+"""Errors of a server that has understood the request."""
 
 Transport: TypeAlias = AbstractAsyncContextManager[tuple[Any, Any]]
 
@@ -47,11 +47,11 @@ async def reached(
     *,
     is_sse: bool,
 ) -> AsyncIterator[Transport]:
-    """The transport to a server's address, with a user's login; with `is_sse` as in revision 2024-11-05."""
+    """The transport to a server's address, with the user's login; `is_sse`: revision 2024-11-05."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    from parley.http import bodies  # which takes httpx2 with it
+    from parley.http import bodies  # this imports httpx2
 
     url = settings.url or ""
     if why := flaw(url):
@@ -71,7 +71,7 @@ async def reached(
         event_hooks=_hooks(settings, stderr, wire, sessions),
     )
     async with client:
-        # Of redirects the SDK follows those only that stay on the endpoint's origin.
+        # The SDK only follows redirects that stay on the endpoint's origin.
         if is_sse:
             yield _events(url, client)
         else:
@@ -87,8 +87,8 @@ async def reached(
 def _hooks(
     settings: ServerSettings, stderr: StderrTail, wire: Wire, sessions: TaskSessions
 ) -> dict[str, list[Any]]:
-    """What looks at each request and each response."""
-    from parley.http import bodies  # which takes httpx2 with it
+    """The hooks that inspect each request and each response."""
+    from parley.http import bodies  # this imports httpx2
 
     async def direct(request: httpx2.Request) -> None:
         if session := sessions.of(_task_of(request)):
@@ -96,7 +96,9 @@ def _hooks(
 
     async def note(response: httpx2.Response) -> None:
         method, number = _request_of(response.request)
-        if _SESSION not in response.request.headers:  # some name it each time, as it was asked in
+        if (
+            _SESSION not in response.request.headers
+        ):  # some servers repeat the request's session in each response
             sessions.current = response.headers.get(_SESSION) or sessions.current
         if not response.is_error:
             wire.note_refusal(number, None)
@@ -104,8 +106,8 @@ def _hooks(
             refusal = await _refusal(response, settings)
             wire.note_refusal(number, refusal)
             if refusal and refusal.is_lost_session:
-                sessions.end(_task_of(response.request))  # from now on it is asked for in the session of now
-        elif response.status_code not in (404, 405):  # nobody needs streams of its own, nor to end sessions
+                sessions.end(_task_of(response.request))  # use the current session from now on
+        elif response.status_code not in (404, 405):  # streams and session ends are optional
             what = "renewing the login" if _is_form(response.request) else method
             stderr.lines.append(f"{what}: HTTP {response.status_code} {response.reason_phrase}")
 
@@ -113,7 +115,7 @@ def _hooks(
 
 
 async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> None:
-    """Tell the server that a session is over; it need not heed that."""
+    """Tell the server that a session is over; the server may ignore it."""
     import httpx2
 
     with suppress(httpx2.HTTPError, httpx2.StreamError, ParleyError, TimeoutError):
@@ -122,12 +124,12 @@ async def _end_session(client: httpx2.AsyncClient, url: str, session: str) -> No
 
 
 def _is_form(request: httpx2.Request) -> bool:
-    """Whether a request asks for a token, and nothing of the server."""
+    """Whether a request asks for a token, rather than the server."""
     return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 
 def _task_of(request: httpx2.Request) -> str:
-    """The task that a request is about, "" where it is about none."""
+    """The task that a request concerns; "" for none."""
     if request.method != "POST" or b'"tasks/' not in request.content:
         return ""
     try:
@@ -140,7 +142,7 @@ def _task_of(request: httpx2.Request) -> str:
 
 
 def _request_of(request: httpx2.Request) -> tuple[str, Any]:
-    """The HTTP method of a request, and the id of what it asks, None where it asks nothing."""
+    """A request's HTTP method and its message's id; None if the message is not a request."""
     try:
         message = json.loads(request.content) if request.method == "POST" else {}
     except ValueError:
@@ -149,12 +151,12 @@ def _request_of(request: httpx2.Request) -> tuple[str, Any]:
 
 
 async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refusal | None:
-    """What a refusal says, of its page what a person can read; None for an error of the protocol's own."""
+    """A refusal, with its page's readable words; None for an error of the protocol itself."""
     body = ""
     try:
         async with asyncio.timeout(_PAGE_S):
             body = (await response.aread()).decode("utf-8", "replace")
-    except Exception:  # noqa: BLE001 - a page that does not come says nothing
+    except Exception:  # noqa: BLE001 - an unreadable page explains nothing
         body = ""
     error = _rpc_error(body)
     status = response.status_code
@@ -175,7 +177,7 @@ async def _refusal(response: httpx2.Response, settings: ServerSettings) -> Refus
 
 
 def _rpc_error(body: str) -> dict[str, Any]:
-    """The error of a reply that is one of the protocol's, empty for any other page."""
+    """The error in a reply of the protocol; empty for any other page."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -185,7 +187,7 @@ def _rpc_error(body: str) -> dict[str, Any]:
 
 
 def _secrets(request: httpx2.Request, settings: ServerSettings) -> list[str]:
-    """What of a request's headers a server may send back, and nobody should see."""
+    """The secrets in a request's headers: a server may send them back; never show them."""
     values = (request.headers.get("authorization", ""), *settings.headers.values())
     return [text for value in values for text in (value, value.rpartition(" ")[2]) if len(text) > 5]
 
@@ -209,7 +211,7 @@ def _what_to_do(response: httpx2.Response, settings: ServerSettings) -> str:
 
 
 async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> str:
-    """What the server's command for tokens prints, "" without such a command."""
+    """The token that the server's token command prints; "" without such a command."""
     if not settings.token_command:
         return ""
     try:
@@ -219,7 +221,7 @@ async def _token(settings: ServerSettings, environ: Mapping[str, str]) -> str:
 
 
 def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) -> httpx2.Auth:
-    """The token in each request; where it is refused, the command is asked for another, once."""
+    """Adds the token to each request; if it is refused, asks the command for another, once."""
     import httpx2
 
     class Bearer(httpx2.Auth):
@@ -233,7 +235,7 @@ def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) ->
             response = yield request
             if response.status_code != 401:
                 return
-            if token == self.token:  # nobody has asked for another meanwhile
+            if token == self.token:  # no other request has fetched a new token yet
                 self.token = await _token(settings, environ)
             if token != self.token:
                 request.headers["Authorization"] = f"Bearer {self.token}"
@@ -244,9 +246,9 @@ def _bearer(first: str, settings: ServerSettings, environ: Mapping[str, str]) ->
 
 @asynccontextmanager
 async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[Any, Any]]:
-    """The transport of revision 2024-11-05: events come from one address, which names another to post to.
+    """The transport of revision 2024-11-05: one address sends events and the address to post to.
 
-    The SDK's own takes no event of more than 1 MB, and falls silent when a request is refused.
+    The SDK's own takes no event over 1 MB, and falls silent when a request is refused.
     """
     import anyio
     import httpx2
@@ -269,7 +271,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
                     await inbox.send(_message(event.data))
             if not place:
                 raise ServerError("the server names no address to post to")
-        inbox.close()  # so the end of the events is the end of the connection
+        inbox.close()  # so the end of the events ends the connection
 
     async def post(place: str) -> None:
         async for item in outbox:
@@ -288,7 +290,7 @@ async def _events(url: str, client: httpx2.AsyncClient) -> AsyncIterator[tuple[A
 
 
 def _message(data: str) -> Any:
-    """The message that an event holds, or the error that it is none."""
+    """An event's message, or the error if it is invalid."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -299,7 +301,7 @@ def _message(data: str) -> Any:
 
 
 def _endpoint(url: str, path: str) -> str:
-    """The address to post to, which is on the same host. Raises ServerError for any other."""
+    """The address to post to, on the same host. Raises ServerError for any other host."""
     import httpx2
 
     here = httpx2.URL(url)

@@ -1,7 +1,7 @@
-"""Results of servers, mended so that one broken part costs nothing but itself.
+"""Repairs results of servers: one broken part costs only itself.
 
-The SDK refuses a whole result for any flaw in it. Works on results as they are in JSON; what is sound, the
-caller says.
+The SDK refuses a whole result for any flaw in it. Works on results as JSON; the caller decides what
+is valid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEEDS = {
     "resources/templates/list": ("uriTemplate", "name"),
     "resources/read": ("uri", "text", "blob"),
 }
-"""What a part is nothing without; the rest of it may be left out."""
+"""The fields that a part requires; all others may be left out."""
 _HINTED = (
     "server/discover",
     "tools/list",
@@ -38,7 +38,7 @@ _HINTED = (
     "resources/templates/list",
     "resources/read",
 )
-"""The results that revision 2026-07-28 wants hints in of how long they hold; rmcp 3 leaves them out."""
+"""Results that need hints of their lifetime in revision 2026-07-28; rmcp 3 leaves the hints out."""
 _MOST_OF_A_NAME = 40
 
 Sound: TypeAlias = Callable[[Mapping[str, Any]], bool]
@@ -46,14 +46,14 @@ Sound: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
 
 def mends(method: str) -> bool:
-    """Whether results of this method are mended at all."""
+    """Whether results of this method can be repaired."""
     return method in _HINTED or method in _PARTS
 
 
 def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The result as the SDK takes it, and the names of the parts that are left out of it.
+    """The result in a form that the SDK takes, and the names of the dropped parts.
 
-    A broken block of a call's result is there in words.
+    A broken block of a call's result is replaced by words.
     """
     fields = _prepared(method, result)
     key = _PARTS.get(method)
@@ -84,7 +84,7 @@ def mended(method: str, result: Mapping[str, Any], is_sound: Sound) -> tuple[dic
 
 
 def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a result, with those that the newest revision adds, and without schemas of results."""
+    """A result's fields, with those that the newest revision adds, and without output schemas."""
     fields = {"resultType": "complete", **result}
     if method in _HINTED:
         fields |= _hints(result)
@@ -94,7 +94,7 @@ def _prepared(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands for hints that are missing or none: the result holds for this once, and for us."""
+    """Defaults for missing or invalid hints: the result is for this one use, and private."""
     hints: dict[str, Any] = {}
     if not isinstance(result.get("ttlMs"), int | float):
         hints["ttlMs"] = 0
@@ -104,14 +104,14 @@ def _hints(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_output(definition: object) -> object:
-    """A definition without the schema of results: the SDK throws a result away that does not fit it."""
+    """A definition without its output schema: the SDK rejects results that do not match it."""
     if not isinstance(definition, Mapping):
         return definition
     return {name: value for name, value in definition.items() if name != "outputSchema"}
 
 
 def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
-    """The part as it is, else what can be used of it; None where that is nothing."""
+    """The part unchanged, else its usable fields; None if there are none."""
     if is_sound(part):
         return part
     if method == "tools/call":
@@ -133,14 +133,14 @@ def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) 
 
 
 def _schema(schema: object) -> object:
-    """The schema of arguments, which are always an object, said or not."""
+    """The schema of arguments, which are always an object even if it does not say so."""
     if schema is None:
         return {"type": "object"}
     return {"type": "object", **schema} if isinstance(schema, Mapping) else schema
 
 
 def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
-    """A block without remarks on it, a link as one without a name; None where that is not sound."""
+    """A block without annotations, a link without a name; None if that is still broken."""
     if not isinstance(block, Mapping):
         return None
     bare = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}
@@ -150,7 +150,7 @@ def _bare(block: object, is_sound: Callable[[object], bool]) -> object:
 
 
 def _in_words(block: object) -> dict[str, str]:
-    """A block of text in place of one that nobody knows, or that is broken."""
+    """A text block that replaces an unknown or broken block."""
     match block:
         case str(text) | {"text": str(text)}:
             return {"type": "text", "text": text}
@@ -163,6 +163,6 @@ def _in_words(block: object) -> dict[str, str]:
 
 
 def _name(part: object) -> str:
-    """A broken part, for a person to recognise."""
+    """A name by which a person can recognize a broken part."""
     name = part.get("name") if isinstance(part, Mapping) else part
     return one_line(name if isinstance(name, str) else json.dumps(name, ensure_ascii=False))[:_MOST_OF_A_NAME]

@@ -1,7 +1,7 @@
-"""All MCP servers: one catalogue of what they offer, calls to them, their end.
+"""All MCP servers: one catalogue of their tools, calls to them, their shutdown.
 
-Knows when a server is needed, not how it is reached. The `mcp` SDK takes more than a second to import: that
-is done in a thread, when the first server is needed.
+Knows when a server is needed, not how it is reached. The `mcp` SDK takes more than a second to
+import, so a thread imports it when the first server is needed.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
 _LIST_S = 10.0
-"""What lists resources and prompts for a person to look at does not wait longer for a server."""
+"""Lists of resources and prompts for the user wait this long for a server."""
 
 
 class Servers:
-    """The servers of the settings, each started when it is first needed, in a life of its own.
+    """The servers of the settings; each starts when it is first needed, with its own supervisor.
 
-    `elicitor` is who fills in forms of servers, `sample` who replies to those that may have the model talk,
-    None if nobody does; `folder` says where the user works; `in_process` are the servers that are objects of
-    this process, by the names that the settings have them under.
+    `elicitor` fills in servers' forms; `sample` replies to servers that may use the model; either
+    may be None. `folder` returns the user's working directory. `in_process` are the servers that
+    are objects of this process, by their names in the settings.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Servers:
         self.use(servers)
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
-        """Use these servers from now on; one that is set as it was goes on as it is, others end."""
+        """Use these servers from now on: unchanged ones continue, all others end."""
         before, self._supervisors = self._supervisors, {}
         for name, settings in servers.items():
             old = before.get(name)
@@ -101,19 +101,19 @@ class Servers:
         return self.offered()
 
     async def begin(self, *, again: bool = False) -> None:
-        """Begins to start the servers that do not run; those that failed just now only `again`."""
+        """Start the servers that do not run; servers that just failed only if `again`."""
         if not self._closed:
-            await self._import_sdk()  # on a busy machine that takes long, and is no server's fault
+            await self._import_sdk()  # this takes long on a busy machine, but no server is to blame
             for supervisor in self._enabled():
                 if not supervisor.is_listed:
                     supervisor.begin(again=again)
 
     def awaited(self) -> tuple[str, ...]:
-        """The servers that have begun to start, or to list their tools anew, and are not through with it."""
+        """The servers that are starting or listing their tools again."""
         return tuple(s.settings.name for s in self._enabled() if s.is_awaited)
 
     async def settled(self, names: Collection[str], limit_s: float | None) -> set[str]:
-        """Those of these servers that are not to be waited for any more, once there is one or time is up."""
+        """Those of these servers that need no further waiting, once there is one or time is up."""
         waits = {
             asyncio.ensure_future(supervisor.settled()): supervisor.settings.name
             for supervisor in self._enabled()
@@ -129,7 +129,7 @@ class Servers:
                 wait.cancel()
 
     def offered(self) -> Catalogue:
-        """The tools of the servers that run now, and the names of those whose tools are missing."""
+        """The running servers' tools, and the names of the servers whose tools are missing."""
         missing = [s.settings.name for s in self._enabled() if s.state != "ready"]
         catalogue = Catalogue.of([tool for s in self._ready() for tool in s.tools], missing)
         if catalogue != self._catalogue:
@@ -143,7 +143,7 @@ class Servers:
         return [supervisor for supervisor in self._supervisors.values() if supervisor.state == "ready"]
 
     def known(self) -> Catalogue | None:
-        """The tools of those servers that run now, without starting any; None where none does."""
+        """The tools of the running servers, without starting any; None if none is running."""
         return self.offered() if self._ready() else None
 
     async def call(
@@ -155,11 +155,11 @@ class Servers:
         progress: Progress | None = None,
         clock: PausableClock | None = None,
     ) -> Outcome:
-        """The result of a call, an error for whatever goes wrong; cancelling it cancels it at the server.
+        """A call's result, or an error for any failure; cancelling cancels the call at the server.
 
-        `progress` is told (progress, total and message, each or None) while the tool runs; `clock` stands
-        still while the server has the user asked. Of a call that runs as a `task` already, the result is
-        collected. Raises PendingError where it goes on as one, and cannot be asked after.
+        While the tool runs, `progress` receives progress, total and message, each possibly None.
+        `clock` pauses while the server asks the user. If the call already runs as a `task`, its
+        result is collected. Raises PendingError if it continues as a task but cannot be polled.
         """
         task = task or TaskHandle()
         try:
@@ -171,14 +171,14 @@ class Servers:
         return await supervisor.call(tool, arguments, progress, clock or PausableClock(), task)
 
     async def read_resource(self, server: str, uri: str) -> str:
-        """The text of a server's resource, made visible and bounded as results are. Raises ServerError."""
+        """The text of a server's resource, visible and bounded like results. Raises ServerError."""
         what = f"Resource '{uri}' of MCP server '{server}'"
         return await self._available(server).ask(what, lambda session, _: session.resource(uri))
 
     async def resources(self, names: Collection[str] | None = None) -> dict[str, ResourceList]:
-        """The resources of the servers that run now, or of those of these `names`, without starting any.
+        """The resources of the running servers, or of these `names` among them; starts none.
 
-        Each time they are listed anew; of a server that fails it says why.
+        Each call lists them again; for a server that fails, the list has the reason.
         """
         ready = [s for s in self._ready() if names is None or s.settings.name in names]
         return await self._lists(
@@ -186,13 +186,13 @@ class Servers:
         )
 
     async def values(self, server: str, blank: Blank) -> tuple[str, ...]:
-        """What a server that runs proposes for a variable of a template; nothing where that fails."""
+        """A running server's proposals for a template's variable; none if that fails."""
         ready = [s for s in self._ready() if s.settings.name == server]
         lists = await self._lists(ready, lambda session: session.values(blank), lambda _: ())
         return lists.get(server, ())
 
     async def prompts(self) -> tuple[Prompt, ...]:
-        """The prompts of all enabled servers, by server; those that fail contribute nothing."""
+        """The prompts of all enabled servers, by server; servers that fail contribute none."""
         await self.catalogue()
         lists = await self._lists(self._ready(), lambda session: session.prompts(), lambda _: ())
         return tuple(prompt for prompts in lists.values() for prompt in prompts)
@@ -203,7 +203,7 @@ class Servers:
         request: Callable[[Session], Awaitable[T]],
         failed: Callable[[str], T],
     ) -> dict[str, T]:
-        """What each of these servers lists; `failed` makes a list of the reason that there is none."""
+        """Each server's list; `failed` makes a list from the reason of a failure."""
 
         async def listed(supervisor: Supervisor) -> T:
             what = f"MCP server '{supervisor.settings.name}'"
@@ -219,21 +219,21 @@ class Servers:
         return {s.settings.name: one for s, one in zip(servers, lists, strict=True)}
 
     async def get_prompt(self, server: str, name: str, arguments: Mapping[str, str] | None = None) -> str:
-        """The text of a server's prompt, to be put into a question and read there. Raises ServerError."""
+        """The text of a server's prompt, to insert into a question. Raises ServerError."""
         what = f"Prompt '{name}' of MCP server '{server}'"
         return await self._available(server).ask(
             what, lambda session, _: session.prompt(name, arguments or {})
         )
 
     async def settling(self) -> AsyncIterator[None]:
-        """Starts what is not started; comes up each time that a server is ready or has failed."""
+        """Start the servers that do not run; yield each time that one is ready or has failed."""
         await self.begin()
         for settled in asyncio.as_completed([supervisor.settled() for supervisor in self._enabled()]):
             await settled
             yield
 
     def news(self, missing: Collection[str]) -> dict[str, str]:
-        """News for the user, by server, each once: why tools are `missing`, what of others is left out."""
+        """News for the user, by server, each once: why tools are `missing` or were left out."""
         news = {}
         for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
@@ -247,13 +247,13 @@ class Servers:
         return news
 
     def restart(self, server: str) -> None:
-        """Begins to start a server anew. Raises ServerError where there is none."""
+        """Begin to restart a server. Raises ServerError if it is unknown."""
         self._available(server).restart()
 
     async def sign_in(self, server: str, browse: Callable[[Visit], object]) -> bool:
-        """Have the user sign in at a server, which then starts; False where that went on, and is left now.
+        """Sign the user in at a server and restart it; False if this cancelled an earlier sign-in.
 
-        `browse` is given the page, to be shown and opened. Raises ParleyError where nothing comes of it.
+        `browse` receives the page to show and open. Raises ParleyError if the sign-in fails.
         """
         supervisor = self._available(server)
         await self._import_sdk()
@@ -263,7 +263,7 @@ class Servers:
         return is_done
 
     def sign_out(self, server: str) -> bool:
-        """Forget what a server granted, which ends then; whether there was anything."""
+        """Forget a server's login and restart the server; return whether there was a login."""
         supervisor = self._available(server)
         had_login = self._accounts.sign_out(supervisor.settings)
         if had_login and supervisor.state != "stopped":
@@ -279,7 +279,7 @@ class Servers:
         return supervisor
 
     def status(self) -> tuple[ServerStatus, ...]:
-        """The state of each server, in the order of the settings."""
+        """The state of each server, in the settings' order."""
         return tuple(map(self._status, self._supervisors.values()))
 
     def _status(self, supervisor: Supervisor) -> ServerStatus:
@@ -297,7 +297,7 @@ class Servers:
         return replace(status, account=account, page=page, error=". ".join(filter(None, texts)))
 
     async def close(self) -> None:
-        """Ends all servers; nothing is left running, and it takes two seconds at the worst."""
+        """End all servers; nothing keeps running. Takes two seconds at most."""
         self._closed = True
         self._accounts.close()
         ending = self._ending | {
@@ -313,11 +313,11 @@ class Servers:
 
     async def _import_sdk(self) -> None:
         if not self._has_sdk:
-            for name in ("mcp", "jsonschema"):  # with tools come arguments, and jsonschema is to check them
+            for name in ("mcp", "jsonschema"):  # tools have arguments, which jsonschema checks
                 await asyncio.get_running_loop().run_in_executor(None, import_module, name)
         self._has_sdk = True
 
 
 def _is_same(old: ServerSettings, new: ServerSettings) -> bool:
-    """Whether a server is set as it was, by the same: who set it up decides which rules hold for it."""
+    """Whether a server is set as before, by the same source, which decides the rules for it."""
     return old == new and old.origin == new.origin

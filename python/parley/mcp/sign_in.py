@@ -1,7 +1,7 @@
-"""Signing in at an MCP server by OAuth 2.1, and using what it granted: with the SDK's provider.
+"""Signs the user in at an MCP server by OAuth 2.1 with the SDK's provider, and uses the login.
 
-A person begins it, and it is the only thing here that asks anybody for anything. Knows the SDK's provider and
-HTTP; not what a page looks like on the screen. No token is in what it says.
+Only the user begins a sign-in, and only a sign-in asks the user for anything. Knows the SDK's
+provider and HTTP, but not how a page looks on the screen. Its messages contain no token.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ from parley.tools.servers import ServerSettings, again
 from parley.tools.visits import Visit, visit
 
 _WAIT_S = 600.0
-"""A person may have to look for a second factor."""
+"""The user may have to look for a second factor."""
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 _SCOPE = re.compile(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
 _FAULTS = (
     *(OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError),
-    *(ValueError, OverflowError),  # by what came, its numbers among it
+    *(ValueError, OverflowError),  # errors for invalid content, numbers included
 )
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 Browse: TypeAlias = Callable[[Visit], object]
-"""Shows the user a page to sign in at, and opens it."""
+"""Shows the user a sign-in page, and opens it."""
 
 
 async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> None:
-    """Have the user sign in at a server, and keep what it grants. Raises ServerError.
+    """Sign the user in at a server, and keep the login. Raises ServerError.
 
-    What it has granted before, and what it wanted beside since, is asked for again.
+    Asks again for the earlier scope and for the further scope that the server has required since.
     """
     server, url = settings.name, settings.url or ""
     if why := flaw(url):
@@ -87,7 +87,7 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
         except (ServerError, ProxyError) as error:
             raise ServerError(f"signing in to '{server}' failed: {error}") from None
         except _FAULTS as error:
-            # Not `from error`: some of those hold what was granted, and a traceback would show it.
+            # Not `from error`: some of these hold tokens, which a traceback would show.
             raise ServerError(f"signing in to '{server}' failed: {attempt.explain(error)}") from None
     login = attempt.login()
     if login is None:
@@ -104,14 +104,14 @@ async def sign_in(settings: ServerSettings, logins: Logins, browse: Browse) -> N
 
 
 class _Attempt:
-    """One attempt of a person to sign in: what the SDK's provider asks for, and what came of it.
+    """One attempt of the user to sign in: the storage of the SDK's provider, and the outcome.
 
-    As the provider's storage it has nothing at first, but for a client that the settings name: else Parley
-    registers anew each time, with the port at which the browser comes back.
+    At first the storage has only the client that the settings name. Without one, Parley registers
+    anew each time, with the port to which the browser returns.
     """
 
     def __init__(self, settings: ServerSettings, loopback: Loopback, browse: Browse, scope: str) -> None:
-        """`scope` is what is wanted beside that which the server says at first."""
+        """`scope` is wanted in addition to the scope that the server asks for at first."""
         self._server = settings.name
         self._url = url = settings.url or ""
         self._loopback = loopback
@@ -124,7 +124,7 @@ class _Attempt:
         self.provider = _provider(url, loopback.url, self, self._redirect, self._callback)
 
     def client(self) -> httpx2.AsyncClient:
-        """A client that bounds what it reads, and notes why something was refused."""
+        """A client that limits the size of replies, and notes why a request was refused."""
         hooks = [bodies.bounded(_MOST_BYTES, streams=True), self._note]
         options = client_options(self._url)
         return httpx2.AsyncClient(
@@ -132,7 +132,7 @@ class _Attempt:
         )
 
     def login(self) -> Login | None:
-        """What was granted, if anything was."""
+        """The login, if one was granted."""
         if self._tokens is None or self._client is None:
             return None
         context = self.provider.context
@@ -145,7 +145,7 @@ class _Attempt:
         return Login(self._url, tokens, plain(self._client), places, _expiry(self._tokens))
 
     def explain(self, error: Exception) -> str:
-        """What went wrong; a token's own error holds what came instead of one, and is not shown."""
+        """What went wrong. A token's own error contains the reply itself, so it is not shown."""
         why = f" ({self._reason})" if self._reason else ""
         match error:
             case OAuthRegistrationError():
@@ -180,7 +180,8 @@ class _Attempt:
                     f"{visit(place, '').host} does not use https: others could read the sign-in"
                 )
         if metadata and "S256" not in (metadata.code_challenge_methods_supported or ()):
-            # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code Protection).
+            # "MCP clients MUST refuse to proceed" (revision 2025-11-25, Authorization Code
+            # Protection).
             raise ServerError(
                 f"{visit(page, '').host} does not declare that it checks codes by PKCE (S256), so another "
                 "program could use yours. Set `headers` or `token_command` with a token from the site"
@@ -203,11 +204,11 @@ class _Attempt:
             raise ServerError(f"the site refused: {one_line(f'{error} {more}'.strip(), _MOST_SHOWN)}")
         iss, metadata = answer.get("iss"), self.provider.context.oauth_metadata
         if iss is not None and metadata and issuers_match(iss, str(metadata.issuer)):
-            iss = str(metadata.issuer)  # the SDK minds a trailing slash here
+            iss = str(metadata.issuer)  # the SDK is strict about a trailing slash here
         return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=iss)
 
     async def _note(self, response: httpx2.Response) -> None:
-        """Remember why a request for a client or a token was refused; widen what the server asks for."""
+        """Note why a client or token was refused; add our scope to the server's challenge."""
         if self._scope and response.status_code == 401 and str(response.url) == self._url:
             challenge = response.headers.get("www-authenticate") or "Bearer"
             scope = union_of(extract_scope_from_www_auth(response) or "", self._scope)
@@ -224,16 +225,16 @@ class _Attempt:
 
 
 def with_scope(challenge: str, scope: str) -> str:
-    """A server's challenge that asks for this scope, whatever it asked for."""
+    """A server's challenge with this scope in place of its own."""
     rest = _SCOPE.sub("", challenge)
     comma = "," if "=" in rest else ""
     return f'{rest}{comma} scope="{scope}"'
 
 
 class BearerAuth(httpx2.Auth):
-    """Requests to a server with the token that it has granted, renewed when it has to be.
+    """Adds the server's token to requests, and renews it if necessary.
 
-    Nobody is asked for anything: `note` is told whether a request was refused for want of a login, or taken.
+    Never asks the user: `note` receives whether a request was refused because a login is missing.
     """
 
     def __init__(self, url: str, logins: Logins, note: Callable[[bool], None]) -> None:
@@ -244,13 +245,13 @@ class BearerAuth(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The request, after one that renews its token where need be, and once more if it is refused."""
+        """The request, after a renewal of its token if necessary, and again if it is refused."""
         refused = ""
         while True:
             login = self._logins.get(self._url) if _origin(request.url) == _origin(self._url) else None
             if login is not None and login.is_to_renew(refused):
                 async with self._logins.alone(self._url):
-                    login = self._logins.get(self._url)  # as somebody else may have renewed it
+                    login = self._logins.get(self._url)  # another process may have renewed it
                     if login is not None and login.is_to_renew(refused):
                         stand_in = httpx2.Request("GET", self._url, headers=_HEADERS)
                         flow = _renewing(login, self._logins).async_auth_flow(stand_in)
@@ -274,7 +275,7 @@ class BearerAuth(httpx2.Auth):
 
 
 def lacking_scope(response: httpx2.Response) -> str:
-    """What a refusal says would have to be granted beside; "" where that is not why."""
+    """The further scope that a refusal requires; "" if that is not the reason."""
     is_lack = extract_field_from_www_auth(response, "error") == "insufficient_scope"
     if response.status_code != 403 or not is_lack:
         return ""
@@ -282,7 +283,7 @@ def lacking_scope(response: httpx2.Response) -> str:
 
 
 class _Renewal:
-    """The provider's storage when it renews: what it gets is kept at once. Raises ValueError."""
+    """The provider's storage for renewals: keeps each new token at once. Raises ValueError."""
 
     def __init__(self, login: Login, logins: Logins) -> None:
         self._login = login
@@ -304,7 +305,7 @@ class _Renewal:
 
 
 def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
-    """A provider that finds the token has expired, and where another is to be had. Raises ServerError."""
+    """A provider that knows the token has expired and where to renew it. Raises ServerError."""
     places = login.places
     try:
         provider = _provider(login.url, f"http://127.0.0.1{PATH}", _Renewal(login, logins), None, None)
@@ -313,7 +314,7 @@ def _renewing(login: Login, logins: Logins) -> OAuthClientProvider:
             context.oauth_metadata = OAuthMetadata.model_validate(server)
         if resource := places.get("resource"):
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(resource)
-    except (ValueError, AttributeError):  # of which the text would show tokens
+    except (ValueError, AttributeError):  # their text would show tokens
         raise ServerError(f"the stored login for {_host(login.url)} is broken: sign in again") from None
     context.auth_server_url = places.get("issuer")
     context.token_expiry_time = 1.0
@@ -336,9 +337,10 @@ def _provider(
 
 
 class _Provider(OAuthClientProvider):
-    """The SDK's provider, to which an issuer is the same with and without a trailing slash.
+    """The SDK's provider, but ignores an issuer's trailing slash.
 
-    Its own compares so without a server's metadata only, and for credentials (mcp 2.3.0, 2026-11-24).
+    The SDK's own ignores it only without a server's metadata, and for credentials (mcp 2.3.0,
+    2026-11-24).
     """
 
     def _expected_issuer(self) -> str:
@@ -346,7 +348,7 @@ class _Provider(OAuthClientProvider):
 
 
 class _Issuer(str):
-    """The address of an authorization server, which equals what the SDK takes for the same server."""
+    """An authorization server's address, equal to other spellings that the SDK uses for it."""
 
     __slots__ = ()
 
@@ -361,7 +363,7 @@ class _Issuer(str):
 
 
 def _client(settings: ServerSettings, back: str) -> OAuthClientInformationFull | None:
-    """The client that the settings name, which comes back to this address; None without one."""
+    """The client in the settings, with this redirect address; None without one."""
     if not settings.client_id:
         return None
     if settings.client_secret:

@@ -1,6 +1,6 @@
-"""The last lines a child process wrote to its stderr, read as they come: a full pipe would stop the child.
+"""The last lines of a child process's stderr, read at once: a full pipe blocks the child.
 
-Knows nothing of what the child is.
+Knows nothing of the child.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _CHUNKS = 100  # at once; a child may write faster than we read
 
 
 class StderrTail:
-    """A pipe into the last lines: `open` it for each child, `detach` our copy of its end once it runs."""
+    """A pipe that keeps the last lines: `open` it for each child, then `detach` our copy."""
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=LINES)
@@ -29,12 +29,12 @@ class StderrTail:
         self._keeps = self._is_stale = False
 
     def keep(self) -> None:
-        """Keep what this child wrote until the next one writes something."""
+        """Keep this child's lines until the next child writes something."""
         self.close()
         self._keeps = True
 
     def open(self) -> TextIO:
-        """The file to give a new child as its stderr; what an earlier child wrote is forgotten."""
+        """The file to give a new child as its stderr; forgets an earlier child's lines."""
         self.close()
         self._is_stale, self._keeps = self._keeps, False
         if not self._is_stale:
@@ -46,26 +46,26 @@ class StderrTail:
         return self._child_end
 
     def detach(self) -> None:
-        """Leaves the writing end to the child alone, so that its end is the end of the pipe."""
+        """Leave the writing end to the child alone, so the pipe ends with the child."""
         if self._child_end is not None:
             self._child_end.close()
             self._child_end = None
 
     def drain(self) -> None:
-        """Takes in what has been written up to now."""
+        """Read everything that has been written so far."""
         for _ in range(_CHUNKS):
             if not self._read():
                 break
 
     def close(self) -> None:
-        """Takes in the rest and lets go of the pipe; the lines stay."""
+        """Read the rest and close the pipe; the lines stay."""
         self.detach()
         self.drain()
         self._take(b"")
         self._release()
 
     def _read(self) -> bool:
-        """Takes in one chunk; False if there is none now, or no more."""
+        """Read one chunk; False if there is none now, or no more."""
         if self._reader < 0:
             return False
         try:

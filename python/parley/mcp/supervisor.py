@@ -1,7 +1,7 @@
-"""One MCP server's life: a task of its own starts it, holds the connection, lists its tools, winds it down.
+"""One MCP server's life: its own task starts it, holds the connection, lists its tools and ends it.
 
-The SDK's client must be entered and left in one task; calls run in tasks of their own beside it. Knows
-when to start, restart and give up; nothing of the SDK: a `Session` does the talking.
+The SDK's client must be entered and left in one task; calls run in their own tasks. Knows when to
+start, restart and give up, but nothing of the SDK: a `Session` talks to the server.
 """
 
 import asyncio
@@ -33,25 +33,25 @@ from parley.tools.tasks import COLLECT, TaskHandle
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Session, Renew], Awaitable[T]]
-"""Work with a server, which may begin its time anew."""
+"""Work with a server; it may restart its time limit."""
 
 MOST_RENEWALS = 60
-"""A call that reports progress may take so many times its time in all."""
+"""A call that reports progress may take this many times its time limit in all."""
 
-_RETRY_S = 5.0  # after a failed start; doubled with each further one
+_RETRY_S = 5.0  # after a failed start; doubled with each further failure
 _RETRY_MAX_S = 300.0
 _SLACK_S = 5.0
 _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
 _LONG_WORD = re.compile(r"(\S{200})\S{2,}")
-"""What no person reads, such as a content type of thousands of letters."""
-_CHANGES = 5  # one after the other, and each is listed at once
-_CALM_S = 0.5  # then it is waited: doubled with each further change that comes in no more time
+"""A word too long for a person, such as a content type of thousands of letters."""
+_CHANGES = 5  # in a row, each listed at once
+_CALM_S = 0.5  # further changes wait this long, doubled each time
 _CALM_MAX_S = 30.0
 
 
 class Supervisor:
-    """Starts its server when it is needed, and again when it has died."""
+    """Starts its server when it is needed, and restarts it when it has died."""
 
     def __init__(
         self, settings: ServerSettings, prepare: Callable[[], Awaitable[None]], connect: Connect
@@ -73,7 +73,7 @@ class Supervisor:
         self._started_at = 0.0
 
     def status(self) -> ServerStatus:
-        """The state of the server now."""
+        """The server's current state."""
         return ServerStatus(
             name=self.settings.name,
             state=self.state,
@@ -93,7 +93,7 @@ class Supervisor:
         return self.state == "ready" and self._settled.is_set()
 
     def begin(self, *, again: bool) -> None:
-        """Begins to start the server if need be; one that failed only after a while, or `again`."""
+        """Start the server if necessary; a failed server only after a while, or `again`."""
         pause = min(_RETRY_S * 2 ** (self._failures - 1), _RETRY_MAX_S) if self._failures else 0.0
         is_over = asyncio.get_running_loop().time() >= self._started_at + pause
         if self.state != "failed" or again or is_over:
@@ -101,13 +101,13 @@ class Supervisor:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it has begun to start, or to list anew, and neither is over."""
+        """Whether it is starting or listing its tools again."""
         return self.state in ("starting", "ready") and not self._settled.is_set()
 
     async def settled(self) -> None:
-        """Waits until its tools are known or it has failed, and no longer than that may take.
+        """Wait until its tools are known or it has failed, within the time for a start.
 
-        Tools that are listed anew are not waited for that long: those that are known will do.
+        A repeated listing is awaited less long: the known tools suffice.
         """
         left = _RELIST_S
         if self.state == "starting":
@@ -125,11 +125,11 @@ class Supervisor:
         clock: PausableClock,
         task: TaskHandle,
     ) -> Outcome:
-        """The result of `tool`, which must still be what it was when the call was approved.
+        """The result of `tool`, whose definition must be the one that was approved.
 
-        The clock, the caller's, stands still while the server has the user asked, and from its first report
-        of progress on. Each report gives the call its time anew. Raises PendingError where the call goes on
-        as a task, and the server cannot be asked after it.
+        The caller's clock pauses while the server asks the user, and from its first progress
+        report. Each report restarts the call's time limit. Raises PendingError if the call
+        continues as a task but the server cannot be polled.
         """
 
         async def call(session: Session, renew: Renew) -> Outcome:
@@ -153,7 +153,7 @@ class Supervisor:
         try:
             return await self._ask_again(name, call, task)
         except ServerError as error:
-            if task.id and self.settings.url is not None:  # what is on this machine has ended with its server
+            if task.id and self.settings.url is not None:  # a local task has ended with its server
                 raise PendingError(f"{error}. {COLLECT}") from error
             return Outcome("error", str(error))
         except asyncio.CancelledError:
@@ -162,7 +162,7 @@ class Supervisor:
             raise
 
     async def _ask_again(self, what: str, work: Work[T], task: TaskHandle) -> T:
-        """The result of `work`; where the connection of a call that goes on as a task failed, asked again."""
+        """The result of `work`; asked again if the connection fails while the call is a task."""
         try:
             return await self.ask(what, work)
         except ServerError as error:
@@ -171,14 +171,14 @@ class Supervisor:
         return await self.ask(what, work)
 
     async def ask(self, what: str, work: Work[T]) -> T:
-        """The result of `work` with the server, which is started if need be; `what` names it in messages.
+        """The result of `work` with the server, started if necessary; `what` names it in messages.
 
-        Raises ServerError for whatever goes wrong.
+        Raises ServerError for any failure.
         """
         try:
             return await self._ask_once(what, work)
         except NotBegunError:
-            while self._calls:  # to whom the same happens
+            while self._calls:  # all running calls end alike
                 await asyncio.wait(self._calls.copy())
         try:
             return await self._ask_once(what, work)
@@ -187,23 +187,23 @@ class Supervisor:
 
     async def _ask_once(self, what: str, work: Work[T]) -> T:
         self._start()
-        await self._settled.wait()  # comes, at the latest when the start has taken too long
+        await self._settled.wait()  # set at the latest when the start has timed out
         session = self._session
         if session is None:
             raise ServerError(self._error or f"MCP server '{self.settings.name}' was stopped")
         task = asyncio.get_running_loop().create_task(self._within_time(session, what, work))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
-        return await task  # cancelled with whoever waits for it
+        return await task  # cancelled with its waiter
 
     def restart(self) -> None:
-        """Begins to end the server, if it runs, and starts it anew."""
+        """Begin to end the server, if it runs, and restart it."""
         self.stop()
         self._failures = 0
         self._begin()
 
     def stop(self) -> asyncio.Task[None] | None:
-        """Begins to end the server; the task that is done when it has ended, None if there is none."""
+        """Begin to end the server; return the task that ends with it, None if there is none."""
         task = self._task
         if task is None or task.done():
             return None
@@ -229,9 +229,9 @@ class Supervisor:
         self._task = loop.create_task(self._live(self._signals, self._task))
 
     async def _live(self, signals: Signals, before: asyncio.Task[None] | None) -> None:
-        """Run the server from its start to its end; the boundary that reports whatever it does wrong."""
+        """Run the server from start to end; this boundary reports all its failures."""
         if before is not None:
-            await asyncio.wait({before})  # one process at a time; it is already being wound down
+            await asyncio.wait({before})  # one process at a time; the earlier one is already ending
         try:
             await self._prepare()
             await self._hold(signals)
@@ -260,7 +260,7 @@ class Supervisor:
             timer.cancel()
 
     async def _attend(self, session: Session, signals: Signals) -> None:
-        """Lists the tools anew when they changed; where they change all the time, ever less often."""
+        """List the tools again when they change; if they keep changing, ever less often."""
         now, listed_at, changes = asyncio.get_running_loop().time, 0.0, 0
         while not self._is_over(signals):
             await signals.event.wait()
@@ -284,7 +284,7 @@ class Supervisor:
         return signals.stopping or (signals.lost and not self.settings.url)
 
     async def _rest(self, signals: Signals, seconds: float) -> None:
-        """Lets some time pass, unless the server ends."""
+        """Wait for some time, unless the server ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self._is_over(signals):
@@ -305,7 +305,7 @@ class Supervisor:
         )
         signals.stop()
         if task is not None:
-            task.cancel()  # winding down may take the SDK seconds; nobody waits for that
+            task.cancel()  # the SDK may take seconds to end it: do not wait
 
     def _fail(self, error: str) -> None:
         if self.state == "starting":
@@ -316,7 +316,7 @@ class Supervisor:
 
     def _end(self, signals: Signals, error: str) -> None:
         if signals is not self._signals or self.state == "failed":
-            return  # started anew, or told already
+            return  # restarted, or already reported
         if error:
             self._fail(error)
         else:
@@ -350,7 +350,7 @@ class Supervisor:
             raise
         except asyncio.CancelledError as error:
             if self._session is session:
-                raise  # whoever waited has gone
+                raise  # the waiter has gone
             raise ServerError(self._ended()) from error
         except Exception as failure:
             raise ServerError(f"{what} failed: {_words(cause(failure))}") from failure
@@ -377,7 +377,7 @@ class Supervisor:
         return f"{server}: {_words(error)}{self._last_words()}"
 
     def _hint(self) -> str:
-        """What may keep a program from starting that starts elsewhere."""
+        """A possible reason that a program fails to start outside your shell."""
         name = self.settings.name
         return (
             f". If it needs variables of your environment, set them in mcp.servers.{name}.env"
@@ -399,11 +399,11 @@ async def _result(
 
 
 def _words(error: BaseException) -> str:
-    """An error on one line; of an answer that does not fit the protocol its first flaw."""
+    """An error on one line; for an invalid reply, its first flaw."""
     if type(error).__name__ == "ValidationError" and (flaws := getattr(error, "errors", None)):
         flaw = flaws(include_url=False, include_input=False)[0]
         return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[:_CAUSE_SHOWN]
     words = _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
-    if type(error).__name__ == "ProxyError":  # of `httpx2`: the answer of a proxy to CONNECT
+    if type(error).__name__ == "ProxyError":  # of `httpx2`: a proxy's reply to CONNECT
         return f"HTTP {words}{PROXY_HINT if words.startswith('407') else ''}"
     return words

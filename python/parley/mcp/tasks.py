@@ -1,7 +1,7 @@
-"""Calls that run at their servers as tasks: begun, asked after, answered, collected, cancelled.
+"""Calls that run at their servers as tasks: begin, poll, answer, collect and cancel them.
 
-Knows the requests that this takes in both shapes of tasks, which the SDK has no methods for; not what a
-task's result is made into.
+Knows the requests for both forms of tasks, for which the SDK has no methods; not the use of a
+task's result.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from mcp import Client
 
 _LIFE_MS = 24 * 3600 * 1000
-"""A result is asked to be kept so long: overnight."""
+"""How long a result should be kept: overnight."""
 _CANCEL_S = 1.0
 _MOST_ANSWERS = 100
 _NO_SUCH_TASK = -32602
 _UNKNOWN = (_NO_SUCH_TASK, -32601)
-"""Error codes that say of a task that there is none, or that there are none; a failed call has its own."""
+"""Error codes for an unknown task, or for a server without tasks; a failed call has its own."""
 
 
 class TaskError(ServerError):
-    """A server's word that a task came to nothing, or is none of its own."""
+    """A server reports that a task failed, or that it is not its own."""
 
 
 class TaskRequests:
@@ -42,35 +42,40 @@ class TaskRequests:
 
     @property
     def takes_calls(self) -> bool:
-        """Whether a client may have a call run as a task; in the newest revision the server says which do."""
+        """Whether calls may run as tasks; in the newest revision the server decides per call."""
         tasks = None if self._is_newest else self._client.server_capabilities.tasks
         requests = tasks and tasks.requests
         return bool(requests and requests.tools and requests.tools.call is not None)
 
     async def begin(self, name: str, arguments: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-        """The answer to a call that is to run as a task."""
+        """The answer to a call that shall run as a task."""
         parameters = {"name": name, "arguments": dict(arguments), "task": {"ttl": _LIFE_MS}}
         return await self._send("tools/call", parameters, progress)
 
     async def get(self, task_id: str) -> TaskState:
-        """The state of a task. Raises TaskError where there is none, SilentError where nobody says."""
+        """A task's state. Raises TaskError without one, SilentError if the server is silent."""
         return _state(await self._ask("tasks/get", {"taskId": task_id}), task_id)
 
     async def result_of(self, task: TaskState, tell: Callable[[str], None]) -> Mapping[str, Any]:
-        """The result of a call, once its task is over; `tell` hears each time how it is.
+        """A call's result, once its task is over; `tell` receives each message.
 
-        Raises TaskError where there is none, SilentError where the server does not say how the task is.
+        Raises TaskError if there is no result, SilentError if the server does not report the task's
+        state.
         """
         fetch: asyncio.Future[Mapping[str, Any]] | None = None
         answered = set[str]()
         try:
             while not task.is_over:
-                if task.status != "unknown":  # or whoever counts the time would take it for a report
+                if (
+                    task.status != "unknown"
+                ):  # otherwise this would count as a report and restart the time limit
                     tell(task.message)
                 if task.status == "input_required" and self._is_newest:
                     await self._answer(task, answered)
                 elif task.status == "input_required" and fetch is None:
-                    fetch = asyncio.ensure_future(self._result(task.id))  # what it asks comes with that
+                    fetch = asyncio.ensure_future(
+                        self._result(task.id)
+                    )  # the server sends its requests with the result
                 if fetch is None:
                     await asyncio.sleep(task.pause_s)
                 elif (await asyncio.wait({fetch}, timeout=task.pause_s))[0]:
@@ -82,7 +87,7 @@ class TaskRequests:
                 fetch.cancel()
 
     async def cancel(self, task_id: str) -> None:
-        """Tell the server that nobody wants the result any more; it need not heed that."""
+        """Tell the server that the result is no longer wanted; the server may ignore it."""
         from mcp.shared.exceptions import MCPError
 
         capabilities = self._client.server_capabilities.tasks
@@ -108,7 +113,7 @@ class TaskRequests:
         return result
 
     async def _answer(self, task: TaskState, answered: set[str]) -> None:
-        """Answer what a task asks, each question once, as what servers ask at any time."""
+        """Answer a task's requests, each once, like a server's requests at any other time."""
         from mcp.client.session import ClientRequestContext
         from mcp_types import ElicitRequest, ErrorData, InputRequest
         from pydantic import TypeAdapter, ValidationError
@@ -141,7 +146,7 @@ class TaskRequests:
         except MCPError as error:
             refusal = error.error.data if isinstance(error.error.data, Refusal) else None
             if error.code == CONNECTION_CLOSED or (refusal and refusal.is_lost_session):
-                raise  # which is no matter of tasks
+                raise  # this does not concern the task
             if refusal or (method != "tasks/result" and error.code not in _UNKNOWN):
                 raise SilentError(str(error)) from error
             if method == "tasks/result" and error.code != _NO_SUCH_TASK:
@@ -169,7 +174,7 @@ def _state(result: Mapping[str, Any], task_id: str) -> TaskState:
 
 
 def extensions() -> list[Any]:
-    """What the SDK's client is to say that it can do, where the newest revision is spoken."""
+    """The capabilities that the SDK's client declares in the newest revision."""
     from mcp.client import ClientExtension, ResultClaim
     from mcp_types import CallToolResult, Result
 
@@ -177,7 +182,7 @@ def extensions() -> list[Any]:
         result_type: Literal["task"] = "task"
 
     async def resolve(*_: object) -> CallToolResult:
-        raise TaskError("it was not recognized as a task")  # `as_result` has all of them before the SDK
+        raise TaskError("it was not recognized as a task")  # `as_result` takes them before
 
     class Tasks(ClientExtension):
         identifier = EXTENSION

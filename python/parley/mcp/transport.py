@@ -1,7 +1,7 @@
-"""What passes between the SDK's transports and its client: the end of it is told, results are mended.
+"""Between the SDK's transports and its client: reports the end, and repairs results.
 
-So the death of an idle server is known before its next call, not by it. Knows how messages look in the SDK,
-whose streams these are; not how they are sent.
+So the death of an idle server is known before its next call. Knows the form of messages in the
+SDK's streams, but not how they are sent.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from parley.tools.tasks import as_result
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _FIRST = "2025-11-25"
-"""The revision by which the SDK judges results before there is another."""
+"""The revision by which the SDK judges results before one is agreed."""
 _INTERNAL = -32603
 _UNSUPPORTED = -32022
-"""No such revision; which there are, the SDK reads in the data of the error."""
+"""Unsupported revision; the SDK reads the supported ones from the error's data."""
 MOST_QUESTIONS = 1_000
-"""A server that asks more at once than it takes answers to would have us keep them all."""
+"""The maximum of a server's unanswered requests: without it, they could fill the memory."""
 _BROKEN_OFF = "SSE stream"
-"""The beginning of what the SDK says where a reply ends before it is complete."""
+"""The beginning of the SDK's message for a reply that ends too early."""
 
 Accepts: TypeAlias = Callable[[str, str, Mapping[str, Any]], bool]
-"""Whether the SDK takes a result of a method, in a revision."""
+"""Whether the SDK takes a method's result, in a revision."""
 
 
 class Wire:
-    """The messages of one connection, as they pass by.
+    """The messages of one connection, as they pass.
 
-    `left_out` are the names of parts of results that were broken, since it was last emptied.
+    `left_out` names the dropped parts of results since it was last emptied.
     """
 
     def __init__(self, accepts: Accepts, on_end: Callable[[], None], offer: str = "") -> None:
-        """`offer` is the older revision to ask for, the latest of them if there is none."""
+        """`offer` is the older revision to ask for; "" for the latest of them."""
         self.left_out = list[str]()
         self._accepts = accepts
         self._on_end = on_end
@@ -51,12 +51,12 @@ class Wire:
     async def tapped(
         self, transport: AbstractAsyncContextManager[tuple[Any, Any]]
     ) -> AsyncIterator[tuple[Any, Any]]:
-        """The same transport, whose messages pass here."""
+        """The same transport, with its messages passing through here."""
         async with transport as (read, write):
             yield _ReadStream(read, self), _WriteStream(write, self)
 
     def note_sent(self, message: Any) -> None:
-        """A message of ours, on its way."""
+        """Note a message to the server, before it is sent."""
         method, number = getattr(message, "method", None), getattr(message, "id", None)
         if method is None or number is None:
             return
@@ -67,16 +67,16 @@ class Wire:
         self._version = (params.get("_meta") or {}).get(_VERSION_KEY, self._version)
 
     def note_received(self, message: Any) -> None:
-        """A message of the server's, before anybody reads it."""
+        """Note and repair a message from the server, before it is read."""
         if hasattr(message, "method"):
             self._questions += hasattr(message, "id")
-            return  # the server asks
+            return  # a request of the server
         number = str(getattr(message, "id", None))
         method, refusal = self._methods.pop(number, ""), self._refusals.pop(number, None)
         if method == "server/discover":
             self._first = refusal
         elif method == "initialize" and refusal is None and self._first and self._first.is_final:
-            refusal = self._first  # the SDK has tried this since that was refused, and tells only of this
+            refusal = self._first  # the SDK only reports this later attempt
         if error := getattr(message, "error", None):
             self._amend(error, refusal)
         result = getattr(message, "result", None)
@@ -85,7 +85,7 @@ class Wire:
         if method == "initialize":
             self._version = str(result.get("protocolVersion", self._version))
         if method == "tools/call" and (task := as_result(result)):
-            message.result = task  # which the SDK has no notion of
+            message.result = task  # the SDK does not know tasks
         elif mends(method):
             version = self._version
             message.result, lost = mended(
@@ -94,30 +94,30 @@ class Wire:
             self.left_out += lost
 
     def note_taken(self, message: Any) -> None:
-        """The transport has taken a message of ours."""
+        """Note that the transport has taken a message to the server."""
         self._questions -= not hasattr(message, "method")
 
     @property
     def is_flooded(self) -> bool:
-        """Whether the server asks more than anybody answers."""
+        """Whether the server has too many unanswered requests."""
         return self._questions > MOST_QUESTIONS
 
     def note_refusal(self, number: object, refusal: Refusal | None) -> None:
-        """How the request with this id was refused; None where it was not, or not for good."""
+        """Note the refusal of the request with this id; None if it succeeded, or may be retried."""
         if refusal is None:
             self._refusals.pop(str(number), None)
         else:
             self._refusals[str(number)] = refusal
 
     def _amend(self, error: Any, refusal: Refusal | None) -> None:
-        """Say in an error why it is one: the SDK knows less of it."""
+        """Add the reason to an error: the SDK knows less of it."""
         if refusal is not None and error.code != _UNSUPPORTED:
             error.message, error.data = refusal.text, refusal
         if error.code == CONNECTION_CLOSED and not error.message.startswith(_BROKEN_OFF):
-            error.code = _INTERNAL  # an error of the server's own, which goes on
+            error.code = _INTERNAL  # the server's own error; the connection continues
 
     def note_end(self) -> None:
-        """Nothing more comes from the server."""
+        """Note that nothing more comes from the server."""
         self._on_end()
 
 
@@ -143,7 +143,7 @@ class _Stream:
 class _ReadStream(_Stream):
     @property
     def last_context(self) -> Any:
-        """The context in which the transport sent, which the SDK looks for here."""
+        """The context in which the transport sent; the SDK looks for it here."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:

@@ -1,6 +1,6 @@
-"""Where the shell's settings are: the TOML file, read into settings, with the file of servers it may name.
+"""The shell's settings: the TOML file, read into settings, with the server file that it may name.
 
-Setup tables from the editor go on top of it, key by key.
+The editor's setup tables go on top of it, key by key.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from parley.tools.mcp_files import ServersFile, read_servers
 from parley.tools.servers import ServerSettings
 
 ABSENT: Final = object()
-"""In place of what is not written."""
+"""Stands for an unset value."""
 
 _MOST_SEARCHED = 64_000
-"""Characters of a file of settings in which the line of a problem is looked for, statement by statement."""
+"""Characters of a settings file that are searched for a problem's line, statement by statement."""
 _MOST_TRIED = 1_000_000
-"""Characters that are read for that: a statement of many lines is read anew with each."""
+"""Characters parsed for that search: a statement of many lines is parsed again with each line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The file of settings as it was read: its text, the table in it, and what is wrong with it."""
+    """The settings file as it was read: its text, its table, and its problems."""
 
     path: Path
     text: str = ""
@@ -43,25 +43,25 @@ class SettingsFile:
 
     @property
     def fault(self) -> str:
-        """Why nothing is asked: it cannot be read, so settings other than the user's would apply.
+        """Why Parley asks no model: the file is unreadable, so other settings would apply.
 
-        "" where it can be read, or there is none.
+        "" if it is readable or missing.
         """
         if not self.problems:
             return ""
         return f"{self.problems[0].removeprefix('parley: ')}: Parley sends no question until it can be read"
 
     def value(self, path: str) -> Any:
-        """What is written at a path such as `agents[1].name`; ABSENT where nothing is."""
+        """The value at a path such as `agents[1].name`; ABSENT if it is unset."""
         return _value(self.table, path)
 
     def place(self, path: str) -> str:
-        """Where something is written: `config.toml:3`."""
+        """The place of a value in the file: `config.toml:3`."""
         return f"{self.path.name}{_line(self.text, path)}"
 
 
 def settings_file(environ: Mapping[str, str]) -> SettingsFile:
-    """The shell's file of settings; one that is not there is empty."""
+    """The shell's settings file; a missing file counts as empty."""
     path = config_path(environ)
     try:
         text = whole(path).decode()
@@ -75,9 +75,9 @@ def settings_file(environ: Mapping[str, str]) -> SettingsFile:
 def load_settings(
     environ: Mapping[str, str], setup: Any = None, file: SettingsFile | None = None
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of the file with those of `setup` on top, and what is wrong with either, a line each.
+    """The file's settings with `setup` on top, and the problems of both, a line each.
 
-    The `file` is read here unless it is given.
+    Reads the `file` if it is not given.
     """
     file = file or settings_file(environ)
     setup_table = {} if setup is None or setup in ([], ()) else setup  # Lua's empty table
@@ -87,22 +87,22 @@ def load_settings(
     )
     settings = _placed(settings, file.path.parent)
     settings, others = with_files(settings)
-    # A table of Lua's has no order: what is wrong in it is told by name, behind what is wrong in the file.
+    # A Lua table has no order: its problems follow the file's, sorted by name.
     wrong = tuple(sorted(wrong, key=lambda problem: problem if problem.startswith("setup: ") else ""))
     return settings, (*file.problems, *wrong, *others)
 
 
 def with_files(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the servers of the file that they name; what is wrong in it, or with templates."""
+    """The settings with the servers of their server file; problems in it, and in templates."""
     _, templates = load_templates(settings.prompt_tools.templates)
     more = _servers(settings.mcp.config_file)
     return settings.with_servers(more.servers), (*templates, *more.problems)
 
 
 class ConfigFile:
-    """The file that `mcp.config_file` names: read again when its content is another one.
+    """The file that `mcp.config_file` names, read again when its content changes.
 
-    Servers that could be read stay until others can be.
+    While it is unreadable, the last readable servers stay.
     """
 
     def __init__(self) -> None:
@@ -113,16 +113,16 @@ class ConfigFile:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The problems of an edited file; who read the settings has told those of the first look."""
+        """The problems of an edited file; the first look's were reported with the settings."""
         return self._file.problems if self._is_edited else ()
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether nobody knows which servers the file has now."""
+        """Whether the file's current servers are unknown."""
         return self._file.is_unreadable
 
     def settings(self, settings: Settings) -> Settings:
-        """The settings with the servers that the file has now."""
+        """The settings with the file's current servers."""
         path, before = settings.mcp.config_file, self._content
         content = _content_of(path)
         if path == self._path and content == before:
@@ -149,14 +149,14 @@ def _of_file(settings: Settings) -> Mapping[str, ServerSettings]:
 
 
 def _with_file(settings: Settings, file: ServersFile) -> Settings:
-    """The settings with these servers in place of those of the file before."""
+    """The settings with these servers in place of the file's earlier ones."""
     old = _of_file(settings)
     own = {name: server for name, server in settings.mcp.servers.items() if name not in old}
     return replace(settings, mcp=replace(settings.mcp, servers=own)).with_servers(file.servers)
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
-    """The settings with relative paths seen from the folder of the file: never from the one worked in."""
+    """The settings with relative paths seen from the file's folder, never the working directory."""
 
     def place(path: str | None) -> str | None:
         return path if not path or path.startswith(("~", PACKAGE)) else str(folder / path)
@@ -167,7 +167,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
 
 
 def _place(path: str, setup: Any, file: SettingsFile) -> str:
-    """Where a setting was written, or where the table is in which it is missing: `config.toml:3: `."""
+    """The place of a setting, or of the table that lacks it: `config.toml:3: `."""
     while path:
         if _value(setup, path) is not ABSENT:
             return "setup: "
@@ -178,7 +178,7 @@ def _place(path: str, setup: Any, file: SettingsFile) -> str:
 
 
 def _value(value: Any, path: str) -> Any:
-    """What is at a path such as `agents[1].name`; names may have dots, too."""
+    """The value at a path such as `agents[1].name`; names may contain dots."""
     if not path:
         return value
     path = path.removeprefix(".")
@@ -194,7 +194,7 @@ def _value(value: Any, path: str) -> Any:
 
 
 def _line(text: str, path: str) -> str:
-    """The line of a TOML text, `:3`, on which the statement begins that makes something at a path."""
+    """The line of a TOML text, as `:3`, where the statement that sets a path begins."""
     if len(text) > _MOST_SEARCHED:
         return ""
     lines, ends = text.split("\n"), _ends(text)
@@ -208,9 +208,9 @@ def _line(text: str, path: str) -> str:
 
 @lru_cache(1)
 def _ends(text: str) -> Sequence[int]:
-    """The lines behind the statements of a TOML text, counted from 0, and the line of the first.
+    """The lines after a TOML text's statements, counted from 0, preceded by the first line.
 
-    Those below a statement that takes too long to read are missing.
+    Statements below one that takes too long to parse are missing.
     """
     lines, ends, room = text.split("\n"), [0], _MOST_TRIED
     for end in range(1, len(lines) + 1):
@@ -218,7 +218,7 @@ def _ends(text: str) -> Sequence[int]:
         room -= len(statement)
         if room < 0:
             break
-        with suppress(ValueError, RecursionError):  # it goes on, as a list over several lines does
+        with suppress(ValueError, RecursionError):  # the statement continues below
             tomllib.loads(statement)
             ends.append(end)
     return ends
@@ -240,9 +240,9 @@ def _why(error: Exception) -> str:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables as one: tables inside them are merged, anything else is the upper one's.
+    """Two tables as one: nested tables are merged, for other values the upper one counts.
 
-    An empty list above a table is one of Lua's empty tables.
+    An empty list above a table is an empty Lua table.
     """
     both = dict(below)
     for key, value in above.items():

@@ -1,6 +1,6 @@
-"""Adds an MCP server to `config.toml`, whose comments and order stay as they are.
+"""Adds an MCP server to `config.toml` without touching its comments and order.
 
-What is written is read again first: a file is only replaced if it says what it said before, and the server.
+Parses the new text before writing it: it must mean the same as the old text plus the server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS = ("--url", "--from")
 
 @dataclass(frozen=True, slots=True)
 class NewServer:
-    """What the user asked for: a name, and one of a command, an address, a file of another program."""
+    """The user's request: a name, and one of a command, an address, or another program's file."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class NewServer:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> NewServer:
-        """What the words of a command line say. Raises ParleyError."""
+        """The request in a command line's words. Raises ParleyError."""
         match list(words):
             case [name, "--", *command] if command:
                 return cls(name, tuple(command))
@@ -88,7 +88,7 @@ def _from_file(name: str, path: Path) -> ServerSettings:
 
 
 def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
-    """Write a server into `config.toml`; the path of that file. Raises ParleyError."""
+    """Write a server into `config.toml`; return the file's path. Raises ParleyError."""
     file = settings_file(environ)
     if file.fault:
         raise ParleyError(file.problems[0].removeprefix("parley: "))
@@ -105,9 +105,9 @@ def add_server(server: ServerSettings, environ: Mapping[str, str]) -> Path:
 
 
 def with_server(text: str, server: ServerSettings) -> str:
-    """The text of a file of settings with one more server. Raises ParleyError if it takes none.
+    """The text of a settings file with one more server. Raises ParleyError if that is impossible.
 
-    A server goes to the other servers if there are any, else to the end.
+    The server goes next to other servers if there are any, else to the end.
     """
     from tomlkit.exceptions import TOMLKitError
 
@@ -125,7 +125,7 @@ def with_server(text: str, server: ServerSettings) -> str:
 
 
 def entry(server: ServerSettings) -> dict[str, Any]:
-    """A server as a table of settings: what is no default."""
+    """A server as a settings table, without default values."""
     table = dict[str, Any]()
     for field in fields(server):
         value, factory = getattr(server, field.name), field.default_factory
@@ -163,7 +163,7 @@ def _at_the_end(text: str, server: ServerSettings) -> str:
 
 
 def _block(server: ServerSettings) -> str:
-    """The lines of a server as a table of its own."""
+    """A server's lines as a table of its own."""
     import tomlkit
 
     servers, mcp = tomlkit.table(is_super_table=True), tomlkit.table(is_super_table=True)
@@ -189,14 +189,14 @@ def _toml(server: ServerSettings) -> Any:
 
 
 def _keeps_comments(before: str, after: str) -> bool:
-    """Whether no line of a file is lost or in another order."""
+    """Whether all lines of a file are kept, in their order."""
     lines = iter(after.splitlines())
     return all(line in lines for line in before.splitlines())
 
 
 def _replace(path: Path, before: str | None, text: str) -> None:
-    """Put a text in place of a file, unless somebody else wrote it since. Raises ParleyError."""
-    place = Path(os.path.realpath(path))  # a link to where dotfiles are kept stays one
+    """Replace a file's text, unless another program has changed it since. Raises ParleyError."""
+    place = Path(os.path.realpath(path))  # a link into a dotfiles folder stays a link
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         now = whole(place).decode() if place.exists() else None

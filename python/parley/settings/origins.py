@@ -1,6 +1,7 @@
-"""Every setting with its value, and where that comes from: the default, a file, the environment.
+"""Every setting with its value and origin: the default, a file, the environment.
 
-No secret is in it: of what may hold one, there are the names, and in place of the values a mark.
+It contains no secret: where a value may hold one, it has the names, and a mark in place of the
+value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DEFAULT = "default"
 _NO_RULE = Rule()
 _FALLBACK = re.compile(r"(\$\{[^}]*?:-)[^}]+")
 _FILLED_IN = re.compile(rf"\$\{{(?:env:)?\w+(?::-{HIDDEN})?\}}")
-"""What is filled in from the environment, with nothing beside it."""
+"""A text that is only a placeholder for an environment variable."""
 _COMMANDS = ("api_key_command", "token_command")
 _ADDRESSES = ("base_url", "url")
 _SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|pwd|auth|bearer|credential|cookie|dsn)[\w.-]*"
@@ -37,13 +38,13 @@ _SECRETS = (
         r"(?=[\w.-]*\d)[\w.-]{16,}"
     ),
 )
-"""In an argument: what a name says is secret, what stands before the host and behind the path of an address,
-and what looks like the keys of providers and hosts. The group stays."""
+"""The secrets in an argument: values of secret names, an address's user part and query, and words
+that look like keys of providers and hosts. The group stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting: its value as plain JSON, and where that comes from."""
+    """A setting: its value as plain JSON, and its origin."""
 
     name: str
     value: Any
@@ -51,17 +52,17 @@ class Entry:
 
 
 def entries(settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> list[Entry]:
-    """All settings as they hold in a shell with this environment.
+    """All settings in effect in a shell with this environment.
 
-    `settings` are those that `load_settings` makes of the `file`.
+    `settings` are the result of `load_settings` for the `file`.
     """
     all_entries = [*_below(settings, Settings(), "", file), *_addresses(settings, environ)]
-    by_name = {entry.name: entry for entry in all_entries}  # what a variable says counts more than the file
+    by_name = {entry.name: entry for entry in all_entries}  # variables have precedence
     return [_in_effect(entry, settings, file, environ) for entry in by_name.values()]
 
 
 def address(url: str) -> str:
-    """An address as people read it: without user, password and query, and what stands in for a variable."""
+    """An address for people: without user, password, query, and placeholders' defaults."""
     try:
         parts = urlsplit(_without_fallback(url))
     except ValueError:
@@ -72,9 +73,9 @@ def address(url: str) -> str:
 
 
 def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[Entry]:
-    """The settings of a table; of one of the user's, those that are no default.
+    """A table's settings; of a table that the user named, only those that differ from the default.
 
-    `default` is None for a table of the user's, such as a server.
+    `default` is None for such a table, for example a server.
     """
     for field in fields(value):
         rule: Rule = field.metadata.get("rule", _NO_RULE)
@@ -99,7 +100,7 @@ def _below(value: Any, default: Any, path: str, file: SettingsFile) -> Iterator[
 
 
 def _item(item: Any, number: int, path: str, all_items: tuple[Any, ...], file: SettingsFile) -> Entry:
-    """An item of a list of tables, as one value. Where some are left out for a flaw, no number is sure."""
+    """A list's table as one value. If tables were dropped for flaws, its number is uncertain."""
     written = file.value(path)
     is_sure = isinstance(written, list) and len(written) == len(all_items)
     name = f"{path}[{number}]"
@@ -107,7 +108,7 @@ def _item(item: Any, number: int, path: str, all_items: tuple[Any, ...], file: S
 
 
 def _table(item: Any) -> Any:
-    """A table of the user's as JSON, without what is a default in it."""
+    """A user's table as JSON, without default values."""
     if not is_dataclass(item):
         return list(item) if isinstance(item, tuple) else dict(item) if isinstance(item, Mapping) else item
     inner = {field.name: getattr(item, field.name) for field in fields(item)}
@@ -116,7 +117,7 @@ def _table(item: Any) -> Any:
 
 
 def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
-    """The path at which a setting is written in the file, in its short spelling too; "" where it is not."""
+    """A setting's path in the file, also in its short spelling; "" if the file does not set it."""
     if file.value(path) is not ABSENT:
         return path
     above = path.rpartition(".")[0]
@@ -125,18 +126,18 @@ def _spelling(path: str, file: SettingsFile, *, is_short: bool) -> str:
 
 
 def _is_used(value: Any, field: Field[Any], raw: Any) -> bool:
-    """Whether a setting is what the file says: for what does not fit, the default stands in."""
+    """Whether a setting has the file's value: an invalid value is replaced by the default."""
     return bool(value != field.default or value == (tuple(raw) if isinstance(raw, list) else raw))
 
 
 def _elsewhere(path: str, file: SettingsFile) -> str:
-    """Where a setting of a server is from that is not written in the file of settings."""
+    """The origin of a server's setting that is not in the settings file."""
     named = file.value("mcp.config_file")
     return named if path.startswith("mcp.servers.") and isinstance(named, str) else DEFAULT
 
 
 def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
-    """A value as JSON, without what may be a secret in it."""
+    """A value as JSON, without possible secrets."""
     match value:
         case str() if name in _ADDRESSES:
             return address(value)
@@ -159,18 +160,18 @@ def _without_secrets(name: str, value: Any, rule: Rule) -> Any:
 
 
 def _secret(text: str) -> str:
-    """A text that may be a secret as people read it: only where all of it is filled in."""
+    """A possible secret, for people: shown only if all of it is filled in from variables."""
     bare = _without_fallback(text)
     return bare if _FILLED_IN.fullmatch(bare) else HIDDEN
 
 
 def _without_fallback(text: str) -> str:
-    """A text without what `${VAR:-default}` stands for where VAR has nothing."""
+    """A text without the defaults in `${VAR:-default}`."""
     return _FALLBACK.sub(rf"\1{HIDDEN}", text)
 
 
 def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
-    """Arguments of a program, without those that an option calls a key, a token or the like."""
+    """A program's arguments, without values of options that name a key, a token or the like."""
     is_secret = False
     for text in arguments:
         yield _secret(text) if is_secret else _argument(text)
@@ -178,7 +179,7 @@ def _arguments(arguments: tuple[str, ...]) -> Iterator[str]:
 
 
 def _argument(text: str) -> str:
-    """An argument without what looks like a secret in it."""
+    """An argument without words that look like secrets."""
     text = _without_fallback(text)
     if not _FILLED_IN.fullmatch(text):
         for pattern in _SECRETS:
@@ -187,7 +188,7 @@ def _argument(text: str) -> str:
 
 
 def _in_effect(entry: Entry, settings: Settings, file: SettingsFile, environ: Mapping[str, str]) -> Entry:
-    """The same setting, with what holds where none is set."""
+    """The same setting, with the value in effect if it is unset."""
     if entry.name == "chat_dir" and not settings.chat_dir:
         origin = "environment XDG_DATA_HOME" if environ.get("XDG_DATA_HOME") else DEFAULT
         return Entry(entry.name, str(chats_folder(environ)), origin)
@@ -198,7 +199,7 @@ def _in_effect(entry: Entry, settings: Settings, file: SettingsFile, environ: Ma
 
 
 def _key_origin(provider: ProviderSettings | None, file: SettingsFile) -> str:
-    """Where the key of a provider comes from, since that is why its agent is the default."""
+    """The origin of a provider's key, which makes its agent the default."""
     if provider and provider.api_key_command:
         return file.place(f"providers.{provider.name}.api_key_command")
     return f"environment {provider.key_variable}" if provider and provider.key_variable else DEFAULT

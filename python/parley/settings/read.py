@@ -1,7 +1,7 @@
-"""Reads a user's table, from Lua or TOML, into settings, and holds against each other what is in them.
+"""Reads a user's table, from Lua or TOML, into settings, and checks that its values fit together.
 
-What does not fit is reported by its path, and the default stands in: a broken setting never stops anything
-from starting. Knows nothing of where tables come from.
+An invalid value is reported by its path and replaced by its default: a broken setting never stops
+Parley from starting. Knows nothing of the tables' origin.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _KINDS = {
 
 
 def read_settings(table: Any, place: Callable[[str], str] = lambda _: "") -> tuple[Settings, tuple[str, ...]]:
-    """The settings a table asks for, and what is wrong with it: one line a problem, each naming its path.
+    """A table's settings, and its problems: one line each, with the path.
 
-    `place` is where what has a path was written, to stand before it.
+    `place` returns the place of a path, to put before it.
     """
     reader = _Reader("there is no such setting", _KINDS)
     settings = reader.settings(table)
@@ -33,9 +33,10 @@ def read_settings(table: Any, place: Callable[[str], str] = lambda _: "") -> tup
 
 
 def _with_quirks(settings: Settings, table: Any) -> Settings:
-    """The same settings: a provider in place of a built-in one has its quirks, unless it names its own.
+    """The same settings: a provider in place of a built-in one has its quirks, unless it names
+    some.
 
-    Not those of an official host where another address is set.
+    Except for the quirks of an official host if the address differs.
     """
     providers = dict(settings.providers)
     for name, provider in settings.providers.items():
@@ -47,10 +48,10 @@ def _with_quirks(settings: Settings, table: Any) -> Settings:
 
 
 class _Reader(Reader):
-    """Reads settings, and then looks whether they go together."""
+    """Reads settings, and then checks whether they fit together."""
 
     def settings(self, table: Any) -> Settings:
-        """The settings of a table, without what cannot be used."""
+        """The settings of a table, without unusable parts."""
         values = self.values(Settings, table)
         if values is UNFIT:
             self.flaws = [replace(flaw, path="setup") for flaw in self.flaws]
@@ -70,7 +71,7 @@ class _Reader(Reader):
         self.flaw(path, expected(noun, value, known=known))
 
     def _check_patterns(self, settings: Settings) -> None:
-        """Report what is no regular expression. It stays where it is: in doubt it forbids."""
+        """Report invalid regular expressions. They stay in the settings: in doubt, they forbid."""
         for number, text in enumerate(settings.safety.blocked_tool_patterns, 1):
             if len(text) > 2 and text.startswith("/") and text.endswith("/"):
                 self._check_expression(f"safety.blocked_tool_patterns[{number}]", text[1:-1])
@@ -80,7 +81,7 @@ class _Reader(Reader):
                     self._check_expression(f"approval.{name}[{number}].args.{key}", text)
 
     def _check_addresses(self, settings: Settings) -> None:
-        """Report addresses that are none; they stay, for what stands in for them would be another's."""
+        """Report invalid addresses; they stay, since a default would belong to another provider."""
         addresses = {f"providers.{n}.base_url": owner.base_url for n, owner in settings.providers.items()}
         addresses |= {f"mcp.servers.{n}.url": owner.url for n, owner in settings.mcp.servers.items()}
         for path, url in addresses.items():
@@ -88,7 +89,7 @@ class _Reader(Reader):
                 self.flaw(path, why)
 
     def _without_reserved(self, settings: Settings) -> Settings:
-        """Report a server that takes the name of the built-in one, and leave it out."""
+        """Report a server with the built-in server's name, and drop it."""
         servers = dict(settings.mcp.servers)
         if servers.pop(RESERVED, None) is None:
             return settings
@@ -102,7 +103,7 @@ class _Reader(Reader):
             self._wrong(path, f"a regular expression ({error})", text)
 
     def _is_sound(self, settings: Settings, agent: Agent, path: str) -> bool:
-        """Whether there can be such an agent; what is wrong with it is reported."""
+        """Whether this agent is possible; reports its flaws."""
         before = len(self.flaws)
         known = [*settings.providers, *PROVIDERS]
         if not re.fullmatch(r"[^\]\x00-\x1f]+", agent.name):

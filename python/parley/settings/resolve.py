@@ -1,4 +1,4 @@
-"""Settings of a chat: the user's, the agent's and what the file's front matter asks for, made one.
+"""Resolves a chat's settings: merges the user's, the agent's, and the front matter's.
 
 The front matter chooses and narrows; it never widens what the settings allow. Pure.
 """
@@ -38,7 +38,7 @@ MOCK_SERVER = RESERVED
 def agent_of(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> Agent:
-    """Whom a chat talks to: the agent chosen, else the front matter's, else the default."""
+    """The agent of a chat: the chosen agent, else the front matter's, else the default."""
     keys = read_front_matter(transcript.front_matter).keys
     named = settings.named_agent(chosen or keys.get("agent", ""))
     agent = named or settings.default_agent(environ)
@@ -52,7 +52,7 @@ def agent_of(
 def chat_settings(
     transcript: Transcript, settings: Settings, agent: Agent, templates: Templates | None = None
 ) -> ChatSettings:
-    """The settings of a turn of this chat with this agent; without `templates`, those built in."""
+    """The settings of a turn of this chat with this agent; built-in templates by default."""
     front = read_front_matter(transcript.front_matter)
     provider = settings.provider(agent.provider) or ProviderSettings(agent.provider)
     safety, loop = settings.safety, settings.loop
@@ -117,9 +117,10 @@ def tool_mode(settings: Settings, agent: Agent, front: FrontMatter) -> ToolMode:
 def _with_tools(
     request: Request, settings: Settings, provider: ProviderSettings, mode: ToolMode, templates: Templates
 ) -> Request:
-    """The request with its room for tools, and what it needs where they may have to be described in words.
+    """The request with its room for tools, and the settings for tools described in words.
 
-    With tools off that may be the calls of the history: a provider without tools knows no calls either.
+    Even with tools off, earlier calls may need words: a provider without tools knows no calls
+    either.
     """
     request = replace(request, tool_room=_tool_room(request.model, settings, provider, mode))
     if mode == "native":
@@ -134,7 +135,7 @@ def _with_tools(
 
 
 def _tool_room(model: str, settings: Settings, provider: ProviderSettings, mode: ToolMode) -> ToolRoom:
-    """The room that tools may take; known by the model's name alone, so that it is the same each time."""
+    """The room that tools may take; depends only on the model's name, so it stays the same."""
     tokens, window = settings.tools.budget_tokens, known_window(model)
     if tokens is None:
         tokens = int(window * TOOLS_SHARE) if window else TOOLS_TOKENS
@@ -156,12 +157,12 @@ def _lower(one: int | None, other: int | None) -> int | None:
 
 
 def names(wire: str, tool: Tool) -> tuple[str, ...]:
-    """By what a glob may call a tool."""
+    """The names by which a glob may call a tool."""
     return wire, tool.name, f"{tool.server}/{tool.name}"
 
 
 def _narrowing(settings: Settings, agent: Agent, provider: ProviderSettings, front: FrontMatter) -> Any:
-    """The function that cuts the catalogue down to this chat's tools; None where there are to be none."""
+    """The function that reduces the catalogue to this chat's tools; None if there are none."""
     if tool_mode(settings, agent, front) == "off":
         return None
     globs = [g for g in (agent.tools, front.keys.get("tools")) if g is not None]

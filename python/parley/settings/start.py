@@ -1,7 +1,7 @@
-"""Whether a turn may begin: what has to be so before anything is sent, for editor, shell and library alike.
+"""Whether a turn may begin: the conditions before anything is sent, for editor, shell and library.
 
-A caller puts the answer into its own words, and says how its user agrees. Holds a chat against the agents and
-providers that are set up, so it is here and not in `policy`, which knows no settings. Pure.
+Each caller words the answer itself, and knows how its user agrees. Compares a chat with the agents
+and providers in the settings, so it is here and not in `policy`, which knows no settings. Pure.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Reason: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A turn may begin; `hint` is to be said before it, "" for nothing."""
+    """A turn may begin; show `hint` before it, "" for none."""
 
     hint: str
     previous: str = ""
-    """The agent that answered last, if another one answers now and neither user nor file has said so."""
+    """The agent that answered last, if another answers now without the user's or file's wish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """No turn may begin; `problem` says why, or, for an unconfirmed agent, what the chat asks for."""
+    """No turn may begin; `problem` is the reason, or a chat's wish for an unconfirmed agent."""
 
     reason: Reason
     problem: str
@@ -55,8 +55,8 @@ def start(
 ) -> Ready | Refusal:
     """Whether a turn of this chat may begin, with the agent that the user has `chosen`, if any.
 
-    `may_want` says whether the user has agreed to what the file asks for; it is called where that is all that
-    is left to know. `question` is one that is still to be put into the chat.
+    `may_want` returns whether the user has agreed to the file's wish; it is called only if this
+    alone is left to decide. `question` is not in the chat yet.
     """
     if chosen and settings.named_agent(chosen) is None:
         return Refusal("no such agent", no_such_agent(chosen, settings))
@@ -76,27 +76,27 @@ def start(
 
 
 def no_such_agent(name: str, settings: Settings) -> str:
-    """That there is no agent of this name, and which there are."""
+    """The message that this agent does not exist, with the existing ones."""
     return f"there is no agent {name!r}: choose one of {_agents(settings)}"
 
 
 def has_question(transcript: Transcript, question: str | None = None) -> bool:
-    """Whether there is anything to answer: in the chat, or in a question that is still to be put into it."""
+    """Whether there is a question to answer: in the chat, or a `question` that is not in it yet."""
     if question is None:
         return bool(transcript.exchanges)
     return not all(is_blank(line) for line in question.split("\n"))
 
 
 def wanted_agent(transcript: Transcript) -> str:
-    """The agent, provider and model that a file asks for, as one text; "" where it asks for none."""
+    """The agent, provider and model that a file asks for, as one text; "" if it asks for none."""
     keys = read_front_matter(transcript.front_matter).keys
     return ", ".join(f"{key} {keys[key]}" for key in ("agent", "provider", "model") if key in keys)
 
 
 def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, str]) -> str:
-    """The agent of these settings that answered last; "" if the default agent is the same, or a demo agent.
+    """The configured agent that answered last; "" if it is the default agent, or a demo agent.
 
-    To a demo agent a question goes on this machine only.
+    A question to a demo agent stays on this machine.
     """
     names = [answer.agent for exchange in transcript.exchanges for answer in exchange.answers]
     last = (names[-1] if names else None) or ""
@@ -107,7 +107,7 @@ def _previous(transcript: Transcript, settings: Settings, environ: Mapping[str, 
 
 
 def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
-    """Why the agent or provider that a file asks for cannot be had; "" where it can."""
+    """Why the file's agent or provider is unavailable; "" if it is available."""
     keys = read_front_matter(transcript.front_matter).keys
     if (name := keys.get("agent")) and settings.named_agent(name) is None:
         known = _agents(settings)
@@ -118,9 +118,9 @@ def _unknown_agent(transcript: Transcript, settings: Settings) -> str:
 
 
 def _misnamed_default(transcript: Transcript, settings: Settings) -> str:
-    """That the settings name nobody whom a chat without an agent of its own talks to; "" where they do.
+    """The problem if the settings' agent, for chats without their own, does not exist; else "".
 
-    Another provider than the user's is not to read the question.
+    No provider but the user's choice may read the question.
     """
     is_named = "agent" in read_front_matter(transcript.front_matter).keys
     if is_named or not settings.agent or settings.named_agent(settings.agent):
@@ -135,7 +135,7 @@ def _agents(settings: Settings) -> str:
 def _no_key(
     transcript: Transcript, settings: Settings, environ: Mapping[str, str], chosen: str | None
 ) -> str:
-    """A hint for who talks to the demo model for want of a key; "" for whoever chose it or another."""
+    """A hint for users who get the demo model for lack of a key; "" if they chose their agent."""
     agent = agent_of(transcript, settings, environ, chosen)
     keys = read_front_matter(transcript.front_matter).keys
     is_chosen = chosen or settings.agent or "agent" in keys or "provider" in keys

@@ -1,6 +1,6 @@
 """Every setting with its default: the one place where defaults live.
 
-Knows no files and no editor, and nothing of how a table of a user's becomes these values.
+Knows no files and no editor, and not how a user's table becomes these values.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ End each answer with a line that starts with 📝: and sums up question and answ
 
 
 TEXT_TOOLS_MAX_TOKENS = 4096
-"""Upper bound of `max_tokens` with tools in the text, where `safety.max_tokens_per_request` names none."""
+"""The limit of `max_tokens` with tools as text, unless `safety.max_tokens_per_request` is set."""
 
 
 HIDDEN = "…"
-"""In place of what may be a secret."""
+"""Replaces a possible secret."""
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Where models are; `kind` is the wire format; the key is in a variable, or a command prints it.
+    """A host of models; `kind` is the wire format; a variable has the key, or a command prints it.
 
-    `quirks` are how its server differs from that of the format's maker; `official` says that it is that one.
+    `quirks` are its server's differences from the format maker's server; `official` marks that
+    server.
     """
 
     name: str = ""
@@ -59,17 +60,17 @@ class ProviderSettings:
 
     @property
     def key_variable(self) -> str:
-        """The variable of its key as people read it."""
+        """The variable of its key, for people."""
         return variable_name(self.api_key_env or "")
 
 
 def variable_name(text: str) -> str:
-    """The name of a variable as people read it: a text that is none is hidden, since it may be a key."""
+    """A variable's name for people: an invalid name is hidden, since it may be a key."""
     return text if not text or _VARIABLE.fullmatch(text) else HIDDEN
 
 
 def key_source(provider: ProviderSettings) -> str:
-    """Where the key of a provider is found, once it is there."""
+    """The source of a provider's key, if there is a key."""
     if provider.builtin:
         return "built in, needs no key"
     if provider.api_key_command:
@@ -79,7 +80,7 @@ def key_source(provider: ProviderSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whom a chat talks to. Fields that are None fall back to the settings of the same name."""
+    """An agent that a chat talks to. A field that is None falls back to the setting of its name."""
 
     name: str = ""
     provider: str = ""
@@ -95,7 +96,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """When an answer's loop of tool calls ends."""
+    """The limits of an answer's loop of tool calls."""
 
     max_iterations: int = field(default=10, metadata=rule(least=1))
     max_consecutive_errors: int = field(default=3, metadata=rule(least=1))
@@ -106,7 +107,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """Bounds that no agent and no file can widen."""
+    """Limits that no agent and no file can widen."""
 
     max_tools_per_request: int = 5
     rate_limit_per_minute: int = field(default=30, metadata=rule(least=1))
@@ -115,14 +116,14 @@ class Safety:
 
 
 TOOLS_SHARE = 0.15
-"""The share of a model's window that tools may take, where `tools.budget_tokens` says nothing."""
+"""The share of a model's window that tools may take, unless `tools.budget_tokens` is set."""
 TOOLS_TOKENS = 8_000
-"""The same in tokens, for models whose window is not known."""
+"""The same in tokens, for models with an unknown window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tokens that tools may take with their schemas; of more, a model is sent the names."""
+    """The tokens that tools may take with schemas; of other tools, a model receives only names."""
 
     budget_tokens: int | None = field(default=None, metadata=rule(least=0))
 
@@ -131,7 +132,7 @@ class Tools:
 class Approval:
     """Rules for deciding without asking; deny beats remembered beats auto.
 
-    With a slip in it, a rule of `auto` might allow more than was meant: it is left out.
+    With a slip in it, a rule of `auto` might allow more than intended: it is left out.
     """
 
     auto: tuple[Pattern, ...] = field(default=(), metadata=rule(is_strict=True))
@@ -143,8 +144,8 @@ class Approval:
 class PromptTools:
     """Tools that are described in words: how a failed call is tried again.
 
-    `records` is a file that gets each failed reply with the corrected one, as a line of JSON; `templates` a
-    file or folder of prompt templates of one's own.
+    `records` is a file that gets each failed reply with the corrected one, as a line of JSON;
+    `templates` is a file or folder of your own prompt templates.
     """
 
     max_retries: int = 3
@@ -163,9 +164,9 @@ class Xml:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`llm`: a model puts into a sentence what a running tool does; `model` is another one to ask.
+    """`llm`: a model describes a running tool's work in a sentence; `model` is another one to ask.
 
-    `notify`: what a turn comes to is said where no window shows its chat.
+    `notify`: report a turn's end when no window shows its chat.
     """
 
     llm: bool = True
@@ -175,7 +176,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceKeys:
-    """The key of each choice, by the choice's name; false or "" is none. Without `enabled` there are none."""
+    """The key of each choice, by its name; false or "" is none. `enabled` off means no keys."""
 
     enabled: bool = field(default=True, metadata=rule(is_short=True))
     ya: Key = Key("ya")
@@ -188,9 +189,9 @@ class ChoiceKeys:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`scope` chooses the reading of the choice keys; the others are keys, and false or "" is none.
+    """`scope` selects how the choice keys are read; the others are keys, and false or "" is none.
 
-    That of a text object is the letter after `i` and `a`.
+    The key of a text object is the letter after `i` and `a`.
     """
 
     scope: Scope = "letter"
@@ -209,14 +210,14 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """`treesitter`: chats are highlighted with it where its parser is there and nothing else uses it."""
+    """`treesitter`: highlight chats with it if its parser is installed and nothing else uses it."""
 
     treesitter: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
-    """The MCP servers; `config_file` names a file with more, `mock` offers all agents the built-in one.
+    """The MCP servers; `config_file` names a file with more, `mock` offers the built-in one to all.
 
     `start`: at the first question, or when a chat is opened.
     """
@@ -306,15 +307,15 @@ class Settings:
             )
 
     def with_servers(self, more: Mapping[str, ServerSettings]) -> Self:
-        """These settings with more servers; those that they have already stay what they are."""
+        """These settings with more servers; existing servers stay unchanged."""
         return replace(self, mcp=replace(self.mcp, servers={**more, **self.mcp.servers}))
 
     def provider(self, name: str) -> ProviderSettings | None:
-        """A provider of the user's, else one that is built in."""
+        """The user's provider of this name, else the built-in one."""
         return self.providers.get(name) or PROVIDERS.get(name)
 
     def all_agents(self) -> tuple[Agent, ...]:
-        """The user's agents, then the built-in ones of other names."""
+        """The user's agents, then the built-in ones with other names."""
         own = {agent.name for agent in self.agents}
         return (*self.agents, *(agent for agent in AGENTS if agent.name not in own))
 
@@ -323,7 +324,7 @@ class Settings:
         return next((agent for agent in self.all_agents() if agent.name == name), None)
 
     def default_agent(self, environ: Mapping[str, str]) -> Agent:
-        """The agent set; else the first whose key is at hand; else the demo."""
+        """The agent in the settings; else the first one with a key; else the demo."""
         if self.agent and (agent := self.named_agent(self.agent)):
             return agent
         usable = (agent for agent in self.all_agents() if self._has_key(agent, environ))
@@ -332,7 +333,7 @@ class Settings:
         return next(usable, demo)
 
     def missing_key(self, agent: Agent, environ: Mapping[str, str]) -> str:
-        """The variable, as people read it, that lacks this agent's key; "" where none does."""
+        """The variable, for people, that lacks this agent's key; "" if none does."""
         provider = self.provider(agent.provider)
         if provider is None or provider.builtin or provider.api_key_command or not provider.api_key_env:
             return ""

@@ -1,6 +1,6 @@
-"""The tools that can be called, as values: what each is, its name on the wire, the hash of its definition.
+"""The callable tools as values: their definitions, their names on the wire, their digests.
 
-Knows nothing of servers that run, of the SDK that lists them, nor of what a provider's request looks like.
+Knows nothing of running servers, of the SDK that lists tools, or of providers' requests.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ def canonical(value: object) -> str:
 
 
 def own_identity(server: str = "") -> str:
-    """The identity of a tool of Parley's own that works with a server of this identity; "" is for none."""
+    """The identity of Parley's own tool for the server with this identity; "" for no server."""
     return canonical({"parley": server})
 
 
 OWN = own_identity()
-"""The identity of tools of Parley's own, which have no server."""
+"""The identity of Parley's own tools, which have no server."""
 _ANY_OWN = OWN.partition('""')[0]
 
 
@@ -33,8 +33,8 @@ _ANY_OWN = OWN.partition('""')[0]
 class Tool:
     """One tool as its server defines it.
 
-    `identity` is canonical JSON of where the server comes from (command, args, cwd, or URL): an approval
-    is bound to it through `digest`, so that a server of the same name from elsewhere must ask again.
+    `identity` is canonical JSON of the server's origin (command, args, cwd, or URL). Approvals are
+    bound to it through `digest`, so a server of the same name from elsewhere must ask again.
     """
 
     server: str
@@ -47,15 +47,15 @@ class Tool:
     identity: str = ""
     trusted: bool = False
     of_project: bool = False
-    """Whether a project set up its server, so that rules for the user's servers do not hold."""
+    """Whether a project set up its server, so rules for the user's servers do not apply."""
     instructions: str = ""
-    """What its server says of all its tools: part of what is approved, and of each request with the tool."""
+    """The server's instructions for all its tools: part of each approval and each request."""
     definition: str = field(init=False, repr=False, compare=False)
-    """All that a person approves when approving a call of this tool, as canonical JSON."""
+    """Everything that the user approves with a call of this tool, as canonical JSON."""
     digest: str = field(init=False, repr=False, compare=False)
     """SHA-256 of the definition, in hex."""
     size: int = field(init=False, repr=False, compare=False)
-    """The bytes of what a model is sent of it, more or less."""
+    """The approximate number of bytes that a model receives for it."""
 
     def __post_init__(self) -> None:
         definition = canonical(
@@ -76,40 +76,40 @@ class Tool:
         object.__setattr__(self, "size", len(text.encode("utf-8", "surrogatepass")))
 
     def __hash__(self) -> int:
-        # Schemas are dicts; equal tools have equal digests, and that is all a hash has to promise.
+        # Schemas are dicts; equal tools have equal digests, which is all that a hash must promise.
         return hash((self.server, self.digest))
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of Parley's own, with a server or without."""
+        """Whether it is Parley's own tool, with or without a server."""
         return self.identity.startswith(_ANY_OWN)
 
     @property
     def label(self) -> str:
-        """The label that a person reads: the title, else the name."""
+        """The label for the user: the title, else the name."""
         return self.title or str(self.annotations.get("title") or self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every tool on offer under its wire name, sorted by it: providers cache requests by their prefix."""
+    """Every offered tool by its wire name, sorted: providers cache requests by their prefix."""
 
     tools: tuple[tuple[str, Tool], ...] = ()
     missing: tuple[str, ...] = ()
-    """The servers, sorted, whose tools cannot be had now: a model that may need them is told."""
+    """The servers, sorted, whose tools are missing now: a model that may need them is told."""
     names_only: frozenset[str] = frozenset()
-    """The wire names of tools of which a model is sent nothing else, since it would be too much."""
+    """The wire names of the tools for which the model receives only names, to save room."""
 
     @classmethod
     def of(cls, tools: Iterable[Tool], missing: Iterable[str] = ()) -> Self:
-        """The catalogue of these tools; of two definitions with one server and name the last one counts."""
+        """The catalogue of these tools; of two with one server and name, the last counts."""
         by_key = {(tool.server, tool.name): tool for tool in tools}
         names = wire_names(by_key)
         named = sorted(((names[key], tool) for key, tool in by_key.items()), key=itemgetter(0))
         return cls(tuple(named), tuple(sorted(missing)))
 
     def beside(self, tools: Iterable[Tool]) -> Self:
-        """The same with more tools, whose names say their servers and change no other tool's name."""
+        """This catalogue with more tools; their names contain their servers and change no other."""
         names = dict(self.tools)
         for tool in sorted(set(tools).difference(names.values()), key=lambda tool: tool.server):
             names[name_beside((tool.server, tool.name), names)] = tool
@@ -118,12 +118,12 @@ class Catalogue:
         return replace(self, tools=tuple(sorted(names.items(), key=itemgetter(0))))
 
     def without(self, tools: Collection[Tool]) -> Self:
-        """The same without some tools; the others keep their names."""
+        """This catalogue without these tools; the others keep their names."""
         left = tuple((wire, tool) for wire, tool in self.tools if tool not in tools)
         return self if len(left) == len(self.tools) else replace(self, tools=left)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of this wire name, else the only one whose own name, plain or `server__tool`, it is."""
+        """The tool with this wire name, else the only one named so, plainly or as `server__tool`."""
         for wire, tool in self.tools:
             if wire == name:
                 return tool
@@ -131,18 +131,18 @@ class Catalogue:
         return tools[0] if len(tools) == 1 else None
 
     def wire(self, tool: Tool) -> str | None:
-        """The name under which `tool` is offered here."""
+        """The name under which this catalogue offers `tool`."""
         return next((wire for wire, other in self.tools if other == tool), None)
 
     @property
     def in_full(self) -> tuple[tuple[str, Tool], ...]:
-        """The tools that a model is sent with their descriptions and schemas."""
+        """The tools that the model receives with their descriptions and schemas."""
         if not self.names_only:
             return self.tools
         return tuple((wire, tool) for wire, tool in self.tools if wire not in self.names_only)
 
     def is_name_only(self, tool: Tool) -> bool:
-        """Whether a model is sent only the name of this tool."""
+        """Whether the model receives only this tool's name."""
         return bool(self.names_only) and self.wire(tool) in self.names_only
 
     def names(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Tool definitions of MCP as values, and what the shapes of the providers are made of, both ways.
+"""MCP's tool definitions as values, and the data for the providers' shapes, in both directions.
 
-MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list` result.
-Each wire format has a shape of its own (`models/formats.py`); what that has no place for (title, annotations,
-output schema) is lost on the way.
+MCP: `{name, title?, description?, inputSchema, outputSchema?, annotations?}` as in a `tools/list`
+result. Each wire format has its own shape (`models/formats.py`); fields without a place there
+(title, annotations, output schema) are lost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,15 +23,15 @@ _COMBINATORS = ("allOf", "anyOf", "oneOf")
 # github.com/langchain-ai/langchainjs/issues/9804, read 2026-11-24).
 _NOT_AT_THE_TOP = (*_COMBINATORS, "enum", "not")
 _MOST_LEVELS = 3
-"""Combinators in combinators whose properties are looked for."""
+"""Nested combinators that are searched for properties."""
 _MOST_BRANCHES = 200
-"""Branches whose properties are looked for: references can make any number of them."""
+"""Branches that are searched for properties: references can make any number of them."""
 
 
 def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
-    """Name, description and schema of a tool, which all providers want; each has its own key for the schema.
+    """A tool's name, description and schema for a provider; each has its own key for the schema.
 
-    Never `strict`: that demands what MCP schemas do not promise.
+    Never `strict`: that demands more than MCP schemas promise.
     """
     # Strict functions have `additionalProperties: false` in each object and all their properties required
     # (developers.openai.com/api/docs/guides/function-calling, November 2026).
@@ -46,12 +46,12 @@ def shape(name: str, tool: Definition, schema_key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def wire_schema(tool: Tool) -> dict[str, Any]:
-    """The schema of a tool as it is sent; worked out once, since it goes with every request."""
+    """The schema of a tool as it is sent; computed once, since it goes with every request."""
     return object_schema(tool.input_schema)
 
 
 def definition(shape: Mapping[str, Any], schema_key: str) -> dict[str, Any]:
-    """The way back, to the definition of MCP; raises ValueError if the shape has no name."""
+    """The MCP definition of a provider's shape; raises ValueError if the shape has no name."""
     name = shape.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError(f'a tool needs a "name", a string; got {name!r}')
@@ -69,7 +69,7 @@ def from_mcp(
     of_project: bool = False,
     instructions: str = "",
 ) -> Tool:
-    """The value of an MCP definition; raises ValueError if it has no name. Broken parts count as absent."""
+    """The value of an MCP definition; raises ValueError without a name. Drops broken fields."""
     name = definition.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError(f'a tool definition needs a "name", a string; got {name!r}')
@@ -90,20 +90,21 @@ def from_mcp(
 
 
 def convert_all(definitions: object, shape: Callable[[str, Tool], dict[str, Any]]) -> list[dict[str, Any]]:
-    """MCP definitions, as decoded JSON, in the shape of a format, under wire names and sorted by them.
+    """MCP definitions, as decoded JSON, in a format's shape, under wire names and sorted by them.
 
-    Takes a list, a `tools/list` result or response around one, or a single definition.
-    Raises ValueError naming the one that is not a definition.
+    Takes a list, a `tools/list` result or response around a list, or a single definition. Raises
+    ValueError with the number of an invalid definition.
     """
     tools = [_numbered(number, definition) for number, definition in enumerate(_listed(definitions), start=1)]
     return [shape(name, tool) for name, tool in Catalogue.of(tools).tools]
 
 
 def object_schema(schema: object) -> dict[str, Any]:
-    """`schema` as providers take it at the top of a tool: an object with properties, sound at every depth.
+    """`schema` as providers take it for a tool: an object with properties, sound at every depth.
 
-    A missing or boolean schema becomes the empty object; `allOf`/`anyOf`/`oneOf` at the top, which both
-    providers refuse, are dissolved into optional properties: the full schema is still checked before a call.
+    A missing or boolean schema becomes the empty object. Both providers refuse
+    `allOf`/`anyOf`/`oneOf` at the top, so these become optional properties: calls are still checked
+    against the full schema.
     """
     if not isinstance(schema, Mapping):
         return {"type": "object", "properties": {}}
@@ -113,7 +114,7 @@ def object_schema(schema: object) -> dict[str, Any]:
 
 
 def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without the keywords that are not taken at the top, and with their properties."""
+    """The schema without the keywords that are refused at the top, but with their properties."""
     whole = referred(schema, schema)
     rest = {key: value for key, value in whole.items() if key not in _NOT_AT_THE_TOP}
     if branches := list(islice(_branches(whole, schema, _MOST_LEVELS), _MOST_BRANCHES)):
@@ -125,7 +126,7 @@ def _dissolved(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _branches(schema: Mapping[str, Any], root: Mapping[str, Any], levels: int) -> Iterator[Mapping[str, Any]]:
-    """All schemas that `allOf`, `anyOf` and `oneOf` offer, those in them before themselves."""
+    """All schemas in `allOf`, `anyOf` and `oneOf`; nested schemas come before their parents."""
     for branch in (each for key in _COMBINATORS for each in _sequence(schema.get(key))):
         if isinstance(branch, Mapping) and levels:
             whole = referred(branch, root)

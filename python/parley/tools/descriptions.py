@@ -1,7 +1,8 @@
-"""Describes an entry of a server file for the user who decides about it: all that it does here. Pure.
+"""Describes a server file's entry for the user who decides about it: all its effects here. Pure.
 
-Both front ends show these lines before anything is recorded. They are text as the file has it: who shows them
-makes them safe. Secrets that the file itself spells out are hidden; `${VAR}` is shown unexpanded.
+Both front ends show these lines before anything is recorded. The lines contain the file's raw text:
+the front end makes it safe. Secrets that the file itself spells out are hidden; `${VAR}` is shown
+unexpanded.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SECRET = re.compile(r"(?i)(.*[-_])?(?:api_?)?(key|token|secret|password|passwd|
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the words of an entry name on this machine, with the project's paths relative to its folder.
+    """The files that an entry's words name here; the project's are relative to its folder.
 
     `program` is the file that would start, "" if there is none.
     """
@@ -37,7 +38,7 @@ class Findings:
 
 
 def described(server: ServerSettings, findings: Findings) -> list[str]:
-    """All that an entry does, a line for each fact."""
+    """All effects of an entry, a line for each."""
     lines = [*(_remote(server) if server.url is not None else _local(server, findings))]
     if server.variables:
         lines.append(f"receives your variables {', '.join(server.variables)}")
@@ -74,6 +75,6 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _visible_value(name: str, value: str) -> str:
-    """A value as the file has it; a secret that is spelled out there is hidden."""
+    """A value as the file has it; a spelled-out secret is hidden."""
     is_hidden = value and _SECRET.fullmatch(name) and not placeholders(value)
     return MASK if is_hidden else shlex.quote(value)

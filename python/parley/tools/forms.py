@@ -1,7 +1,7 @@
-"""Forms that servers ask to be filled in: their fields, and what a typed line means in one.
+"""Forms that servers ask the user to fill in: their fields, and the meaning of a typed line.
 
-Works on the JSON schema of a form as MCP has it: a flat object of texts, numbers, truth values and choices.
-What is shown of it is made visible; knows nothing of how it is shown.
+Works on a form's JSON schema as in MCP: a flat object of texts, numbers, booleans and choices.
+Makes shown text visible; knows nothing of how it is shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_SHOWN = 300
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One question of a form; with `options`, (value, label), it is answered by choosing, else by typing."""
+    """One question: the user chooses from `options`, as (value, label), if any, else types."""
 
     name: str
     schema: Mapping[str, Any]
@@ -31,11 +31,11 @@ class Field:
     options: tuple[tuple[Any, str], ...] = ()
     several: bool = False
     server: str = ""
-    """The server that asks, said with each question."""
+    """The server that asks; each question names it."""
 
     @property
     def label(self) -> str:
-        """The label that a person reads: title and description, else the name."""
+        """The label for the user: title and description, else the name."""
         about = self.schema.get("description")
         title = _bounded(self.schema.get("title") or self.name)
         label = f"{title} ({_bounded(about)})" if about else title
@@ -56,13 +56,13 @@ def fields(schema: Mapping[str, Any]) -> tuple[Field, ...]:
 
 
 def read(field: Field, typed: str) -> Any:
-    """The value that a line stands for: a number where one is wanted, else the text itself."""
+    """The value of a typed line: a number if the field wants one, else the text itself."""
     if field.schema.get("type") not in ("integer", "number"):
         return typed
     try:
         return json.loads(typed)
     except ValueError:
-        return typed  # which the complaint will name
+        return typed  # the complaint will name it
 
 
 def complaint(field: Field, value: Any) -> str | None:
@@ -71,7 +71,7 @@ def complaint(field: Field, value: Any) -> str | None:
     return check_arguments(json.dumps({field.name: value}), schema) or _complaint_of_format(field, value)
 
 
-# All that a form may ask for: "email", "uri", "date", "date-time"
+# All formats that a form may have: "email", "uri", "date", "date-time"
 # (modelcontextprotocol.io/specification/2026-07-28/client/elicitation, 2026-11-23).
 _FORMATS = {
     "email": (r"[^@\s]+@[^@\s]+", "an e-mail address, such as ada@example.org"),
@@ -85,7 +85,7 @@ _FORMATS = {
 
 
 def _complaint_of_format(field: Field, value: Any) -> str | None:
-    """The flaw of a text that is not in the form that its field names; None where it names none."""
+    """The flaw of a text that does not match its field's format; None without a format."""
     name = field.schema.get("format")
     pattern, noun = _FORMATS.get(name, ("", "")) if isinstance(name, str) else ("", "")
     if not pattern or not isinstance(value, str):
@@ -95,7 +95,7 @@ def _complaint_of_format(field: Field, value: Any) -> str | None:
 
 
 def _is_in_calendar(kind: str, text: str) -> bool:
-    """Whether there is such a day or time; whatever is none of these is not asked about."""
+    """Whether this day or time exists; True for other formats."""
     read_time = {"date": date.fromisoformat, "date-time": datetime.fromisoformat}.get(kind)
     try:
         return read_time is None or read_time(text.upper()) is not None
@@ -117,7 +117,7 @@ def _field(name: str, schema: Mapping[str, Any], required: bool) -> Field:
 
 
 def _options(schema: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """The choices in each of the spellings: titled ones, plain ones, plain ones with names beside them."""
+    """The choices in each spelling: titled, plain, and plain with a list of names."""
     titled = schema.get("oneOf") or schema.get("anyOf")
     if isinstance(titled, list):
         for option in titled:

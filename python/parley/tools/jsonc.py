@@ -1,7 +1,7 @@
-"""JSON with comments and trailing commas, as editors write their files, made plain JSON.
+"""Turns JSON with comments and trailing commas, as editors write it, into plain JSON.
 
-Strings stay whole, and every line and column where it was, so that the errors of a JSON reader name the right
-place. What is wrong beyond that is left for the reader to refuse.
+Strings, lines and columns stay as they are, so a JSON reader's errors name the right place. The
+reader refuses all other flaws.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _OPENING = ("", "[", "{", ":", ",")
-"""The last sign before a comma that is not after a value."""
+"""The last sign before a comma that does not follow a value."""
 
 
 def plain_json(text: str) -> str:
-    """The text with blanks for its comments and for each comma between a value and a closing bracket."""
+    """The text with spaces for comments and for commas between a value and a closing bracket."""
     pieces, before, comma = list[str](), "", -1
     for token in _TOKEN.finditer(text):
         piece = token[0]

@@ -1,4 +1,4 @@
-"""Ten well-known MCP servers: how each is started or reached, and what it needs. Pure."""
+"""Ten well-known MCP servers: how each one starts or is reached, and what it needs. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.tools.servers import ServerSettings
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server by its usual name: what it is for, how it is set, what the user has to do."""
+    """A server by its usual name: its purpose, its settings, and a hint for the user."""
 
     about: str
     settings: ServerSettings
@@ -67,6 +67,6 @@ KNOWN_SERVERS: Mapping[str, KnownServer] = {
 
 
 def hint_for(server: ServerSettings) -> str:
-    """What the user has to know of a server that is set as it is known, "" for any other."""
+    """The hint for a server with exactly the known settings; "" for any other."""
     known = KNOWN_SERVERS.get(server.name)
     return known.hint if known and known.settings == server else ""

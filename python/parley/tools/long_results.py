@@ -1,6 +1,6 @@
-"""The built-in tool that reads on in a result that was too long for the file. Pure.
+"""The built-in tool that reads more of a result that was too long for the file. Pure.
 
-Knows the tool and which part of a text it gives; who finds the text is `engine/long_results.py`.
+Knows the tool and the part of a text that it returns; `engine/long_results.py` finds the text.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _CUT = "… [truncated: "
 
 
 def head_of(body: str) -> str:
-    """The beginning of a long text that a result's body shows."""
+    """The beginning of a long text, as shown in a result's body."""
     head, mark, _ = body.rpartition(_CUT)
     return head if mark else body
 
 
 def excerpt(text: str, arguments: dict[str, Any], begin: int, max_bytes: int) -> str:
-    """A part of a text, in at most so many bytes, with a word on what is left.
+    """A part of a text, in at most `max_bytes`, with a line about the rest.
 
-    `begin` is the offset where the arguments name none.
+    `begin` is the offset if the arguments have none.
     """
     # 1.0 is an integer to JSON Schema, too.
     offset, length = (

@@ -1,9 +1,9 @@
-"""Reads files of the shape `{"mcpServers": {name: {command, args, env, cwd} | {url, headers, type}}}`.
+"""Reads files of the form `{"mcpServers": {name: {command, args, env, cwd} | {url, headers,
+type}}}`.
 
-They are shared with other programs: each spelling of a thing that Parley has means that thing, and what it
-has not is told by file, server and field. A field that is unknown costs nothing, one that does not fit its
-server. `server_entries` spells what the programs write in one way. Knows neither where files are nor whether
-anybody trusts them.
+Other programs share them, so each known spelling counts; unsupported fields are reported with file,
+server and field. An unknown field costs nothing; an invalid one costs its server. `server_entries`
+unifies the programs' spellings. Knows neither where files are nor whether the user trusts them.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from parley.tools.server_entries import KEYS, MORE, SYNONYMS, goose_table, serve
 from parley.tools.servers import RESERVED, Origin, ServerSettings, placeholders
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
-"""The files of servers that a project may have, the one that goes before the others first."""
+"""The server files that a project may have; earlier ones have precedence."""
 _NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
 _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20
 _LONGEST = 500
 _TOO_DEEP = "is nested too deeply"
-"""Characters of a problem: a project's file is read before anybody trusts it, and may want to waste time."""
+"""Characters of a problem: a project's file is read before it is trusted, and may be hostile."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServersFile:
-    """The servers of a file, and what is wrong with it, a line each."""
+    """The servers of a file, and its problems, a line each."""
 
     servers: Mapping[str, ServerSettings] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     is_unreadable: bool = field(default=False, compare=False)
-    """Whether it cannot be read at all, so that nobody knows which servers it has."""
+    """Whether the file cannot be read at all, so its servers are unknown."""
 
 
 def project_of(path: Path) -> Path:
-    """The folder of the project that a file of servers belongs to: there its servers run."""
+    """The folder of the project that has this server file; the project's servers run there."""
     is_below = f"{path.parent.name}/{path.name}" in PROJECT_FILES
     return path.parent.parent if is_below else path.parent
 
 
 def is_name(text: str) -> bool:
-    """Whether a server can be called so: in rules and on pages nobody takes it for anything else."""
+    """Whether a server can have this name: rules and pages cannot mistake such a name."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -61,7 +61,7 @@ def digest(content: bytes) -> str:
 
 
 def read_servers(content: bytes, where: str, folder: str | None = None) -> ServersFile:
-    """The servers of a file called `where` in problems; its local servers run in `folder`, the workspace."""
+    """The servers of a file, called `where` in problems; local servers run in `folder`."""
     servers, flaws, is_unreadable = dict[str, ServerSettings](), list[Flaw](), False
     try:
         table = _table(content, flaws, is_of_project=folder is not None)
@@ -76,7 +76,7 @@ def read_servers(content: bytes, where: str, folder: str | None = None) -> Serve
 
 
 def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, where: str) -> ServersFile:
-    """The servers of a file that are none of those `above`; others of their names are told as a problem."""
+    """A file's servers without the names in `above`; another server of such a name is a problem."""
     doubles = [name for name, server in file.servers.items() if above.get(name, server) != server]
     problems = [one_line(f"parley: {where}: {name}: {owner} a server of this name") for name in doubles]
     servers = {name: server for name, server in file.servers.items() if name not in above}
@@ -84,7 +84,7 @@ def below(file: ServersFile, above: Mapping[str, ServerSettings], owner: str, wh
 
 
 class _WrongError(ValueError):
-    """Something in a file does not fit: where, what was expected, what there is."""
+    """A part of a file is invalid: its place, the expected value, the actual value."""
 
     def __init__(self, *flaws: Flaw) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _WrongError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The path of an entry in its file, the folder of its project, what VS Code would ask for there."""
+    """An entry's path in its file, its project's folder, and VS Code's inputs."""
 
     path: str
     folder: str | None
@@ -122,15 +122,15 @@ class _Entry:
 _OF_LOCAL, _OF_REMOTE = ("command", "args", "env", "cwd"), ("url", "headers")
 _GRANTS = ("alwaysAllow", "autoApprove", "trust", "trusted")
 _LABELS = ("description", "gallery", "version", "source", "name")
-"""Fields that say what a server is or where it is from, and change nothing."""
+"""Fields that describe a server or its origin, and change nothing."""
 _SLIP = 0.8
-"""The likeness of two names of which one may be meant for the other."""
+"""The minimal likeness of a misspelt name and the intended one."""
 
 
 def _table(content: bytes, flaws: list[Flaw], *, is_of_project: bool) -> Mapping[str, Any]:
-    """The table of a file; a key that stands twice is told, and counts as other programs have it.
+    """A file's table; a repeated key is reported, and its last value counts, as in other programs.
 
-    A project's file is JSON: the readers of TOML and YAML take too long on what a stranger may write.
+    A project's file is JSON: the readers of TOML and YAML take too long on hostile text.
     """
 
     def table_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _entries(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _add(servers: dict[str, ServerSettings], flaws: list[Flaw], place: _Place, name: str, entry: Any) -> None:
-    """Put one more server to the others, and what is wrong with it to the flaws."""
+    """Add one more server to the others, or its flaws to the flaws."""
     if name in servers:
         flaws.append(Flaw(place.path, f"{KEYS[0]} has a server of this name"))
         return
@@ -204,7 +204,7 @@ def _server(name: str, table: Any, place: _Place) -> ServerSettings:
 
 
 def _entry(table: Any, path: str) -> _Entry:
-    """The keys of an entry, without those for servers of the other kind."""
+    """The keys of an entry, without keys for servers of the other kind."""
     reader = Reader(unknown=None)
     if isinstance(table, Mapping):
         table = spelled(table)
@@ -221,7 +221,7 @@ def _others(spelled: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
-    """What an entry says that is not heeded."""
+    """The fields of an entry that are ignored."""
     known, others = names(_Entry), _others(spelled(table))
     kind = "a url" if others == _OF_REMOTE else "a command"
     for key, value in table.items():
@@ -238,16 +238,18 @@ def _foreign(table: Mapping[str, Any], path: str) -> Iterator[Flaw]:
         yield Flaw(f"{path}.{key}", text)
 
 
-# --- Words of VS Code's in the texts of an entry ----------------------------------------------------------
+# --- VS Code's placeholders in an entry's texts
+# -----------------------------------------------------------
 
 _HOME = "${HOME}"
 
 
 def _filled(value: Any, place: _Place) -> Any:
-    """An entry with the words for folders in place; those that only VS Code can fill in are told.
+    """An entry with its folder placeholders filled in; raises for placeholders of VS Code only.
 
-    "${input:variable-id}", "${env:NAME}", "${workspaceFolder}", "${userHome}", "${pathSeparator}" or "${/}"
-    (code.visualstudio.com/docs/reference/variables-reference, cursor.com/docs/context/mcp, 2026-11-23).
+    "${input:variable-id}", "${env:NAME}", "${workspaceFolder}", "${userHome}", "${pathSeparator}"
+    or "${/}" (code.visualstudio.com/docs/reference/variables-reference,
+    cursor.com/docs/context/mcp, 2026-11-23).
     """
     match value:
         case str():
@@ -283,14 +285,14 @@ def _on_input(name: str, inputs: Mapping[str, str]) -> str:
 
 
 def _inputs(table: Mapping[str, Any]) -> Mapping[str, str]:
-    """The descriptions of what VS Code asks for, by id."""
+    """The descriptions of VS Code's inputs, by id."""
     inputs = table.get("inputs")
     entries = [entry for entry in inputs if isinstance(entry, dict)] if isinstance(inputs, list) else []
     return {str(entry.get("id")): str(entry.get("description") or "") for entry in entries}
 
 
 def _placed(cwd: str | None, folder: str | None) -> str | None:
-    """The directory of a server; a relative one is seen from `folder`."""
+    """A server's directory; a relative path starts at `folder`."""
     if folder is None or (cwd and cwd.startswith(_FROM_ROOT)):
         return cwd
     return f"{folder}/{cwd}" if cwd and cwd != "." else folder

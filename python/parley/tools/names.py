@@ -1,7 +1,7 @@
-"""The names of tools and of their parameters on the wire, where providers allow less than MCP does.
+"""The wire names of tools and parameters; providers allow less than MCP does.
 
-A function of the whole set of names and of nothing else, so that a restart, another order of servers
-or another process gives the same names. Knows nothing of what a tool is beyond (server, name).
+They depend only on the whole set of names, so a restart, another order of servers or another
+process gives the same names. Knows nothing of a tool but (server, name).
 """
 
 import hashlib
@@ -33,8 +33,8 @@ Key = tuple[str, str]  # (server, the tool's own name)
 def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
     """One provider-safe name for each (server, tool), unique in the set, independent of the order.
 
-    A name that one server alone has stays plain; one that several have becomes `server__tool` for each
-    of them; names that still fold into one get a hash.
+    A name of a single server stays plain; a name of several servers becomes `server__tool` for
+    each; names that still collide get a hash.
     """
     ordered = sorted(set(keys))
     servers = Counter(name for _, name in ordered)
@@ -44,20 +44,20 @@ def wire_names(keys: Iterable[Key]) -> Mapping[Key, str]:
         clashing = _clashing(names)
         if not clashing:
             return names
-        # A suffix may meet a tool that is really called so; then both are hashed again.
+        # A suffix may equal a tool's real name; then both are hashed again.
         names |= {key: _suffixed(fold(plain[key]), key, salt) for key in clashing}
     return {key: f"{_digest(key, _ROUNDS)}_{number}" for number, key in enumerate(ordered)}
 
 
 def name_beside(key: Key, others: Collection[str]) -> str:
-    """A provider-safe name `server__tool` for one tool more, which leaves the others the names they have."""
+    """A provider-safe name `server__tool` for one more tool; the other tools keep their names."""
     name = fold(qualified(*key))
     names = chain([_shortened(name, key)], (_suffixed(name, key, salt) for salt in count()))
     return next(name for name in names if name not in others)
 
 
 def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
-    """A provider-safe name for each parameter of one tool that has none, unique among all of them."""
+    """A provider-safe name for each parameter of one tool that needs one, unique among them all."""
     ordered = sorted(set(names))
     fit = {name for name in ordered if PARAMETER.fullmatch(name)}
     plain = {name: re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_" for name in ordered if name not in fit}
@@ -72,12 +72,12 @@ def parameter_names(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def qualified(server: str, name: str) -> str:
-    """The name that tells two servers' tools of one name apart; not yet fit for the wire."""
+    """The name that tells two servers' tools of the same name apart; not yet fit for the wire."""
     return f"{server}{SEPARATOR}{name}"
 
 
 def fold(text: str) -> str:
-    """`text` with each character that providers refuse as `_`; the length is left as it is."""
+    """`text` with `_` for each character that providers refuse; its length stays the same."""
     return _FORBIDDEN.sub("_", text) or "_"
 
 

@@ -1,6 +1,6 @@
-"""Parameters of tools under the names that they have on the wire, and calls under those of their servers.
+"""Tools' parameters under their wire names, and calls under their servers' names.
 
-Pure. Only the parameters of a tool itself are renamed: of names inside their values no provider complains.
+Pure. Renames only a tool's own parameters: providers accept any names inside their values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TO_PARAMETER = "#/properties/"
 
 @lru_cache(maxsize=4096)
 def wire_parameters(tool: Tool) -> Mapping[str, str]:
-    """The names on the wire of those parameters of a tool that have another one there."""
+    """The wire names of those parameters of a tool whose wire name differs."""
     return parameter_names(wire_schema(tool)["properties"])
 
 
 @lru_cache(maxsize=4096)
 def wire_tool(tool: Tool) -> Tool:
-    """The tool with its parameters as they are called on the wire; their titles have their own names."""
+    """The tool with its parameters under their wire names; their titles have their own names."""
     names = wire_parameters(tool)
     if not names:
         return tool
@@ -39,9 +39,9 @@ def wire_tool(tool: Tool) -> Tool:
 
 
 def renamed(arguments: str, names: Mapping[str, str]) -> str:
-    """The JSON text of arguments with other names for its keys, and every other character as it is.
+    """The JSON text of arguments with other names for its keys, all other characters unchanged.
 
-    What is no object of arguments stays what it is, and so does one that would have a key twice.
+    Returns the text unchanged if it is not an object, or if a key would occur twice.
     """
     if not names:
         return arguments
@@ -59,7 +59,7 @@ def renamed(arguments: str, names: Mapping[str, str]) -> str:
 
 
 def _keys(arguments: str) -> Iterator[tuple[int, int]]:
-    """The places of the keys in the JSON text of an object, without those of objects in it."""
+    """The places of the keys in an object's JSON text, without the keys of nested objects."""
     depth, before = 0, ""
     for token in _TOKEN.finditer(arguments):
         sign = token[0][0]
@@ -70,12 +70,12 @@ def _keys(arguments: str) -> Iterator[tuple[int, int]]:
 
 
 def _quoted(key: str, text: str) -> str:
-    """The JSON text of a key, as it is written already where that is so."""
+    """The JSON text of a key; the existing text if it already means this key."""
     return text if json.loads(text) == key else json.dumps(key, ensure_ascii=False)
 
 
 def _of_same_object(schema: Any, names: Mapping[str, str]) -> Any:
-    """A schema of the object whose keys have other names; of several such schemas, each."""
+    """A schema of the object with renamed keys; for a list of such schemas, each."""
     match schema:
         case list():
             return [_of_same_object(item, names) for item in schema]
@@ -110,12 +110,12 @@ def _others(names_of: list[Any], names: Mapping[str, str]) -> list[Any]:
 
 
 def _titled(name: str, schema: Any, names: Mapping[str, str]) -> Any:
-    """The schema of a parameter, with the server's name of it where that is not sent."""
+    """The schema of a parameter, with the server's name for it if that is not sent."""
     return {"title": name, **schema} if name in names and isinstance(schema, Mapping) else schema
 
 
 def _with_references(value: Any, names: Mapping[str, str]) -> Any:
-    """A schema whose references to its parameters are to their other names."""
+    """A schema whose references to its parameters use their other names."""
     match value:
         case {"$ref": str(reference)} if reference.startswith(_TO_PARAMETER):
             name, slash, rest = reference.removeprefix(_TO_PARAMETER).partition("/")

@@ -1,7 +1,7 @@
-"""Prompts that servers offer: what each is called and wants to know, and the text that comes of it.
+"""Prompts that servers offer: their names, their arguments, and the text that they make.
 
-A prompt is for the user to choose; its text is put into a question, where it can be read before it is asked.
-Works on messages as they are in JSON; knows no SDK.
+The user chooses a prompt; its text goes into a question, so the user can read it before asking.
+Works on messages as JSON; knows no SDK.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Prompt:
 
     @property
     def label(self) -> str:
-        """The label that a person reads: the title, else the name."""
+        """The label for the user: the title, else the name."""
         return self.title or self.name
 
 
 def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
-    """The value of a definition as `prompts/list` gives it."""
+    """The value of a definition in `prompts/list`."""
     arguments = definition.get("arguments") or ()
     return Prompt(
         server,
@@ -56,9 +56,9 @@ def prompt_from_mcp(definition: Mapping[str, Any], server: str) -> Prompt:
 
 
 def prompt_text(messages: Iterable[Mapping[str, Any]], max_bytes: int) -> str:
-    """The messages of a `prompts/get` result as the text of one question, made visible and bounded.
+    """The messages of a `prompts/get` result as the text of one question, visible and bounded.
 
-    What the model is made to have said before is quoted.
+    Messages in the model's name are quoted.
     """
     parts = []
     for message in messages:

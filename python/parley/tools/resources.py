@@ -1,6 +1,6 @@
-"""Resources of servers: as values, as links in results, and the built-in tool that reads one. Pure.
+"""Servers' resources: as values, as links in results, and the built-in tool that reads one. Pure.
 
-Works on definitions as they are in JSON; knows no SDK, nor which resources a chat knows of.
+Works on definitions as JSON; knows no SDK, nor which resources a chat has seen.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
 MOST_OF_A_URI = 2_000
-"""Characters: one that is longer is no name that anybody reads."""
+"""Characters: a longer URI is useless to a person."""
 _MOST_OF_A_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource that a server lists, or a resource template: then its `uri` has variables in braces."""
+    """A resource that a server lists, or a template, whose `uri` has variables in braces."""
 
     uri: str
     name: str = ""
@@ -29,14 +29,14 @@ class Resource:
 
     @property
     def about(self) -> str:
-        """What a person reads of it beside its URI, on one line."""
+        """The description that the user sees beside the URI, on one line."""
         title = f"{self.name} ({self.mime_type})" if self.mime_type else self.name
         return f"{title}: {self.description}" if self.description else title
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceList:
-    """The resources and templates of one server; `unlisted` says why some are missing, "" where none is."""
+    """One server's resources and templates; `unlisted` says why some are missing, or is ""."""
 
     resources: tuple[Resource, ...] = ()
     templates: tuple[Resource, ...] = ()
@@ -44,7 +44,7 @@ class ResourceList:
 
 
 def resource_from_mcp(definition: Mapping[str, Any]) -> Resource:
-    """The value of a definition; raises ValueError where it has no URI that can be used."""
+    """The value of a definition; raises ValueError if it has no usable URI."""
     uri = definition.get("uri") or definition.get("uriTemplate")
     if not isinstance(uri, str) or len(uri) > MOST_OF_A_URI:
         raise ValueError("a resource needs a URI")
@@ -69,7 +69,7 @@ def links_in(body: str) -> list[str]:
 
 
 def without_links(text: str) -> str:
-    """Text that names no resource: a line that looks as if it did begins with a backslash."""
+    """Text without resource links: a line that looks like one gets a backslash in front."""
     return _LINK.sub(r"\\\g<0>", text) if "[resource " in text else text
 
 
@@ -77,10 +77,10 @@ READ_RESOURCE = "read_resource"
 
 
 def reader(tool: Tool) -> Tool:
-    """The tool that reads resources of the server which offers `tool`; a yes for it is one for this server.
+    """The tool that reads resources of `tool`'s server; approving it approves it for this server.
 
-    It has no annotations: what reading does there only the server knows, so `approval.auto_read_only` leaves
-    it out.
+    It has no annotations: only the server knows the effects of reading there, so
+    `approval.auto_read_only` does not cover it.
     """
     return Tool(
         tool.server,
@@ -101,5 +101,5 @@ def reader(tool: Tool) -> Tool:
 
 
 def is_reader(tool: Tool) -> bool:
-    """Whether a tool is one that reads resources, and not one of that name which a server offers."""
+    """Whether a tool is Parley's reader of resources, rather than a server's tool of that name."""
     return tool.is_own and tool.name == READ_RESOURCE

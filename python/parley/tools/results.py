@@ -1,7 +1,7 @@
-"""The result of a tool as text for the file and the model, whatever its server sent.
+"""A tool's result as text for the file and the model, whatever its server sent.
 
-Works on content as it is in JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); knows no SDK.
-The text can neither command a terminal nor hide anything from a reader, and has a bounded size.
+Works on content as JSON (`type`, `text`, `data`, `mimeType`, `uri`, `resource`); knows no SDK. The
+text can neither command a terminal nor hide anything from a reader, and has a bounded size.
 """
 
 import binascii
@@ -18,15 +18,15 @@ from parley.tools.resources import without_links
 NO_OUTPUT = "(no output)"
 FOR_USER = "(the output was shown to the user only)"
 MOST_PICTURES = 20
-"""Of one result: more than that are described."""
+"""The maximum in one result: further pictures are described."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a call: the text for the file and the model, and whether the tool failed.
 
-    `pictures` are those that came with it. Where the text was cut, `whole` is all of it. `aside` is what is
-    for the user alone, and goes to no model.
+    `pictures` came with it. If the text was cut, `whole` has all of it. `aside` is for the user
+    alone: no model receives it.
     """
 
     status: Literal["ok", "error"]
@@ -39,7 +39,7 @@ class Outcome:
 def outcome(
     status: Literal["ok", "error"], content: Sequence[object], structured: object = None, *, max_bytes: int
 ) -> Outcome:
-    """The outcome of a call that returned these blocks: its pictures apart, its text as in `result_text`."""
+    """The outcome of a call that returned these blocks: its pictures, and its `result_text`."""
     for_user = [block for block in content if _is_for_user(block)]
     aside = _outcome(status, for_user, None, max_bytes, NO_OUTPUT) if for_user else None
     others = [block for block in content if not _is_for_user(block)]
@@ -71,8 +71,9 @@ def _outcome(
 def _is_for_user(block: object) -> bool:
     """Whether a block is for the user and not for the model.
 
-    "audience: This is an array indicating the intended audience(s) for this resource. Valid values are "user"
-    and "assistant"" (modelcontextprotocol.io/specification/2026-07-28/server/resources, 2026-11-23).
+    "audience: This is an array indicating the intended audience(s) for this resource. Valid values
+    are "user" and "assistant"" (modelcontextprotocol.io/specification/2026-07-28/server/resources,
+    2026-11-23).
     """
     match block:
         case {"annotations": {"audience": [*audience]}}:
@@ -82,12 +83,12 @@ def _is_for_user(block: object) -> bool:
 
 
 def described(picture: bytes) -> str:
-    """The text that stands for a picture that cannot be kept."""
+    """The text that replaces a picture that cannot be kept."""
     return _note("image", TYPES.get(kind_of(picture) or ""), size_text(len(picture)))
 
 
 def _picture(block: object) -> bytes | None:
-    """The bytes of a picture that a model can look at, be it a resource; None for any other block."""
+    """The bytes of a picture, or picture resource, that a model can see; None for other blocks."""
     match block:
         case {"type": "image", "data": str(data)} | {"type": "resource", "resource": {"blob": str(data)}} if (
             len(data) * 3 // 4 <= MOST_BYTES
@@ -103,13 +104,13 @@ def _picture(block: object) -> bytes | None:
 def result_text(content: Sequence[object], structured: object = None, *, max_bytes: int) -> str:
     """The blocks of a result joined by newlines, made visible and cut at `max_bytes` of UTF-8.
 
-    `structured` stands in, as compact JSON, where no block holds text; `(no output)` for nothing at all.
+    If no block has text, `structured` replaces it as compact JSON; without both, `(no output)`.
     """
     return cut(_text_of(content, structured), max_bytes) or NO_OUTPUT
 
 
 def _text_of(content: Sequence[object], structured: object) -> str:
-    """All of the text; "" where it is blank."""
+    """All of the text; "" if it is blank."""
     blocks = [block for block in content if isinstance(block, Mapping)]
     parts = [part for part in map(_block_text, blocks) if part]
     if structured is not None and not any(map(_inline, blocks)):
@@ -119,7 +120,7 @@ def _text_of(content: Sequence[object], structured: object) -> str:
 
 
 def cut(text: str, max_bytes: int) -> str:
-    """`text` within `max_bytes` of UTF-8, cut between characters and saying how much was left out."""
+    """`text` within `max_bytes` of UTF-8, cut between characters, with the omitted size."""
     if len(text) * 4 <= max_bytes:
         return text
     encoded = text.encode()
@@ -130,7 +131,7 @@ def cut(text: str, max_bytes: int) -> str:
 
 
 def _block_text(block: Mapping[str, Any]) -> str:
-    """The text of a block, made visible; only a link to a resource looks like one."""
+    """The text of a block, made visible; only a real resource link can look like one."""
     match block.get("type"):
         case "text":
             return without_links(visible(_inline(block)))
@@ -145,7 +146,7 @@ def _block_text(block: Mapping[str, Any]) -> str:
 
 
 def _inline(block: Mapping[str, Any]) -> str:
-    """The text that a block carries, be it plain or an embedded resource."""
+    """The text of a plain block or an embedded resource."""
     inner = block.get("resource") if block.get("type") == "resource" else block
     text = inner.get("text") if isinstance(inner, Mapping) else None
     return text if isinstance(text, str) and block.get("type") in ("text", "resource") else ""
@@ -168,7 +169,7 @@ def _strings(facts: Sequence[object]) -> Iterator[str]:
 
 
 def _decoded_size(data: object) -> str:
-    """The size of what base64 text stands for, without decoding it."""
+    """The size of base64 text's content, without decoding it."""
     text = data if isinstance(data, str) else ""
     return size_text(max(0, len(text) * 3 // 4 - text[-2:].count("=")))
 

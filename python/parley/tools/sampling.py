@@ -1,4 +1,4 @@
-"""A request of a server to the model, and the reply to it, as values."""
+"""A server's request to the model, and the reply to it, as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SamplingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReply:
-    """The model's reply; `cut` if it reached its number of tokens."""
+    """The model's reply; `cut` if it reached its limit of tokens."""
 
     text: str
     model: str

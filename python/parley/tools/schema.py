@@ -1,11 +1,11 @@
-"""Whether the arguments a model wrote fit the tool's schema, in words that help the model to correct them.
+"""Whether a model's arguments fit the tool's schema, in words that help the model to correct them.
 
-Works on the raw text, as it stands in the file: what is shown is what runs, so anything that two readers
-could read differently (a key twice, NaN) is refused. Never fetches a remote `$ref`; a server's broken
-schema is no schema.
+Works on the raw text in the file: the text shown is the text that runs, so text that two readers
+could read differently (a repeated key, NaN) is refused. Never fetches a remote `$ref`; a server's
+broken schema counts as none.
 
-A schema comes from a server, and is at work before anybody is asked, so it gets a bounded number of steps:
-arguments that take more are left for the server to check, and so is what `_UNBOUNDED` names.
+A schema comes from a server and is used before the user decides, so it gets a bounded number of
+steps. The server must check arguments that take more steps, and the keywords in `_UNBOUNDED`.
 """
 
 import json
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 MAX_DEPTH = 100  # deeper than any schema, shallower than any recursion limit on the way
 _ERRORS_SHOWN = 3
 _VALUE_SHOWN = 80
-_SLIP = 0.85  # a letter or two of a name; `more` beside `mode` may be meant
-_DIGITS = 1000  # Python itself reads no more than some thousands
+_SLIP = 0.85  # a letter or two of a name; `more` beside `mode` may be intended
+_DIGITS = 1000  # Python itself only reads some thousands
 _REASON_SHOWN = 200
 _STEPS = 10_000
-"""Keywords of a schema that are looked at for one call; subschemas that refer to others can be endless."""
+"""Schema keywords that are checked for one call; subschemas that refer to others can be endless."""
 _STEP = 100
-"""Names of a keyword, and characters of a value, that one step is enough for."""
+"""Names of a keyword, or characters of a value, that cost one step."""
 _MOST_PARTS = 2_000
-"""Tables in a schema that is looked at; those of well-known servers have some hundreds."""
+"""Tables in a schema that is checked; those of well-known servers have some hundreds."""
 _MOST_NEAR = 10
-"""Unknown parameters that are held against the known ones, to find what is meant."""
+"""Unknown parameters that are compared with the known ones, for "did you mean"."""
 _MOST_KNOWN = 200
 _UNBOUNDED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
-"""Keywords that a server checks itself: a regular expression can take for ever over a short text."""
+"""Keywords that only the server checks: a regular expression can take forever on a short text."""
 
 _KINDS: Mapping[type, str] = {
     dict: "object",
@@ -54,9 +54,9 @@ _KINDS: Mapping[type, str] = {
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
-    """The arguments a model streamed, as a dict; blank text means none.
+    """The arguments that a model streamed, as a dict; blank text means none.
 
-    Raises ValueError, with a message for the model, for anything but one unambiguous JSON object.
+    Raises ValueError, with a message for the model, unless they are one unambiguous JSON object.
     """
     if not arguments.strip():
         return {}
@@ -80,12 +80,12 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=8192)
 def check_call(arguments: str, tool: Tool) -> str | None:
-    """The flaw of the arguments of a call of this tool, or None; found once for each."""
+    """The flaw of a call's arguments for this tool, or None; computed once for each."""
     return check_arguments(arguments, tool.input_schema)
 
 
 def check_arguments(arguments: str, schema: object) -> str | None:
-    """The flaw of `arguments` for a tool with this input schema, or None: it may be called."""
+    """The flaw of `arguments` for this input schema; None if the tool may be called."""
     try:
         value = decode_arguments(arguments)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _countable(text: str) -> int:
 
 
 def _check_plain(value: object) -> None:
-    """Refuses what a server could not be sent as it is shown: bottomless nesting, broken characters."""
+    """Refuse values that cannot be sent as shown: endless nesting, broken characters."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for holder in level for inner in _inside(holder)]
@@ -148,24 +148,24 @@ def _inside(value: object) -> Iterator[object]:
 
 
 class _UncheckedError(Exception):
-    """A schema wants more than is checked here."""
+    """A schema needs more steps than this check allows."""
 
 
 class _Work:
-    """The steps that are left for one call, and the values of its schema that were looked at already."""
+    """The steps left for one call, and the schema's values that have been prepared."""
 
     def __init__(self) -> None:
         self._left = _STEPS
         self._options: dict[int, frozenset[str]] = {}
 
     def take(self, steps: int) -> None:
-        """Use up some steps. Raises _UncheckedError where there are no more."""
+        """Use up some steps. Raises _UncheckedError if there are no more."""
         self._left -= steps
         if self._left < 0:
             raise _UncheckedError
 
     def options(self, values: list[Any]) -> frozenset[str]:
-        """The values of an `enum` or a `const`, to look one up among them."""
+        """The values of an `enum` or `const`, as a set for look-ups."""
         if id(values) not in self._options:
             self._options[id(values)] = frozenset(map(_canonical, values))
         return self._options[id(values)]
@@ -203,9 +203,9 @@ def _violation(value: dict[str, Any], schema: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> "Validator | None":
-    """A validator of the schema's own draft, else 2020-12; references resolve inside it or not at all.
+    """A validator of the schema's own draft, else 2020-12; references resolve only inside it.
 
-    None where the schema is broken, or has more parts than are looked at.
+    None if the schema is broken, or has too many parts.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -221,7 +221,7 @@ def _validator(schema: str) -> "Validator | None":
         kind.check_schema(_sketch(plain))
     except SchemaError:
         return None
-    # The default registry would ask the network.
+    # The default registry would use the network.
     return _bounded(kind)(_of_one_draft(plain), registry=EMPTY_REGISTRY)
 
 
@@ -235,9 +235,9 @@ def _tables(value: object) -> Iterator[object]:
 
 
 def _sketch(schema: Any) -> Any:
-    """The schema with one value of each list of values, which says as much of whether it is sound.
+    """The schema with one value of each list of values, which is valid exactly if the schema is.
 
-    Meta-schemas want each of them to be another, and hold each against each for that.
+    Meta-schemas require unique values, and compare each value with each.
     """
     match schema:
         case dict():
@@ -261,7 +261,7 @@ def _typical(values: list[Any]) -> list[Any]:
 
 
 def _of_one_draft(schema: Any) -> Any:
-    """The schema whose parts name no draft: the checks of that one would be taken, which have no bound."""
+    """The schema without its parts' drafts: their checks would be used, which have no limit."""
     match schema:
         case dict():
             return {
@@ -284,7 +284,7 @@ def _names_draft(value: object) -> bool:
 
 @cache
 def _bounded(kind: "type[Validator]") -> "type[Validator]":
-    """A draft whose validators take only so many steps, and skip what has no bound."""
+    """A draft whose validators take a limited number of steps, and skip unbounded keywords."""
     from jsonschema.validators import extend
 
     checks: dict[str, Any] = dict(kind.VALIDATORS)
@@ -336,18 +336,18 @@ _LINEAR: Mapping[str, Callable[..., Iterable[Any]]] = {
     "const": _const,
     "uniqueItems": _unique_items,
 }
-"""Checks that hold each value against each in `jsonschema`, or a value as a whole against another."""
+"""Checks that in `jsonschema` compare each value with each, or a value as a whole with another."""
 
 
 def _key_of(value: object) -> str:
-    """The canonical text of a value, paid for by its length."""
+    """The canonical text of a value; its length costs steps."""
     key = _canonical(value)
     _WORK.get().take(len(key) // _STEP)
     return key
 
 
 def _canonical(value: object) -> str:
-    """The same text for values that JSON Schema takes for equal: 1.0 is 1, and true is not."""
+    """The same text for values that JSON Schema treats as equal: 1.0 equals 1, true does not."""
     return json.dumps(_whole(value), sort_keys=True)
 
 
@@ -366,8 +366,8 @@ def _whole(value: Any) -> Any:
 def _without_default(names: Iterable[str], schema: object) -> list[str]:
     """The required parameters that have no default.
 
-    Schemas made of types with defaults name those as required, too: their servers fill them in
-    (`browser_take_screenshot` of @playwright/mcp, November 2026).
+    Schemas generated from types with defaults require these parameters, too, but their servers fill
+    them in (`browser_take_screenshot` of @playwright/mcp, November 2026).
     """
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     known = properties if isinstance(properties, Mapping) else {}
@@ -375,7 +375,7 @@ def _without_default(names: Iterable[str], schema: object) -> list[str]:
 
 
 _OF_PARTS = frozenset(("items", "prefixItems", "contains", "propertyNames", "additionalItems"))
-"""Keywords that look at each part of a value, even if their schemas say nothing of it."""
+"""Keywords that visit each part of a value, even if their schemas are empty."""
 _OF_TABLES = frozenset(("dependentRequired", "dependencies"))
 
 
@@ -384,7 +384,7 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
         work = _WORK.get()
         work.take(1 + _extent(name, rule, instance))
         for error in check(validator, rule, instance, schema) or ():
-            if not error.relative_schema_path:  # its message was made here, and may hold all of the value
+            if not error.relative_schema_path:  # made here, may contain all of the value
                 work.take(1 + _size(instance) // _STEP)
             yield error
 
@@ -392,7 +392,7 @@ def _counted(name: str, check: Callable[..., Iterable[Any] | None]) -> Callable[
 
 
 def _extent(name: str, rule: Any, instance: Any) -> int:
-    """The steps that a keyword takes beside those of the schemas in it."""
+    """The steps that a keyword takes, without those of its schemas."""
     own = len(rule) if isinstance(rule, list | dict) else 0
     if name in _OF_TABLES and isinstance(rule, dict):
         own += sum(len(names) for names in rule.values() if isinstance(names, list))
@@ -432,9 +432,9 @@ def _reason(error: "ValidationError") -> str:
 
 
 def _misspelt(value: dict[str, Any], schema: Mapping[str, Any]) -> str | None:
-    """An unknown parameter that is nearly one left out.
+    """An unknown parameter that resembles a missing one.
 
-    A schema that does not forbid more parameters lets it pass, and servers then drop it without a word.
+    A schema that does not forbid more parameters accepts it, and servers then silently drop it.
     """
     if "additionalProperties" in schema or "patternProperties" in schema:
         return None
@@ -454,7 +454,7 @@ def _unknown(where: str, name: str, known: Collection[str]) -> str:
 
 
 def _nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known name that is meant, as far as that can be found out at once."""
+    """The known name that is probably meant, if it can be found quickly."""
     if len(name) > _VALUE_SHOWN:
         return None
     short = (other for other in known if len(other) <= _VALUE_SHOWN)

@@ -1,7 +1,7 @@
-"""The built-in tool that finds tools by words, where they are too many to be sent with their schemas. Pure.
+"""The built-in tool that finds tools by words, if there are too many to send as schemas. Pure.
 
-Knows the tool, the order in which tools fit a query, and the text of its result, which says for the rest of
-the chat which tools were found. When it is offered, and what there is room for, is known elsewhere.
+Knows the tool, how tools rank for a query, and its result's text, which records the found tools for
+the rest of the chat. Other modules know when it is offered and how much fits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIND_TOOLS = Tool(
     annotations={"readOnlyHint": True, "openWorldHint": False},
     identity=OWN,
 )
-"""Runs without asking: it reads nothing but definitions of tools that are on offer."""
+"""Runs without asking: it only reads the definitions of offered tools."""
 
 Offer: TypeAlias = tuple[str, Tool]
 """A tool under its wire name."""
@@ -42,16 +42,16 @@ MOST = 10
 """The most tools that one query finds."""
 _NAMED = 1000
 _NAME, _TEXT = 4, 1
-"""What a word of a tool's name counts, and one of its description."""
+"""The weight of a word in a tool's name, and in its description."""
 _LEAST = 3
-"""Characters that a word has to have to be a part of another one."""
+"""The minimal length of a word that may match a part of another."""
 _COMMON = frozenset(
     [
         *("a", "an", "the", "some", "this", "that", "it", "is", "and", "or"),
         *("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with", "tool", "tools"),
     ]
 )
-"""Words that say nothing of what is looked for."""
+"""Words that say nothing about the wanted tool."""
 _TEXT_LENGTH = 120
 """Characters of a description in the result."""
 
@@ -62,7 +62,7 @@ _LINE = re.compile(r"^- ([A-Za-z0-9_-]{1,64})(?::|$)", re.MULTILINE)
 def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:
     """The tools that fit a query, best first; the same for the same tools in any order.
 
-    A word counts more in a name than in a description, and the more the fewer tools have it.
+    A word counts more in a name than in a description, and more if fewer tools have it.
     """
     names = set(re.split(r"[^A-Za-z0-9_-]+", query))
     scores = {wire: _NAMED if wire in names else 0 for wire, _ in tools}
@@ -78,19 +78,19 @@ def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:
 
 
 def report(query: str, tools: Sequence[Offer], count: int) -> str:
-    """The result of a query that found these tools, of so many."""
+    """The result of a query that found these tools, out of `count`."""
     if not tools:
         return f"No tool of {count} fits {query!r}. Try other words, or the name of a tool."
     return "\n".join([_HEAD, *(_line(wire, tool) for wire, tool in tools)])
 
 
 def names_in(body: str) -> list[str]:
-    """The names of the tools that a result says were found."""
+    """The names of the tools that a result reports as found."""
     return _LINE.findall(body)
 
 
 def available(catalogue: Catalogue) -> str:
-    """The names of the tools that a model may call, in so far as it was sent more than those."""
+    """The names of the tools that a model may call, as far as it received more than names."""
     names = ", ".join(wire for wire, _ in catalogue.in_full)
     more = len(catalogue.names_only)
     return f"{names}, and {more} that {catalogue.wire(FIND_TOOLS)} finds" if more else names
@@ -102,7 +102,7 @@ def _line(wire: str, tool: Tool) -> str:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text, of `camelCase` and `snake_case` as well."""
+    """The words of a text, also those in `camelCase` and `snake_case`."""
     return frozenset(re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).casefold()))
 
 
@@ -111,7 +111,7 @@ def _hit(word: str, name: frozenset[str], text: frozenset[str]) -> int:
 
 
 def _likeness(word: str, words: frozenset[str]) -> int:
-    """2 where the word is among others, 1 where it is a part of one, or one is its beginning."""
+    """2 if the word is among the words, 1 if it is a part of one, or one is its beginning."""
     if word in words:
         return 2
     if len(word) < _LEAST and word.isascii():

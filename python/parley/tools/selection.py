@@ -1,7 +1,7 @@
-"""Which tools a list of globs takes, and the list in which one tool or server is switched on or off.
+"""The tools that a list of globs takes, and the list after switching one tool or server on or off.
 
-The last glob that fits a tool decides about it; `!` before a glob leaves out what fits. Where the first one
-leaves something out, everything else is in.
+The last glob that matches a tool decides; `!` before a glob excludes its matches. If the first glob
+excludes, all other tools are in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ OUT = "!"
 
 
 def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether a tool that is called by any of `names` is in."""
+    """Whether a tool with any of these `names` is in."""
     is_in = _from_all(globs)
     for glob in globs:
         if any(fnmatchcase(name, glob.removeprefix(OUT)) for name in names):
@@ -22,7 +22,7 @@ def takes(globs: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def may_take(globs: Sequence[str], server: str) -> bool:
-    """Whether any tool of a server may be in, whatever its tools are."""
+    """Whether any tool of a server may be in, before its tools are known."""
     may = _from_all(globs)
     for glob in globs:
         place, folder, name = glob.removeprefix(OUT).rpartition("/")
@@ -33,14 +33,14 @@ def may_take(globs: Sequence[str], server: str) -> bool:
 
 
 def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: bool) -> tuple[str, ...] | None:
-    """The globs with a tool, or all of a server, switched; None where none are needed any more."""
+    """The globs after switching a tool or a whole server; None if none are needed any more."""
     from_all = globs is None or _from_all(globs)
     folder, name = f"{_literal(server)}/", f"{_literal(server)}/{'*' if tool is None else _literal(tool)}"
     rules = [
         glob for glob in globs or () if not _is_about(glob.removeprefix(OUT), folder, name, tool is None)
     ]
     while rules and rules[0].startswith(OUT) != from_all:
-        rules.pop(0)  # it changes nothing, and what comes first says what holds for all others
+        rules.pop(0)  # it changes nothing, and the first glob decides about all others
     settled = _settled(rules, server, folder, tool)
     if (from_all if settled is None else settled) != on or (rules and settled is None):
         rules.append(name if on else OUT + name)
@@ -48,7 +48,7 @@ def switched(globs: Sequence[str] | None, server: str, tool: str | None, on: boo
 
 
 def _settled(globs: Sequence[str], server: str, folder: str, tool: str | None) -> bool | None:
-    """Whether the globs take a tool, or all of a server; None where they say nothing, or not one thing."""
+    """Whether the globs take a tool, or a whole server; None if they do not say, or in part."""
     if tool is not None:
         return takes(globs, (f"{server}/{tool}", tool)) if globs else None
     others = all("/" in glob and not glob.removeprefix(OUT).startswith(folder) for glob in globs)
@@ -65,5 +65,5 @@ def _is_about(glob: str, folder: str, name: str, whole: bool) -> bool:
 
 
 def _literal(text: str) -> str:
-    """A glob for just this text."""
+    """A glob for exactly this text."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)

@@ -1,9 +1,9 @@
-"""Spells what other programs write about a server in one way, and knows nothing of what it means.
+"""Unifies other programs' spellings of a server's entry, without knowing their meaning.
 
-Their words, as their documentation had them on 2026-11-24: VS Code (`servers`, below `mcp` in
-`settings.json`), Zed (`context_servers`), opencode (`mcp`, later `mcp.servers`; `type` local or remote,
-a `command` that is a list, `environment`), Codex (TOML, `mcp_servers`), Gemini CLI (`includeTools`,
-`excludeTools`), GitHub Copilot (`tools`), goose (YAML, `extensions`).
+Their words, as documented on 2026-11-24: VS Code (`servers`, below `mcp` in `settings.json`), Zed
+(`context_servers`), opencode (`mcp`, later `mcp.servers`; `type` local or remote, a `command` that
+is a list, `environment`), Codex (TOML, `mcp_servers`), Gemini CLI (`includeTools`, `excludeTools`),
+GitHub Copilot (`tools`), goose (YAML, `extensions`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
-"""The names of a file's table of servers: of most programs, VS Code, Zed, Codex, opencode."""
+"""The names of a file's server table: in most programs, VS Code, Zed, Codex, opencode."""
 _INNER = ("servers", "inputs")
-"""What the table `mcp` has in a `settings.json` of VS Code."""
+"""The keys of the table `mcp` in VS Code's `settings.json`."""
 
 SYNONYMS = {
     "transport": "type",
@@ -33,14 +33,14 @@ SYNONYMS = {
     **dict.fromkeys(("disabledTools", "excludeTools"), "disabled_tools"),
 }
 MORE = ("bearer_token_env_var", "env_http_headers", "env_vars")
-"""Codex's words for variables of the user's that an entry is given."""
+"""Codex's words for the user's variables that an entry receives."""
 _GOOSE = re.compile(r"^extensions:", re.MULTILINE)
 _TYPES = {"local": "stdio", "remote": "http"}
 _TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
 
 
 def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The tables of servers in a file, by their paths; the usual one if there is none."""
+    """The server tables in a file, by their paths; the usual path if there is none."""
     keys = [key for key in KEYS if key in table]
     for key in keys or KEYS[:1]:
         entries = table.get(key)
@@ -51,12 +51,12 @@ def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def toml_table(text: str) -> dict[str, Any] | None:
-    """The table of Codex's TOML, None if it is none; raises ValueError for a fault in it."""
+    """The table in Codex's TOML; None for other text. Raises ValueError for an error in it."""
     return tomllib.loads(text) if _TOML.search(text) else None
 
 
 def goose_table(text: str) -> dict[str, Any] | None:
-    """The table of goose's YAML, None if it is none; raises ValueError for a fault in it."""
+    """The table in goose's YAML; None for other text. Raises ValueError for an error in it."""
     if not _GOOSE.search(text):
         return None
     import yaml
@@ -72,7 +72,7 @@ def goose_table(text: str) -> dict[str, Any] | None:
 
 
 def _is_reached(entry: Any) -> bool:
-    """Whether an extension of goose is a server; what is built into it is none."""
+    """Whether goose's extension is a server; a built-in one is not."""
     return isinstance(entry, Mapping) and bool(entry.get("cmd") or entry.get("uri"))
 
 
@@ -95,7 +95,7 @@ def _of_goose(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry in the words of Parley's settings, its type among them."""
+    """An entry in the words of Parley's settings, with its type."""
     entry = dict[str, Any]()
     for key, value in table.items():
         word = SYNONYMS.get(key, key)
@@ -113,7 +113,7 @@ def spelled(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _both(word: str, first: Any, second: Any) -> Any:
-    """What two spellings of a word say; two lists that narrow what is offered both do."""
+    """The meaning of two spellings of a word; of two lists that narrow the offer, both count."""
     if not (isinstance(first, Sequence) and isinstance(second, Sequence)) or word not in SYNONYMS.values():
         return second
     if word == "disabled_tools":
@@ -125,7 +125,7 @@ def _both(word: str, first: Any, second: Any) -> Any:
 
 
 def _set_apart(entry: dict[str, Any]) -> None:
-    """A command that is a list, as opencode has it, or a table, as Zed had it, with its arguments apart."""
+    """Separate the arguments of a command that is a list (opencode), or a table (older Zed)."""
     command = entry.get("command")
     if isinstance(command, Mapping):
         entry |= {"command": command.get("path")} | {k: v for k, v in command.items() if k in ("args", "env")}
@@ -139,7 +139,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _fill_in(entry: dict[str, Any]) -> None:
-    """Variables of the user's that Codex names, as `${VAR}`."""
+    """Write the user's variables that Codex names as `${VAR}`."""
     token, names, headers = entry.get(MORE[0]), entry.get(MORE[2]), entry.get(MORE[1])
     if isinstance(token, str):
         _add(entry, "headers", {"Authorization": f"Bearer ${{{token}}}"})
@@ -156,5 +156,5 @@ def _add(entry: dict[str, Any], word: str, more: Mapping[str, str]) -> None:
 
 
 def _text(value: Any) -> Any:
-    """A number or a truth value as the text that an environment takes."""
+    """A number or boolean as text, as an environment needs it."""
     return json.dumps(value) if isinstance(value, bool | int | float) else value

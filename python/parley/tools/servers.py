@@ -1,6 +1,6 @@
 """Settings of an MCP server: how to reach it, which of its tools to take, how long to wait for it.
 
-Only values: starting one is a driver's work. Knows how `${VAR}` is spelled and filled in, not from where.
+Only values: a driver starts servers. Knows how `${VAR}` is spelled and filled in, not from where.
 """
 
 import re
@@ -19,29 +19,28 @@ Protocol = Literal["auto", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 NEWEST: Protocol = "2026-07-28"
 
 Account = Literal["none", "signed out", "signing in", "signed in"]
-"""Whether a server knows the user: "none" where it has not asked for that."""
+"""Whether the user is signed in at a server; "none" if the server has not asked for that."""
 
 Origin = Literal["settings", "config file", "project"]
-"""Where a server was set up: by the user's settings, by the file that they name, by a project."""
+"""Where a server was set up: in the user's settings, in the file that they name, in a project."""
 
 RESERVED = "mock"
-"""The name of the built-in server, which no other can have."""
+"""The name of the built-in server; no other server can have it."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
-"""One that nothing closes goes on to the end, or a hostile text would be read to its end for each `${`."""
+"""An unclosed placeholder extends to the end; else each `${` of a hostile text costs a scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """One server: `builtin` (in this process: the mock server, or an object), or a command (stdio), or a url
-    (HTTP).
+    """One server: `builtin` (in this process: the mock server, or an object), a command, or a url.
 
-    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all. `roots`: it may
-    know the working directory; None leaves that to whether its arguments name a folder of their own.
-    `sampling`: it may have the model talk. `token_command` prints a bearer token for the url. `client_id`,
-    with its secret, is who Parley is where one signs in; without it Parley registers there. The browser comes
-    back to the `callback_port`; 0 is any. `protocol` is the revision to speak; "auto" tries the newest, then
-    the older ones.
+    `enabled_tools` and `disabled_tools` are globs over the tools' own names; None takes all.
+    `roots`: it may know the working directory; None decides by whether its arguments name a folder.
+    `sampling`: it may use the model. `token_command` prints a bearer token for the url.
+    `client_id`, with its secret, identifies Parley at the sign-in; without it Parley registers
+    there. The browser returns to the `callback_port`; 0 is any. `protocol` is the revision to
+    speak; "auto" tries the newest, then older ones.
     """
 
     name: str
@@ -69,7 +68,7 @@ class ServerSettings:
 
     @property
     def identity(self) -> str:
-        """Canonical JSON of where the server comes from; `${VAR}` unexpanded, so it holds no secret."""
+        """Canonical JSON of the server's origin; `${VAR}` is unexpanded, so it holds no secret."""
         if self.builtin:
             return canonical({"builtin": True if self.name == RESERVED else self.name})
         if self.url is not None:
@@ -78,7 +77,7 @@ class ServerSettings:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the user's environment that are filled in, wherever they go to."""
+        """The user's environment variables that are filled in, in any field."""
         texts = (
             *(self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values()),
             *(self.client_id, self.client_secret),
@@ -88,17 +87,17 @@ class ServerSettings:
 
     @property
     def takes_logins(self) -> bool:
-        """Whether it is left to a login, and not to these settings, to say who the user is."""
+        """Whether a login, rather than these settings, identifies the user."""
         has_token = self.token_command or "authorization" in map(str.lower, self.headers)
         return self.url is not None and not has_token
 
     def takes(self, tool: str) -> bool:
-        """Whether a tool of this name is offered to models."""
+        """Whether models are offered a tool of this name."""
         is_enabled = self.enabled_tools is None or _matches(tool, self.enabled_tools)
         return is_enabled and not _matches(tool, self.disabled_tools)
 
     def expanded(self, environ: Mapping[str, str]) -> Self:
-        """These settings with each `${VAR}` filled in; raises SettingsError for one that is not set."""
+        """These settings with each `${VAR}` filled in; raises SettingsError for unset variables."""
 
         def fill(text: str, where: str) -> str:
             return expand(text, environ, f"mcp.servers.{self.name}.{where}")
@@ -120,10 +119,10 @@ class ServerSettings:
 class ServerStatus:
     """The state of a server, as `:ParleyTools` and the health report show it.
 
-    `protocol` is the negotiated revision, "" before; `error` says why it failed, or what of it cannot be
-    used; `stderr` are its last lines, `log` the last messages that it sent for a log; `instructions` what it
-    says of all its tools. `page` is where the user is signing in. `folder` is where a local server starts,
-    and `has_own_folder` says that its settings name none.
+    `protocol` is the negotiated revision, "" before. `error` says why it failed, or which of its
+    parts are unusable. `stderr` has its last lines, `log` its last log messages, `instructions` its
+    text about all its tools. `page` is the user's current sign-in page. `folder` is where a local
+    server starts; `has_own_folder` if its settings name none.
     """
 
     name: str
@@ -142,19 +141,19 @@ class ServerStatus:
 
 
 def again(server: str, scope: str) -> str:
-    """What to do where a server wants the user to have allowed more."""
+    """The remedy if a server requires a further scope."""
     return f"sign in again for the scope {scope}: :ParleyLogin {server}"
 
 
 def placeholders(text: str) -> list[str]:
-    """What stands in each `${…}` of a text."""
+    """The content of each `${…}` in a text."""
     return [match[1] for match in _PLACEHOLDER.finditer(text) if match[2]]
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
-    """`text` with each `${VAR}` replaced from `environ`; `where` is the setting an error names.
+    """`text` with each `${VAR}` replaced from `environ`; errors name the setting `where`.
 
-    `${env:VAR}` is the same, and `${VAR:-default}` stands for the default where there is nothing in VAR, as
+    `${env:VAR}` is the same, and `${VAR:-default}` becomes the default if VAR is unset or empty, as
     in a shell.
     """
 
@@ -177,7 +176,7 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 def _variable(body: str) -> tuple[str, str, str]:
-    """The variable that a placeholder names, a sign where it has a default, and the default."""
+    """The variable that a placeholder names, a sign if it has a default, and the default."""
     return body.removeprefix("env:").partition(":-")
 
 

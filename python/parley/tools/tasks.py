@@ -1,7 +1,7 @@
-"""Tasks of MCP servers as values: a call that goes on at its server, which is asked now and then how it is.
+"""MCP servers' tasks as values: calls that continue at their server, which is polled.
 
-Works on results as they are in JSON, in the two shapes that there are: that of revision 2025-11-25, and that
-of the extension `io.modelcontextprotocol/tasks` of 2026-07-28. Knows no SDK.
+Works on results as JSON, in both existing forms: revision 2025-11-25, and the extension
+`io.modelcontextprotocol/tasks` of 2026-07-28. Knows no SDK.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from parley.text import size_text
 EXTENSION = "io.modelcontextprotocol/tasks"
 LONGEST_ID = 4_096
 COLLECT = "Its result is collected when the turn continues"
-"""Said of a call that still runs at its server when a turn ends."""
+"""Appended to messages about a call that still runs at its server when a turn ends."""
 _LEAST_PAUSE_S = 0.05
 _PAUSE_S = 1.0
 _MOST_PAUSE_S = 60.0
@@ -29,43 +29,43 @@ async def _nobody(_: str) -> None:
 
 
 class TaskHandle:
-    """The task as which a call runs: its id, "" as long as there is none."""
+    """The task as which a call runs: its id, "" before there is one."""
 
     def __init__(self, task_id: str = "", on_begin: Callable[[str], Awaitable[None]] = _nobody) -> None:
-        """`on_begin` is told the id of a task that begins."""
+        """`on_begin` receives the id of a task that begins."""
         self.id = task_id
         self._on_begin = on_begin
 
     async def begin(self, task_id: str) -> None:
-        """The server has begun a task."""
+        """Note that the server has begun a task."""
         self.id = task_id
         await self._on_begin(task_id)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """A task as its server describes it; a status that nobody knows is "unknown".
+    """A task as its server describes it; an unknown status becomes "unknown".
 
-    `result` and `error` come with the end of it, `requests` where it waits for answers, in the newer shape.
+    `result` and `error` come at its end, `requests` if it waits for answers, all in the newer form.
     """
 
     id: str
     status: Status
     message: str = ""
     pause_s: float = _PAUSE_S
-    """Seconds until it is to be asked after again."""
+    """Seconds until the next poll."""
     requests: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
     error: str = ""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it."""
+        """Whether the task has ended."""
         return self.status in ("completed", "failed", "cancelled")
 
 
 def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A task that came in place of a call's result, in the form of one; None for a result that is one."""
+    """A task in place of a call's result, in the form of a result; None for a real result."""
     if result.get("resultType") == "task":
         task: object = {key: value for key, value in result.items() if key not in ("_meta", "resultType")}
     else:
@@ -76,7 +76,7 @@ def as_result(result: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def task_in(result: Mapping[str, Any]) -> TaskState | None:
-    """The task that a result of `as_result` stands for; None for any other. Raises ValueError."""
+    """The task in a result of `as_result`; None for any other result. Raises ValueError."""
     match result.get("_meta"):
         case {"parley/task": dict(task)}:
             return state(task)
@@ -85,7 +85,7 @@ def task_in(result: Mapping[str, Any]) -> TaskState | None:
 
 
 def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
-    """A task as a server describes it. Raises ValueError where that is none, or not the expected one."""
+    """A task as a server describes it. Raises ValueError if it is invalid or unexpected."""
     match task:
         case {"taskId": str(task_id), "status": str(status)} if task_id:
             pass
@@ -108,7 +108,7 @@ def state(task: Mapping[str, Any], expected: str = "") -> TaskState:
 
 
 def is_of(result: Mapping[str, Any], task_id: str) -> bool:
-    """Whether a result may be that of this task: if it names one, it is this one."""
+    """Whether a result may belong to this task: if it names a task, it must be this one."""
     match result.get("_meta"):
         case {"io.modelcontextprotocol/related-task": {"taskId": other}}:
             return bool(other == task_id)
@@ -119,7 +119,7 @@ def is_of(result: Mapping[str, Any], task_id: str) -> bool:
 def _pause(milliseconds: object) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return _PAUSE_S
-    if not milliseconds < _MOST_PAUSE_S * 1000:  # or it is no number at all, or one that is no float
+    if not milliseconds < _MOST_PAUSE_S * 1000:  # or it is not a number, or NaN
         return _MOST_PAUSE_S
     return max(milliseconds, _LEAST_PAUSE_S * 1000) / 1000
 

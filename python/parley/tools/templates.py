@@ -1,6 +1,7 @@
-"""Templates of resources: what of one a person has typed, and what the rest may be. Pure.
+"""Resource templates: the typed part of a URI, and proposals for the rest. Pure.
 
-Knows `{name}`, `{+name}` and `{name*}` of RFC 6570, which servers use; at any other expression it ends.
+Knows `{name}`, `{+name}` and `{name*}` of RFC 6570, which servers use; stops at any other
+expression.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _RESERVED = ":/?#[]@!$&'()*+,;="
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """The variable of a template that is being typed, with what has been typed of it."""
+    """The template's variable that is being typed, with its typed part."""
 
     template: str
     variable: str
@@ -30,21 +31,21 @@ class Blank:
     before: str
     after: str
     safe: str
-    """Characters that stand for themselves in a value."""
+    """Characters that are not percent-encoded in a value."""
     is_last: bool
 
     def uri(self, value: str) -> str:
-        """What has been typed with this value, and what comes behind it up to the next variable."""
+        """The typed text with this value, and the template's text up to the next variable."""
         return f"{self.before}{quote(value, safe=self.safe)}{self.after}"
 
 
 def start_of(template: str) -> str:
-    """The beginning that all URIs of a template have."""
+    """The common beginning of a template's URIs."""
     return template.partition("{")[0]
 
 
 def blank_of(template: str, text: str) -> Blank | None:
-    """The variable that comes next where a text begins as a template does; None where none does."""
+    """The next variable of a template for a text that begins like it; None if there is none."""
     start, *parts = _EXPRESSION.split(template)
     if not text.startswith(start):
         return None

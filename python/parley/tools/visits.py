@@ -1,7 +1,8 @@
-"""Pages that servers want the user to open in a browser: which address is fit to be shown and opened.
+"""Pages that servers want the user to open in a browser: which addresses may be shown and opened.
 
-A server names any address, and the user decides by what is seen of it. So what is shown is what is opened,
-in characters that can be taken for nothing else, and its host is the one that a browser would go to.
+A server may name any address, and the user decides by the shown text. So the shown address is the
+opened one, in characters that cannot be mistaken, and its host is the host that a browser would
+use.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SAFE = "%/?:@!$&'()*+,;=~-._"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A page to be opened: `url` is printable ASCII, `id` what the server says when all is done there."""
+    """A page to open: `url` is printable ASCII; with this `id` the server reports the end."""
 
     url: str
     message: str
@@ -37,17 +38,17 @@ class Visit:
 
     @property
     def host(self) -> str:
-        """The host that the browser goes to, with its port where that is not the usual one."""
+        """The host that the browser goes to, with an unusual port."""
         return urlsplit(self.url).netloc
 
     @property
     def is_open(self) -> bool:
-        """Whether what is sent there can be read on the way."""
+        """Whether others could read the data that is sent there."""
         return self.url.startswith("http:") and not _is_here(urlsplit(self.url).hostname or "")
 
 
 def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the name it has in the protocol
-    """The visit of an address. Raises ValueError, fit to be shown, for one that nobody should open."""
+    """The visit of an address. Raises ValueError, fit to be shown, for a forbidden address."""
     where = one_line(url, 60)
     if len(url) > _LONGEST:
         raise ValueError(f"{where} has more than {_LONGEST} characters")
@@ -73,7 +74,7 @@ def visit(url: str, message: str, id: str = "") -> Visit:  # noqa: A002 - the na
 
 
 def _is_here(host: str) -> bool:
-    """Whether what is sent to a host stays on this machine: 127.example.org is anybody's."""
+    """Whether data sent to a host stays on this machine: 127.example.org may be anywhere."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -81,7 +82,7 @@ def _is_here(host: str) -> bool:
 
 
 def required_visits(details: object) -> tuple[Visit, ...]:
-    """The visits that the error of a call asks for. Raises ValueError for one that nobody should open."""
+    """The visits that a call's error requires. Raises ValueError for forbidden addresses."""
     match details:
         case {"elicitations": [_, *_] as wishes}:
             return tuple(_visit_of(wish) for wish in wishes[:MOST_VISITS])

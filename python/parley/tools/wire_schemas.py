@@ -1,8 +1,8 @@
-"""Schemas of servers as providers take them: sound at every depth, or else without what is not.
+"""Servers' schemas as providers take them: sound at every depth, or without the unsound parts.
 
-One schema that a provider refuses costs the whole request, so all that JSON can hold becomes a schema of
-draft 2020-12 that says the same as far as it can be said. The server's own schema is still what a call is
-checked against. Knows no names of tools, and nothing of what a request looks like.
+One schema that a provider refuses costs the whole request, so any JSON becomes a schema of draft
+2020-12 with the same meaning, as far as possible. Calls are still checked against the server's own
+schema. Knows no names of tools, and nothing of requests.
 """
 
 import math
@@ -13,10 +13,10 @@ from urllib.parse import unquote
 Schema: TypeAlias = dict[str, Any]
 
 MOST_LEVELS = 60
-"""Schemas that are deeper than any that a model understands end there in one that takes everything."""
+"""Deeper schemas, which no model understands, end there in a schema that accepts everything."""
 
 _MOST_STEPS = 20
-"""References that may lead to others; a circle has no end."""
+"""References may lead to others; a circle has no end."""
 
 _OF_SCHEMA = frozenset(
     [
@@ -29,7 +29,7 @@ _OF_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions"
 _OR_BOOLEAN = frozenset(
     ("additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems")
 )
-"""Keywords in which every provider takes true and false."""
+"""Keywords for which every provider accepts true and false."""
 _KINDS = ("array", "boolean", "integer", "null", "number", "object", "string")
 # "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12": a schema
 # whose `$schema` names draft 7 was refused so (github.com/anthropics/claude-code/issues/586, 2026-11-24).
@@ -43,7 +43,7 @@ _LEFT_OUT = frozenset(
 
 
 def sound(schema: object) -> Schema:
-    """The schema, as each provider takes it, whatever it was; references lead to schemas of it."""
+    """Any schema as each provider takes it; its references lead to sound schemas."""
     repaired = _schema(schema, MOST_LEVELS)
     assert isinstance(repaired, dict)
     for each in _dangling(repaired):
@@ -52,7 +52,7 @@ def sound(schema: object) -> Schema:
 
 
 def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that another one is by its reference, with all that it says itself."""
+    """The schema that another one refers to, with all its own keywords."""
     merged, seen = dict(schema), set[str]()
     while isinstance(reference := merged.pop("$ref", None), str) and reference not in seen:
         if len(seen) == _MOST_STEPS:
@@ -64,7 +64,7 @@ def referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
-    """The schema that asks for both, the other's keywords first."""
+    """The schema that requires both, the other's keywords first."""
     merged = {**one, **other}
     if isinstance(one.get("properties"), Mapping) and isinstance(other.get("properties"), Mapping):
         merged["properties"] = {**one["properties"], **other["properties"]}
@@ -89,7 +89,7 @@ def _schema(schema: object, levels: int, *, or_boolean: bool = False) -> Schema 
 
 
 _NOTHING = object()
-"""The value of a keyword that is left out."""
+"""The value of an omitted keyword."""
 
 
 def _keyword(key: str, value: Any, levels: int) -> Any:
@@ -185,7 +185,7 @@ _SOUND: Mapping[str, Callable[[object], bool]] = {
 
 
 def _finite(value: Any, levels: int) -> Any:
-    """A value that JSON can hold: without NaN, infinity and bottomless depth."""
+    """A value that JSON can hold: without NaN, infinity and endless depth."""
     if not levels:
         return None
     match value:
@@ -200,7 +200,7 @@ def _finite(value: Any, levels: int) -> Any:
 
 
 def _of_draft_2020(schema: Mapping[str, Any]) -> Schema:
-    """What older drafts say in other words: pairs of items, and exclusive bounds."""
+    """Older drafts' keywords in today's words: tuples of items, and exclusive bounds."""
     said = {str(key): value for key, value in schema.items()}
     if isinstance(said.get("items"), list):
         said.setdefault("prefixItems", said["items"])
@@ -213,7 +213,7 @@ def _of_draft_2020(schema: Mapping[str, Any]) -> Schema:
 
 
 def _complete(schema: Schema) -> Schema:
-    """The schema with what providers want beside what it says already."""
+    """The schema with the keywords that providers require."""
     kind = schema.get("type")
     # "Invalid schema for function 'create_canvas': In context=('properties', 'blocks'), array schema missing
     # items." (OpenAI, github.com/gumloop/guMCP/pull/136); of a list of types: "In context=('properties',
@@ -231,7 +231,7 @@ def _complete(schema: Schema) -> Schema:
 
 
 def _dangling(root: Schema) -> list[Schema]:
-    """The subschemas whose references lead to no schema, or to nothing but references."""
+    """The subschemas whose references lead to no schema, or only to references."""
     places = {id(each) for each in _subschemas(root)}
     return [each for each in _subschemas(root) if "$ref" in each and not _leads(each, root, places)]
 
@@ -265,7 +265,7 @@ def _subschemas(root: Schema) -> list[Schema]:
 
 
 def _target(reference: str, root: Any) -> Any:
-    """What a reference leads to in the same schema, None where that is nothing."""
+    """The target of a reference in the same schema; None if there is none."""
     if reference == "#":
         return root
     if not reference.startswith("#/"):
