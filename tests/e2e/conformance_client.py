@@ -1,6 +1,6 @@
-"""The client that the conformance suite starts: what it is to do, it has a process do that has Parley loaded.
+"""The conformance suite starts this client; it passes its task to a process that has loaded Parley.
 
-Its arguments are the socket of that process, and the URL of the suite's server, which the suite appends.
+Its arguments are that process's socket, and the URL of the suite's server, which the suite appends.
 """
 
 import json

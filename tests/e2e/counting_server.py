@@ -1,7 +1,8 @@
-"""An MCP server over stdio that writes down each call it gets, so that a test can count what really ran.
+"""A stdio MCP server that records each call, so a test can count the calls that really ran.
 
-Of the standard library alone, so that it starts at once. The file is named by the environment variable CALLS;
-DEFINITION changes what its first tool says it does; as long as the file HOLD is there, calls get no answer.
+It uses only the standard library, so it starts at once. The environment variable CALLS names the
+file; DEFINITION changes the description of its first tool; while the file HOLD exists, calls get no
+answer.
 """
 
 from __future__ import annotations

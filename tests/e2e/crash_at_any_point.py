@@ -1,8 +1,8 @@
-"""Runs `parley respond` again and again, and dies at one point or another; then runs it once more.
+"""Runs `parley respond` repeatedly, and dies at one point or another; then runs it once more.
 
-A program of its own, since it forks, which saves the imports of each run. It reads lines of JSON with a new
-folder and the point to die at, None for none, and answers each with one. The model is a script, and its time
-passes at once: a second of it is a second for the document, too.
+A separate program, since it forks, which saves the imports of each run. It reads lines of JSON with
+a new folder and the point of death, None for none, and answers each with a line. The model is a
+script whose time passes at once: its seconds count for the document, too.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _CONNECT = sqlite3.connect
 
 
 class Fate:
-    """Counts the points of a run: what the event loop does, statements of SQL, what is done to files.
+    """Counts the points of a run: steps of the event loop, SQL statements, changes of files.
 
-    Kills the process at the chosen one, having written down when that was.
+    Kills the process at the chosen point, after recording the time.
     """
 
     def __init__(self, point: int | None, folder: Path) -> None:
@@ -62,14 +62,14 @@ class Fate:
         self._loop = fake_time.FakeTimeLoop()
 
     def arm(self) -> None:
-        """Count from now on."""
+        """Start to count."""
         asyncio.events.Handle._run = self._before(asyncio.events.Handle._run)  # type: ignore[method-assign]
         os.fsync = self._before(os.fsync)
         sqlite3.connect = self._connect  # type: ignore[assignment]
         sys.addaudithook(self._audit)
 
     def run(self, work: Any) -> Any:
-        """The work, in a loop whose time is a script's."""
+        """The result of the work, in a loop with a script's time."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             return runner.run(work)
 
@@ -109,7 +109,7 @@ def lines(path: Path) -> list[str]:
 
 
 class Script:
-    """A model that says words, calls a tool and says more; each word is written down when it is said."""
+    """A model that says words, calls a tool and says more; it records each word that it says."""
 
     def __init__(self, folder: Path) -> None:
         self._spoken = folder / "spoken"
@@ -126,14 +126,14 @@ class Script:
 
 
 class ScriptedApp(parley.runtime.app.App):
-    """An app with that model, and one tool that writes down that it was called."""
+    """An app with that model, and one tool that records its calls."""
 
     def __init__(self, settings: Settings, *arguments: Any, **named: Any) -> None:
         own = settings.with_servers({"count": ServerSettings("count", builtin=True)})
         super().__init__(own, *arguments, in_process={"count": server_of([note])}, **named)
 
     def ports(self, *arguments: Any, **named: Any) -> engine.Ports:
-        """The ports of a turn, with another model."""
+        """The ports of a turn, with the scripted model."""
         return replace(super().ports(*arguments, **named), model=Script(Path.cwd()))
 
 
@@ -154,7 +154,7 @@ def run(folder: Path, fate: Fate) -> int:
 
 
 def respond(folder: Path, point: int | None) -> None:
-    """`parley respond` in this folder; its exit code and the number of points are written down."""
+    """Run `parley respond` in this folder; record its exit code and the number of points."""
     fate = Fate(point, folder)
     fate.arm()
     code = run(folder, fate)
@@ -162,7 +162,7 @@ def respond(folder: Path, point: int | None) -> None:
 
 
 def furnish(folder: Path) -> Path:
-    """The chat of a new folder."""
+    """Create the chat of a new folder; return its path."""
     (folder / "parley").mkdir(parents=True)
     (folder / "parley" / "config.toml").write_text(SETTINGS, encoding="utf-8")
     chat = folder / "chat.md"
@@ -171,7 +171,7 @@ def furnish(folder: Path) -> Path:
 
 
 def die(folder: Path, point: int | None) -> dict[str, Any]:
-    """What is found after a death at this point, and how it goes on."""
+    """The state after a death at this point, and the continuation."""
     chat = furnish(folder)
     status = in_child(lambda: respond(folder, point))
     facts = {
@@ -192,7 +192,7 @@ def die(folder: Path, point: int | None) -> dict[str, Any]:
 def main() -> None:
     for name in MODULES:
         import_module(name)
-    with TemporaryDirectory() as folder:  # what a turn makes once is made for all of them
+    with TemporaryDirectory() as folder:  # a first turn's one-time work
         furnish(Path(folder))
         run(Path(folder), Fate(None, Path(folder)))
     gc.freeze()

@@ -1,7 +1,7 @@
-"""Runs the same turn again and again, and dies one step later each time; then goes on as after a crash.
+"""Runs the same turn repeatedly, dies one step later each time, and continues as after a crash.
 
-A program of its own, since it forks, which saves the imports of each turn. It reads lines of JSON with a new
-folder and the step to die at, and answers each with one.
+A separate program, since it forks, which saves the imports of each turn. It reads lines of JSON
+with a new folder and the step of death, and answers each with a line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASK = '💬: call note {"text":"one"}\n'
 
 
 class Fate:
-    """Counts the steps of a turn, and kills the process at the chosen one."""
+    """Counts the steps of a turn, and kills the process at the chosen step."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -40,7 +40,7 @@ class Fate:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def over(self, port: Any, names: str) -> Any:
-        """The port, with a step before and after each of its methods named."""
+        """The port, with a step before and after each of the named methods."""
         for name in names.split():
             setattr(port, name, self._around(getattr(port, name)))
         return port
@@ -68,7 +68,7 @@ class Fate:
 
 
 async def live(machine: Machine, step: int) -> None:
-    """Ask, say yes, and let it run, unless fate strikes."""
+    """Ask, approve, and let it run, unless fate strikes."""
     fate = Fate(step)
     async with machine.start() as process:
         plain = process.ports
@@ -86,7 +86,7 @@ async def live(machine: Machine, step: int) -> None:
 
 
 async def go_on(machine: Machine) -> dict[str, Any]:
-    """What is found afterwards, and how it goes on."""
+    """The state after the death, and the continuation."""
     path = machine.folder / "chat.md"
     errors = [p.message for p in read(path).problems if p.severity == "error"]
     found, ran, kinds = path.read_text(encoding="utf-8"), len(machine.calls()), list[str]()
@@ -115,7 +115,7 @@ async def go_on(machine: Machine) -> dict[str, Any]:
 
 
 async def say_yes(process: Process, path: Path) -> tuple[str, str]:
-    """What a yes to the call is answered with, and how the turn ends that follows."""
+    """The reply to an approval of the call, and the end of the following turn."""
     ports, resolve = process.ports(path), process.app.resolve(None)
     line = (await engine.observe(ports, resolve)).undecided()[0].span.start
     made = await engine.choose(ports, resolve, line, "ya", "key")
@@ -138,7 +138,7 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def die(folder: Path, step: int) -> None:
-    """Print how it went on after a death at this step."""
+    """Print the continuation after a death at this step."""
     machine = Machine(folder)
     folder.mkdir()
     machine.chat(ASK)

@@ -1,6 +1,6 @@
-"""Servers that FastMCP makes, each in another way, in one process; their addresses are its first lines.
+"""FastMCP's servers, each made in another way, in one process; it first prints their addresses.
 
-It runs with the Python that FastMCP is installed for, and knows nothing of Parley.
+Runs with the Python that has FastMCP installed, and knows nothing of Parley.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def port() -> socket.socket:
-    """A socket that listens on a port of its own; asyncio ends Nagle's delay where TCP is named."""
+    """A socket that listens on a free port; asyncio avoids Nagle's delay if TCP is named."""
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     return listener
 
 
 def auth(base: str) -> Any:
-    """Its own authorization server, which lets everybody in."""
+    """Its own authorization server, which lets everyone in."""
     options = import_module("fastmcp.server.auth.auth").ClientRegistrationOptions
     provider = import_module("fastmcp.server.auth.providers.in_memory").InMemoryOAuthProvider
     return provider(base_url=base, client_registration_options=options(enabled=True))

@@ -1,4 +1,4 @@
-"""A folder of somebody else's: whatever could be run, imported or read as settings in it tells so."""
+"""Another person's folder: each part that is run, imported or read as settings reports it."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ SETTINGS = {
     ".env": f"UV_INDEX_URL={INDEX}\nOPENAI_BASE_URL={INDEX}\n",
 }
 RELATIVE = ("", ".", "bin", "./node_modules/.bin")
-"""Elements of PATH that mean something of the folder one is in."""
+"""Elements of PATH that refer to the current folder."""
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """The folder; `ran` says what of it was run or imported."""
+    """The folder; `ran` names its parts that were run or imported."""
 
     folder: Path
     log: Path
 
     def ran(self) -> list[str]:
-        """What ran, in order."""
+        """The parts that ran, in order."""
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
     def environ(self, path: str = os.environ["PATH"]) -> dict[str, str]:
-        """An environment in which many things are looked for in the folder that one is in."""
+        """An environment that makes many programs look in the current folder."""
         return {"PATH": os.pathsep.join((*RELATIVE, path, "")), "PYTHONPATH": os.pathsep, "NODE_PATH": "."}
 
 

@@ -1,4 +1,4 @@
-"""A person at a machine, for tests from end to end: files, a ledger, a server that counts, the demo model."""
+"""A user at a machine, for end-to-end tests: files, a ledger, a counting server, the demo model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVER = Path(__file__).parent / "counting_server.py"
 
 
 class Machine:
-    """Everything one machine has; `start` starts a fresh process's worth of it."""
+    """Everything that one machine has; `start` starts the parts of a fresh process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Process:
     def __init__(self, app: App) -> None:
         self.app = app
         self.model: engine.Model | None = None
-        """Speaks instead of the demo model, where there is one."""
+        """Replaces the demo model, if set."""
 
     def ports(self, path: Path) -> engine.Ports:
         ports = self.app.ports(FileDocument(path), str(path), Callbacks())
@@ -77,12 +77,12 @@ class Process:
         return await engine.run_turn(self.ports(path), self.app.resolve(None))
 
     async def say_yes(self, path: Path, key: Choice = "ya") -> None:
-        """A yes on the first call of the file, and nothing after it."""
+        """Approve the first call of the file, and nothing after it."""
         at = proposals(path)[0].span.start
         await engine.choose(self.ports(path), self.app.resolve(None), at, key, "key")
 
     async def choose(self, path: Path, key: Choice, number: int = 0) -> engine.End:
-        """A key on the n-th call that waits, and what follows."""
+        """Press a key on the n-th waiting call; return the end of the turn that follows."""
         ports, resolve = self.ports(path), self.app.resolve(None)
         seen = await engine.observe(ports, resolve)
         line = waiting(seen.snapshot.answer)[number].span.start

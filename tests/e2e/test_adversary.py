@@ -1,4 +1,4 @@
-"""Nothing runs that the person at this machine did not approve exactly as shown, and nothing runs twice.
+"""Nothing runs that this machine's user did not approve exactly as shown, and nothing runs twice.
 
 Every case counts the calls at a real server over stdio.
 """
@@ -93,7 +93,7 @@ async def test_what_a_model_says_is_no_structure_however_it_is_cut(machine: Mach
 
 
 def spelt(text: str) -> list[ScriptStep]:
-    """A reply of prose, every character of it in a piece of its own."""
+    """A reply of prose, with each character in its own piece."""
     return [*map(TextDelta, text), Finished("complete")]
 
 

@@ -1,6 +1,7 @@
-"""The conformance suite of the protocol's project: it plays servers, and looks at what Parley does with it.
+"""The protocol project's conformance suite: it plays servers, and checks how Parley treats them.
 
-What Parley does not pass is here, with the reason. `make guests` installs the suite and the Node it needs.
+The checks that Parley does not pass are listed here, with the reason. `make guests` installs the
+suite and the Node that it needs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.mcp_servers import NoVisitor, only
 PROGRAMS = Path(__file__).parents[2] / ".tools" / "guests" / "conformance" / "node_modules" / ".bin"
 CLIENT = Path(__file__).parent / "conformance_client.py"
 EXAMPLES = {"string": "text", "number": 5, "integer": 3, "boolean": True, "array": [], "object": {}}
-AT_ONCE = 4  # or it would be the machine that is late to reconnect
+AT_ONCE = 4  # otherwise a slow machine would reconnect too late
 LIMIT_S = 60
 
 NO_PERSON = "a program signs in by itself, with a secret: `token_command` runs whatever does so"
@@ -45,15 +46,15 @@ FAILURES: Mapping[str, str] = {
     "auth/pre-registration": "there is no setting for a client's id: Parley registers itself at each sign-in",
     "auth/scope-step-up": "a call that wants more than was granted is refused, and says so",
 }
-"""The scenarios of which a check fails, and why."""
+"""The scenarios with a failing check, and the reason."""
 WARNINGS = {"auth/basic-cimd": "Parley has no page on the web that says who it is; it registers itself"}
-"""The scenarios in which something is done in another way than a server should be used in."""
+"""The scenarios in which Parley does not do what the suite recommends, and the reason."""
 
 pytestmark = pytest.mark.guests
 
 
 class Person(NoVisitor):
-    """A user who leaves each field of a form as it is, goes where a page sends them, and talks as a model."""
+    """A user who leaves form fields unchanged, follows redirects, and plays the model."""
 
     def __init__(self) -> None:
         self._visits = set[asyncio.Task[Any]]()
@@ -70,7 +71,7 @@ class Person(NoVisitor):
 
 
 def calls(tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What the suite wants called; if it does not say, each tool with something for each parameter."""
+    """The calls that the suite wants; by default each tool with a value for each parameter."""
     if scenario == "json-schema-2020-12-preservation":
         return [("json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema})]
     if "toolCalls" in context:
@@ -83,7 +84,7 @@ def calls(tools: Mapping[str, Tool], scenario: str, context: Mapping[str, Any]) 
 
 
 async def use(servers: Servers, person: Person, scenario: str, context: Mapping[str, Any]) -> str:
-    """Signs in where a server asks for that, calls its tools, and reads whatever it has."""
+    """Sign in if a server asks for it, call its tools, and read all its data."""
     for _ in range(3):
         await servers.catalogue()
         if only(servers).account == "signed out":
@@ -101,7 +102,7 @@ async def use(servers: Servers, person: Person, scenario: str, context: Mapping[
 
 
 async def played(task: Mapping[str, Any], state: Path) -> str:
-    """One scenario; what came of it, for a person to read."""
+    """Play one scenario; return its outcome as text for a person."""
     settings, person = ServerSettings("suite", url=task["url"], sampling=True), Person()
     environ = {**os.environ, "XDG_STATE_HOME": str(state)}
     servers = new_servers({"suite": settings}, environ=environ, elicitor=person, sample=person.talk)
@@ -114,7 +115,7 @@ async def played(task: Mapping[str, Any], state: Path) -> str:
 
 
 async def checks(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The checks of all scenarios, by scenario, as the suite writes them down."""
+    """The checks of all scenarios, by scenario, as the suite writes them."""
     door, numbers, results = asyncio.Semaphore(AT_ONCE), count(), folder / "results"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,6 +1,7 @@
-"""Killed at any step of a turn, nothing is lost but the last second, and no yes has run two calls.
+"""Killed at any step of a turn, only the last second is lost, and no approval runs two calls.
 
-A call that may have run, and whose result is not in the file, runs again at the second new yes only.
+A call that may have run, and whose result is not in the file, runs again only at the second new
+approval.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STEPS = [
     ["23", "24", "25", "26", "27"],
     ["28", "29", "33", "41", "1000"],
 ]
-"""Before the reply, while it is written, around the yes, around the call, while its result is answered."""
+"""Before the reply, during it, around the approval, around the call, during the next reply."""
 
 
 class Mortal:
@@ -37,7 +38,7 @@ class Mortal:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def death(self, folder: Path, point: int | None) -> dict[str, Any]:
-        """What is found in a new folder after a death at this point."""
+        """The state in a new folder after a death at this point."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([str(folder / str(point)), point]) + "\n")
@@ -81,7 +82,7 @@ def test_killed_at_any_step_a_turn_can_go_on_and_no_call_runs_twice(
         ran = [count for _, count in each["yeses"]]
         if not each["waits"]:
             assert ran == [], each
-        elif each["started"]:  # it may have run, so the first yes says so and does nothing
+        elif each["started"]:  # it may have run, so the first approval only warns
             assert "may have run already" in said[0], each
             assert (said[1:], ran) == ([""], [0, 1]), each
         else:
@@ -96,7 +97,7 @@ NOTICE = "the answer was still being written"
 
 
 def answer(text: str) -> tuple[list[str], str, list[str]]:
-    """The words of the one answer of a chat, the reason of its notice, and the statuses of its calls."""
+    """The words of a chat's only answer, its notice's reason, and its calls' statuses."""
     transcript = parse(text)
     assert not [problem for problem in transcript.problems if problem.severity == "error"], text
     assert transcript.exchanges[0].question == Question((Text("say words"),)), text
@@ -109,14 +110,14 @@ def answer(text: str) -> tuple[list[str], str, list[str]]:
 
 
 def check(death: dict[str, Any], whole: list[str]) -> None:
-    """All that was said before the last second is there, the call ran once at most, and it goes on."""
+    """Check that all words but the last second's are there, and the call ran at most once."""
     words, notice, results = answer(death["text"])
     assert words == whole[: len(words)]
     assert all(at >= death["death"] - SECOND_S for at, _ in death["spoken"][len(words) :])
     is_whole = not words or words == whole or (words == whole[:30] and results)
     assert notice == NOTICE or (notice == "" and is_whole)
     words, notice, results = answer(death["text_after"])
-    if death["code"] == 3:  # the call may have run, so somebody is asked
+    if death["code"] == 3:  # the call may have run, so the user decides
         assert (words, notice, results) == (whole[:30], "", [""])
     else:
         assert death["code"] == 0 or death["text_after"] == death["text"], "nothing was left to be done"

@@ -1,4 +1,4 @@
-"""No chat is a dead end: however long it is, and however little its model takes, a question is answered."""
+"""No chat is a dead end: each is answered, however long it is and however small the window."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CHECKS: dict[str, Callable[[Any], list[str]]] = {
 
 
 class Window(NamedTuple):
-    """The model of a server, and how it refuses what is longer than its window."""
+    """A server's model, and how it refuses requests that exceed its window."""
 
     model: str
     tokens: int
     words: str
 
     def refusals(self, body: Any) -> list[str]:
-        """The reasons to refuse a request; the server counts a token to three bytes."""
+        """The reasons to refuse a request; the server counts a token per three bytes."""
         count = len(json.dumps(body, ensure_ascii=False).encode()) // 3
         return [self.words.format(count=count, tokens=self.tokens)] if count > self.tokens else []
 
@@ -72,7 +72,7 @@ async def server() -> AsyncIterator[FaultyServer]:
 
 
 class Chat:
-    """A chat with one model of the server; `asides` is what its user was told."""
+    """A chat with one of the server's models; `asides` are the messages to its user."""
 
     def __init__(self, server: FaultyServer, kind: str, window: Window, text: str) -> None:
         self.server, self.kind = server, kind
@@ -88,7 +88,7 @@ class Chat:
         server.check = lambda body: [*window.refusals(body), *CHECKS[kind](body)]
 
     async def respond(self) -> End:
-        """Ask, and count what was told and refused from here on."""
+        """Ask, and count messages and refusals from here on."""
         self.asides.clear()
         self.server.plan(Response(SAYS[self.kind]("Fine.")))
         observer = Callbacks(on_event=lambda what: self._note(what))
@@ -114,7 +114,7 @@ async def test_a_chat_that_is_too_long_goes_on(
     assert "and now?" in json.dumps(server.requests[-1])
     if "known" in window.words:
         assert len(server.requests) == 1
-    # What was learned holds for the next question: nothing is refused, and nothing told, again.
+    # The lesson holds for the next question: no refusal and no message is repeated.
     chat.document = TextDocument(f"{chat.document.text.rstrip().removesuffix('💬:')}💬: and then?\n", 10**9)
     assert await chat.respond() == End("complete")
     assert len(server.requests) <= 2

@@ -1,6 +1,6 @@
 """`make demo` as a newcomer meets it: a real terminal, by keys and screen.
 
-That it plays by itself where there is no terminal is tested with the README, whose commands do that.
+The README's tests, which run its commands, cover that it plays by itself without a terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ job = start(command, { term = vim.fn.has('nvim-0.11') == 1 or nil, env = env })
 
 
 def copy_of_parley(folder: Path) -> Path:
-    """What a clone of Parley runs from, in another folder."""
+    """The files of a clone that Parley needs to run, copied to another folder."""
     for name in ("python", "lua", "plugin", "rplugin", "doc"):
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -38,7 +38,7 @@ def copy_of_parley(folder: Path) -> Path:
 
 
 class Terminal:
-    """A terminal in a Neovim: what runs in it has a real pseudo-terminal, and its screen can be read."""
+    """A terminal in a Neovim: its program has a pseudo-terminal, and its screen is readable."""
 
     def __init__(self, outer: Child) -> None:
         self.outer = outer
@@ -50,10 +50,10 @@ class Terminal:
         self.outer.lua("vim.fn.chansend(job, vim.keycode(...))", keys)
 
     def until(self, condition: Callable[[str], bool], what: str) -> str:
-        """The screen as one text without line breaks, once it shows something."""
+        """Wait until the screen shows something; return it as one text without line breaks."""
 
         def shows() -> str:
-            # A press of ENTER is never waited for: it would take the keys of the session.
+            # Never wait for a press of ENTER: it would take the session's keys.
             text = " ".join(" ".join(self.screen()).split())
             assert "Press ENTER" not in text, "\n".join(self.screen())
             return text if condition(text) else ""

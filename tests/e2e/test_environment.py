@@ -1,6 +1,6 @@
-"""`.ci/environment`: which Python and Neovim a newcomer's machine gives, and what is said without one.
+"""`.ci/environment`: the Python and Neovim of a newcomer's machine, and messages without them.
 
-The programs of the machine are small scripts here, which say what they were called with.
+The machine's programs are small scripts here, which record their arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.nvim.harness import ROOT
 
 LOG = 'echo "$(basename "$0") $*" >> "$LOG"\n'
 OLD_PYTHON = "echo 'Python 3.9.2'; case \"$*\" in --version) exit 0 ;; esac; exit 1\n"
-# Makes an environment whose Python is itself: what is installed into it is written down only.
+# Makes an environment whose Python is itself: installations are only recorded.
 PYTHON = LOG + (
     'case "$*" in\n'
     "  *'-m venv'*) mkdir -p .venv/bin; cp \"$0\" .venv/bin/python ;;\n"
@@ -55,14 +55,14 @@ class Machine:
         path.chmod(0o755)
 
     def run(self, what: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """`.ci/environment WHAT`, with nothing on the PATH but what this machine has."""
+        """Run `.ci/environment WHAT`, with only this machine's programs on the PATH."""
         for name in ("pyproject.toml", "requirements.lock"):
             if not (self.folder / name).exists():
                 (self.folder / name).touch()
         (self.folder / ".ci").mkdir(exist_ok=True)
         shutil.copy(ROOT / ".ci" / "environment", self.folder / ".ci")
         self._write(self.folder / "wheel", NEW_NVIM)
-        self._write(self.folder / "script", "exit 1\n")  # as that of pip does in a folder with a quote
+        self._write(self.folder / "script", "exit 1\n")  # like pip's, in a folder with a quote
         for name in TOOLS:
             link = self.folder / "bin" / name
             if not link.exists():
@@ -72,7 +72,7 @@ class Machine:
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
     def log(self) -> str:
-        """What was run so far, and is forgotten now."""
+        """The commands that ran so far; forgets them."""
         path = self.folder / "log"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         path.unlink(missing_ok=True)

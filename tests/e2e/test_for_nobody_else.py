@@ -1,4 +1,4 @@
-"""What is the user's own can be read by nobody else, whatever the umask."""
+"""Only the user can read their own files, whatever the umask is."""
 
 from __future__ import annotations
 

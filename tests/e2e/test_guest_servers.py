@@ -1,4 +1,4 @@
-"""Servers that nobody here wrote: each is listed, approved and called, and its result is in the chat."""
+"""Other makers' servers: each is listed, approved and called, and its result is in the chat."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ pytestmark = pytest.mark.guests
 
 @dataclass(frozen=True)
 class Guest:
-    """A server, a call of one of its tools, and what its result holds; `~` is the test's folder.
+    """A server, a call of one of its tools, and a part of its result; `~` is the test's folder.
 
-    `program` is the path of another program than the usual one, `script` one of Node.js that is no command.
+    `program` is the path of an unusual program, `script` a Node.js script that is not a command.
     """
 
     server: str
@@ -96,14 +96,14 @@ def settings(server: ServerSettings) -> Settings:
 
 
 async def ready(servers: Servers) -> None:
-    """Waits for the server, however slow the machine is."""
+    """Wait for the server, however slow the machine is."""
     await servers.catalogue()
     await until(lambda: servers.status()[0].state in ("ready", "failed"), 30)
     assert servers.status()[0].state == "ready", servers.status()[0]
 
 
 async def played(process: Process, path: Path) -> str:
-    """The result of the one call that a chat asks for, after a yes."""
+    """The result of the only call in a chat, after its approval."""
     await ready(process.app.servers)
     assert (await process.respond(path)).kind == "waiting"
     assert len(proposals(path)) == 1
@@ -183,7 +183,7 @@ asyncio.run(main())
 
 
 async def test_a_task_outlives_the_kill_of_the_process_that_began_it(tmp_path: Path) -> None:
-    """That server has tasks of its own for each session."""
+    """That server keeps separate tasks for each session."""
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     async with served() as url:
         process = await asyncio.create_subprocess_exec(
@@ -222,7 +222,7 @@ async def test_a_prompt_is_listed_and_filled_in(machine: Machine) -> None:
 
 
 class Red(NoVisitor):
-    """A user who answers with a name, whatever is asked."""
+    """A user who answers each question with a name."""
 
     async def ask(self, server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Left:
         return {"name": "Ada"}
@@ -235,7 +235,7 @@ async def test_a_form_is_filled_in(machine: Machine) -> None:
     def asking() -> list[Any]:
         return [tool for tool in servers.status()[0].tools if tool.name == "trigger-elicitation-request"]
 
-    await until(asking)  # offered once the server knows who it talks to
+    await until(asking)  # offered once the server knows its client
     outcome = await servers.call(asking()[0], {})
     assert outcome.status == "ok"
     assert "Ada" in outcome.text

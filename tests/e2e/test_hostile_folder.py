@@ -1,4 +1,4 @@
-"""In a folder of somebody else's, nothing of it runs, is imported, or says where packages come from."""
+"""In another person's folder, no part of it runs, is imported, or chooses a package source."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def there(tmp_path: Path) -> Hostile:
 
 @dataclass(frozen=True)
 class Checkout:
-    """The plugin, with a lock of one package that lies in a folder; `environ` is a user's."""
+    """The plugin, with a lock file for one package in a local folder; `environ` is the user's."""
 
     root: Path
     environ: dict[str, str]
 
 
 def wheel(folder: Path) -> str:
-    """A package in a folder; the SHA-256 of its file."""
+    """Build a package in a folder; return its file's SHA-256."""
     folder.mkdir()
     path, info = folder / "innocent-1.0-py3-none-any.whl", "innocent-1.0.dist-info"
     files = {
@@ -76,7 +76,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def path_for(tmp_path: Path, tool: str) -> str:
-    """A PATH with which `tool` installs; skips where it is not there."""
+    """A PATH with which `tool` installs; skips the test without it."""
     if tool == "uv":
         if shutil.which("uv") is None:
             pytest.skip("uv is not installed")
@@ -88,7 +88,7 @@ def path_for(tmp_path: Path, tool: str) -> str:
 
 
 def is_complete(checkout: Checkout) -> bool:
-    """Whether the environment holds what the lock says."""
+    """Whether the environment has the packages of the lock file."""
     places = list(Path(checkout.environ["XDG_DATA_HOME"]).rglob(".ok"))
     return any(list(place.parent.rglob("innocent.py")) for place in places)
 
@@ -105,14 +105,14 @@ def test_a_command_that_installs_runs_nothing_of_the_folder(
         nvim.command(command)
         nvim.until(lambda: is_complete(checkout), "the environment")
         nvim.until(lambda: "the Python environment is ready" in nvim.messages(), "the message")
-        if command == "ParleyRespond":  # the host of that environment ends: it has no pynvim but the folder's
+        if command == "ParleyRespond":  # its only pynvim is the folder's
             nvim.until(lambda: "No module named 'pynvim'" in nvim.messages(), "the end of the host")
         nvim.command("silent checkhealth parley")
     assert there.ran() == []
 
 
 def build(checkout: Checkout, folder: Path, env: dict[str, str]) -> str:
-    """What `build.lua` says, run in a folder as lazy.nvim runs it."""
+    """The output of `build.lua`, run in a folder as lazy.nvim runs it."""
     lazy = (
         f"local build = coroutine.create(assert(loadfile({str(checkout.root / 'build.lua')!r}))) "
         "while coroutine.status(build) ~= 'dead' do local ok, said = coroutine.resume(build) "
@@ -163,14 +163,14 @@ PROGRAM = "#!/bin/sh\necho \"$0 in $PWD with $PATH\" >>'{log}'\n{then}\n"
 
 @dataclass(frozen=True)
 class User:
-    """Somebody with settings that start every kind of process; `log` is what the user's own programs tell."""
+    """A user whose settings start every kind of process; the user's own programs write to `log`."""
 
     environ: dict[str, str]
     log: Path
     work: Path
 
     def started(self) -> dict[str, tuple[str, str]]:
-        """The folder and the PATH in which each of the user's programs was started, by its name."""
+        """The folder and the PATH in which each of the user's programs started, by its name."""
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         found = re.findall(r"(?m)^.*/(\S+) in (.*) with (.*)$", "\n".join(lines))
         return {name: (folder, path) for name, folder, path in found}
@@ -233,11 +233,11 @@ def user(tmp_path: Path, there: Hostile) -> Iterator[User]:
 
 
 THEIRS = "no installed package has a provider called 'theirs': install one"
-"""A package of the folder is no installed one."""
+"""A package in the folder does not count as installed."""
 
 
 def check_started(user: User, there: Hostile, stderr: str) -> None:
-    """The user's own programs started in Parley's folder with a PATH that means the same everywhere."""
+    """Check that the user's own programs started in Parley's folder, with absolute PATH folders."""
     assert there.ran() == []
     started = user.started()
     assert set(started) == {"npx", "uvx", "keys"}
@@ -270,7 +270,7 @@ def test_what_a_turn_in_neovim_starts_is_none_of_the_folder(
     "way", [["-m", "parley"], ["-P", "-m", "parley"], ["-I", "-m", "parley"]], ids=" ".join
 )
 def test_what_the_shell_starts_is_none_of_the_folder(there: Hostile, user: User, way: list[str]) -> None:
-    if way == ["-m", "parley"]:  # Python itself takes that one before any line of ours runs
+    if way == ["-m", "parley"]:  # Python itself takes that package before any line of Parley runs
         shutil.rmtree(there.folder / "parley")
     chat = there.folder / "chat.md"
     chat.write_text("💬: hi\n", encoding="utf-8")

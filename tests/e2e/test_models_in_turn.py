@@ -1,4 +1,4 @@
-"""One chat whose tool loop goes from model to model: each takes what all the others left in the file."""
+"""One chat whose tool loop passes from model to model: each accepts the others' parts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def chat() -> list[Any]:
 
 
 def responses() -> list[Any]:
-    """Encrypted reasoning, and a call whose id is another's as well."""
+    """Encrypted reasoning, and a call whose id equals another model's."""
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("secret")}
     made = {"type": "function_call", "call_id": "call_1", "name": "web_search", "arguments": QUERY}
     done = [
@@ -94,7 +94,7 @@ def ollama() -> list[Any]:
 
 @dataclass(frozen=True)
 class Shape:
-    """A model with its ways: what it says when it calls, what it says at last, what it refuses."""
+    """A model: its reply with calls, its last reply, and the requests that it refuses."""
 
     provider: str
     model: str
@@ -172,12 +172,12 @@ def ports(app: App, path: Path) -> engine.Ports:
 
 
 async def go_on(app: App, path: Path, agent: str) -> engine.End:
-    """`:ParleyRespond` with this agent, on the file as it is."""
+    """Run `:ParleyRespond` with this agent, on the file as it is."""
     return await engine.run_turn(ports(app, path), app.resolve(agent))
 
 
 async def decide(app: App, path: Path, agent: str) -> int:
-    """A yes to all that waits; how much that was."""
+    """Approve all waiting calls; return how many there were."""
     there, resolve = ports(app, path), app.resolve(agent)
     calls = waiting((await engine.observe(there, resolve)).snapshot.answer)
     await engine.choose(there, resolve, calls[0].span.start, "ya", "key")
@@ -185,7 +185,7 @@ async def decide(app: App, path: Path, agent: str) -> int:
 
 
 def check_own_thinking_goes_back(name: str, body: Any) -> None:
-    """What a model signed comes back to it, and nothing that another one signed."""
+    """Check that a model gets its own signed parts back, and no other model's."""
     said = json.dumps(body)
     own = {"Claude": [sign("Hm.\n> so"), seal("hidden")], "ChatGPT": [seal("secret")]}
     own["Gemini"] = [SIGNATURE["google"]["thought_signature"]]

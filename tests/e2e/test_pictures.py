@@ -1,4 +1,4 @@
-"""Pictures beside a chat, on their way to the demo model, in each format."""
+"""Pictures next to a chat, on their way to the demo model, in each format."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SEEING = ["Demo", "Demo-OpenAI", "Demo-Responses"]
 
 
 async def requests(process: Process) -> list[dict[str, Any]]:
-    """The bodies that the demo model was sent."""
+    """The bodies of the requests to the demo model."""
     demo = process.app._demo
     assert demo
     return [body for _, body in (await demo).requests]
 
 
 async def respond(process: Process, path: Path) -> list[str]:
-    """What the user is told while a turn runs."""
+    """The messages to the user while a turn runs."""
     told = list[str]()
 
     def note(what: engine.TurnEvent) -> None:

@@ -1,4 +1,4 @@
-"""Each setting of an agent, its provider and a chat file reaches the request, through the whole engine."""
+"""Each setting of an agent, its provider and a chat file reaches the request through the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAT = "".join(f"💬: {n}\n\n🤖:\n\nfine\n\n📝: sum {n}\n\n" for n in "ab")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a question: the request, and the file after it."""
+    """The outcome of a question: the request, and the file after it."""
 
     head: str
     body: Any
@@ -39,7 +39,7 @@ class Outcome:
 
     @property
     def system(self) -> str:
-        """The system prompt, wherever the format has it."""
+        """The system prompt, at its place in the format."""
         return json.dumps(self.body["messages"][0], ensure_ascii=False)
 
 
@@ -48,9 +48,9 @@ Condition = Callable[[Outcome], bool]
 
 @dataclass(frozen=True)
 class Row:
-    """What is set, as a user sets it; what of the request shows it; and what both requests need to show it.
+    """A setting as a user sets it, its part of the request, and settings that both requests need.
 
-    `file` is front matter. `LAB` stands for the address of the server.
+    `file` is front matter. `LAB` is replaced by the server's address.
     """
 
     seen: Condition
@@ -181,9 +181,9 @@ IN_NO_REQUEST = {
     *("providers.name", "agents.price", "file: topic", "file: tags", "file: forked_from"),
     *("chat_dir", "prompt_tools", "xml", "loop", "safety", "status", "approval", "keys", "highlight", "mcp"),
     *("picker", "pictures", "start_insert", "fill_topic"),
-    *("agents", "providers", "thinking"),  # of which each field has its row
+    *("agents", "providers", "thinking"),  # each of their fields has its row
 }
-"""What is of another kind: where files are, how a loop runs and what it may, keys, looks, servers."""
+"""Settings that no request shows: paths, limits and rules of the loop, keys, looks, servers."""
 
 
 def test_every_setting_has_a_row() -> None:
@@ -204,7 +204,7 @@ PLAIN: Mapping[str, Any] = {
 
 
 def setup(row: Row) -> dict[str, Any]:
-    """The user's table with what the row sets."""
+    """The user's table with the row's settings."""
     table = merged(merged(PLAIN, row.base or {}), row.other or {})
     first, *rest = table["agents"]
     lab = {**table["providers"]["lab"], **(row.provider or {})}
@@ -215,7 +215,7 @@ def setup(row: Row) -> dict[str, Any]:
 
 
 async def outcome_of(server: FaultyServer, table: dict[str, Any], front: str) -> Outcome:
-    """What is sent for the last question of a chat with these settings."""
+    """The outcome of a chat's last question with these settings."""
     settings, problems = read_settings(json.loads(json.dumps(table).replace(LAB, server.url)))
     assert problems == ()
     environ = {"LAB_KEY": "key-of-the-lab", "LAB_URL": f"{server.url}/env/v1", "PARLEY_DEMO_PACE": "0"}

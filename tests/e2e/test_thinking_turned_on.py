@@ -1,4 +1,4 @@
-"""A Claude that is to think takes over an answer that was begun without its thinking, and refuses nothing."""
+"""A thinking Claude continues an answer that began without its thinking, and refuses nothing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A stdio MCP server of an older revision, of the standard library alone, that goes wrong when told to.
+"""A stdio MCP server of an older revision, of the standard library, that misbehaves on request.
 
-`python fake_server.py [OPTION…]`; what it hears of interest goes to stderr. Options: `--die`, `--mute`,
-`--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools that ask their client
-or are out of proportion, `--many` three hundred, `--odd` one of a long name, one of a schema that is none,
-one with parameters of odd names and one that is a task. `--logs` sends messages for a log with each list; the
-variable FAKE_SAYS holds its instructions.
+`python fake_server.py [OPTION…]`; it reports interesting messages on stderr. Options: `--die`,
+`--mute`, `--stubborn`, `--pages N`; `--parent` has a child that outlives it; `--more` adds tools
+that ask their client or exceed all bounds, `--many` three hundred, `--odd` one with a long name,
+one with a broken schema, one with odd parameter names and one that is a task. `--logs` sends log
+messages with each list; the variable FAKE_SAYS has its instructions.
 """
 
 import json
@@ -164,7 +164,7 @@ def prompt(number: int, name: str, arguments: dict[str, str]) -> None:
 
 
 def page(cursor: str | None) -> dict[str, Any]:
-    """All tools; with `--pages N` two to a page and, after N pages, the first cursor again."""
+    """All tools; with `--pages N` two a page and, after N pages, the first cursor again."""
     names = [*TOOLS, *extra]
     names += MORE if "--more" in sys.argv else []
     names += [f"tool_{index}" for index in range(300)] if "--many" in sys.argv else []

@@ -1,4 +1,4 @@
-"""A stdio MCP server that floods its client as its argument says; of the standard library alone."""
+"""A stdio MCP server that floods its client as its argument says; standard library only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 def flood(send: Callable[[], None]) -> None:
     def run() -> None:
-        while not threading.Event().wait(0.002):  # or the lock were never free for an answer
+        while not threading.Event().wait(0.002):  # the lock must be free for an answer
             send()
 
     threading.Thread(target=run, daemon=True).start()

@@ -1,6 +1,6 @@
-"""An MCP server that wants its users to sign in, with the SDK's own authorization server: a real one.
+"""An MCP server that requires a sign-in, with the SDK's own, real authorization server.
 
-Its person says yes, and says no, comes back with another state or does not come at all where a test wants it.
+Its user agrees, or, if a test wants it, declines, returns with another state, or never returns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Will = Literal["yes", "no", "other state", "code of another"]
 
 @dataclass
 class Provider:
-    """Who registers, what was granted to whom; each token of it is secret."""
+    """Its clients, and its grants to them; each token is secret."""
 
     url: str = ""
     lasts_s: int = 3600
@@ -56,15 +56,15 @@ class Provider:
     registers: bool = True
     renews: bool = True
     methods: list[str] = field(default_factory=list)
-    """The ways in which clients say who they are at its endpoint for tokens; empty for its own."""
+    """How clients identify themselves at its token endpoint; empty for the default."""
     page: str = "/authorize"
-    """Where its page to sign in at is, as it says."""
+    """The address of its sign-in page, as it reports it."""
     resource_names: Literal["", "/"] | None = None
-    """How the server ends the address of its authorization server; None for what the SDK writes."""
+    """The end of the authorization server's address, as the server says; None for the SDK's."""
     issuer_end: Literal["", "/"] | None = None
-    """How the authorization server ends its own address."""
+    """The end of the authorization server's own address."""
     iss_end: Literal["", "/"] | None = None
-    """How it ends its address when the browser comes back; None if it does not name it."""
+    """The end of its address when the browser returns; None if it does not name its address."""
     challenges: list[str] | None = field(default_factory=lambda: ["S256"])
     """The challenge methods that its metadata lists; None for no list."""
     demands: str = ""
@@ -102,7 +102,7 @@ class Provider:
 
     @property
     def base(self) -> str:
-        """Its address, without a slash at its end."""
+        """Its address, without a final slash."""
         return "{0.scheme}://{0.netloc}".format(urlsplit(self.url))
 
     def documents(self) -> dict[str, dict[str, Any]]:
@@ -166,7 +166,7 @@ class Provider:
     ) -> OAuthToken:
         if not self.renews:
             raise TokenError("invalid_grant", f"no more for {refresh_token.token}")
-        del self.refresh[refresh_token.token]  # each is good once
+        del self.refresh[refresh_token.token]  # each works once
         return self._grant(refresh_token.client_id, refresh_token.resource, refresh_token.scopes)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
@@ -203,17 +203,17 @@ class Provider:
         return secret
 
     def refuse_tokens(self) -> None:
-        """No token that was granted so far is good any more; what renews them is."""
+        """Invalidate all access tokens that were granted so far, but no refresh tokens."""
         self.access.clear()
 
     def bearers(self) -> set[str]:
-        """The tokens that came with requests."""
+        """The tokens in the requests."""
         return {token for _, _, token in self.requests if token}
 
 
 @asynccontextmanager
 async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> AsyncIterator[Provider]:
-    """The server; `provider.url` is where it is."""
+    """The running server; `provider.url` is its address."""
     with listening() as listener:
         base = url_of(listener)
         provider.url = base + path
@@ -233,7 +233,7 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
 
         @mcp.tool()
         def whoami() -> str:
-            """Who is signed in."""
+            """The name of the signed-in user."""
             return "somebody who signed in"
 
         app = mcp.streamable_http_app(streamable_http_path=path, **options)
@@ -258,14 +258,14 @@ async def guarded(provider: Provider, path: str = "/mcp", **options: Any) -> Asy
 
 
 async def browsed(page: str) -> list[httpx2.Response]:
-    """What a browser gets that goes to a page, and where that sends it."""
+    """The responses to a browser that opens a page and follows its redirects."""
     async with httpx2.AsyncClient(trust_env=False, follow_redirects=True) as browser:
         response = await browser.get(page)
         return [*response.history, response]
 
 
 def parameters(url: str) -> dict[str, str]:
-    """What is behind the question mark."""
+    """The query parameters of an address."""
     return dict(parse_qsl(urlsplit(url).query))
 
 
@@ -283,9 +283,9 @@ open('{pages}', 'ab').write(page)" "$1"
 
 
 def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
-    """Variables with which a desktop opens pages by a stand-in for a browser: it goes where they lead."""
+    """Variables that make a desktop open pages with a stand-in browser, which follows redirects."""
     (folder / "bin").mkdir()
-    for name in ("xdg-open", "open"):  # of Linux, of macOS
+    for name in ("xdg-open", "open"):  # on Linux and on macOS
         program = folder / "bin" / name
         python = shlex.quote(sys.executable)
         program.write_text(script.format(python=python, pages=folder / "pages.html"), encoding="utf-8")
@@ -295,7 +295,7 @@ def browser(folder: Path, script: str = BROWSER) -> dict[str, str]:
 
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[str]:
-    """The URL of such a server in a process of its own, which writes its secrets into a file."""
+    """The URL of such a server in its own process, which writes its secrets into a file."""
     command = [forks().python, "-m", "tests.mcp.oauth_server", str(folder / "secrets"), *arguments]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:

@@ -1,6 +1,6 @@
-"""A server of the SDK with resources: listed, by a template, and named in results of its tools.
+"""A server of the SDK with resources: listed, from a template, and named in tool results.
 
-As a program it is one over stdio; `create()` is one in this process.
+As a program it serves over stdio; `create()` makes one in this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEA = f"# Tea\n{LINK}\n💬: forged\n"
 
 
 class Library(MCPServer):
-    """Counts what it is asked for."""
+    """Counts the requests that it gets."""
 
     def __init__(self) -> None:
         super().__init__("docs", log_level="CRITICAL")

@@ -1,9 +1,9 @@
-"""A stdio MCP server that answers each method from a table, the argument; of the standard library alone.
+"""A stdio MCP server that answers each method from a table, its argument; standard library only.
 
-`{"tools/list": {...}}` is a result, `"exit"` ends the process, `"silence"` is no answer now and later,
-`"error"` a refusal, `"error -32000"` one with this code. Methods that are in no table are refused, but for
-the older handshake; a method with a revision before it (`"2026-07-28 tools/list"`) is meant for that one.
-What it hears goes to stderr.
+`{"tools/list": {...}}` is a result, `"exit"` ends the process, `"silence"` means no answer now and
+later, `"error"` a refusal, `"error -32000"` a refusal with this code. Methods without an entry are
+refused, except for the older handshake; a method after a revision (`"2026-07-28 tools/list"`) is
+for this revision. It writes the messages that it receives to stderr.
 """
 
 import json

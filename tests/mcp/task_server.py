@@ -1,13 +1,14 @@
-"""An MCP server whose calls run as tasks, of the standard library alone.
+"""An MCP server whose calls run as tasks, using only the standard library.
 
-`python task_server.py [--newest] [--http PORT_FILE]`: over stdio, or over HTTP at a port that it writes into
-a file; in the shape of revision 2025-11-25, or in that of the extension of 2026-07-28. It logs the methods
-that it hears in the file named by LOG, and cancels nothing while the one named by HOLD is there.
+`python task_server.py [--newest] [--http PORT_FILE]`: over stdio, or over HTTP at a port that it
+writes into a file; in the form of revision 2025-11-25, or of the extension of 2026-07-28. It logs
+the methods of its requests in the file that LOG names, and cancels nothing while the file that HOLD
+names exists.
 
-`dig` and `web_search` have to run as tasks, `sift` may, `look` does not. The argument `polls` says after how
-many questions a task is over (0: never), unless the variable GO names a file whose being there ends it;
-`end` is its status then, or a way to be wrong; `id` is its id, `ask` has it ask which colour, or "junk";
-`locked` are the numbers of questions to which it does not say how it is.
+`dig` and `web_search` must run as tasks, `sift` may, `look` does not. The argument `polls` says
+after how many polls a task is over (0: never), unless the variable GO names a file whose existence
+ends it. `end` is its status then, or a way to be wrong; `id` is its id. `ask` has it ask for a
+colour, or "junk"; `locked` are the numbers of polls to which it does not report its state.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class RefusedError(Exception):
 
 
 class TaskServer:
-    """The tasks of a server, and the methods that it was asked."""
+    """A server's tasks, and the methods of its requests."""
 
     def __init__(self, *, newest: bool = False, runs_tasks: bool = True, log: Path | None = None) -> None:
         self.newest = newest
@@ -57,15 +58,15 @@ class TaskServer:
         self.tasks = dict[str, dict[str, Any]]()
         self.pause_ms = 50
         self.session = ""
-        """The id of the one session over HTTP that it knows; "" for none."""
+        """The id of the only session over HTTP that it knows; "" for none."""
         self.sessions: dict[str, TaskServer] | None = None
-        """Each session's own tasks, as in the reference server; None where all sessions share them."""
+        """Each session's own tasks, as in the reference server; None if all sessions share them."""
         self.ended = list[str]()
         """The sessions that clients have ended."""
         self._log = log
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """The reply to a message; None for one that wants none."""
+        """The reply to a message; None if it needs none."""
         if "id" not in message or "method" not in message:
             return None
         method, parameters = message["method"], message.get("params") or {}
@@ -243,12 +244,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def http_server(tasks: TaskServer) -> ThreadingHTTPServer:
-    """A server over HTTP, at a port of its own, with such sessions as `tasks` says."""
+    """A server over HTTP, at its own port, with sessions as `tasks` says."""
     return ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"tasks": tasks}))
 
 
 def converse(tasks: TaskServer) -> None:
-    """A server over stdio; what a task asks comes with the request for its result."""
+    """Serve over stdio; a task's requests come with the request for its result."""
     lock = threading.Lock()
 
     def send(message: dict[str, Any]) -> None:

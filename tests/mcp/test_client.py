@@ -1,4 +1,4 @@
-"""What servers offer beside tools, what they ask of us, and what is no harm when it goes wrong."""
+"""What servers offer besides tools, what they ask of Parley, and failures that do no harm."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from tests.mcp_servers import MOCK, fake, only, served, servers_of, tool_of, unt
 
 
 class Form:
-    """A user who gives one answer to every form and page; once `thought` is set to forms, and is done."""
+    """A user with the same answer to every form and page; to forms only once `thought` is set."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

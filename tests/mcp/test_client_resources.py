@@ -1,4 +1,4 @@
-"""Resources of servers: listed and read when somebody wants it, and at no other time."""
+"""Servers' resources: listed and read on request, and at no other time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLDER = {"initialize": {"protocolVersion": "2025-06-18", **OFFER}, "tools/list":
 
 @asynccontextmanager
 async def library() -> AsyncIterator[tuple[Servers, Library]]:
-    """A server of the SDK in this process, and who asks it."""
+    """A server of the SDK in this process, and its client."""
     server = create()
     async with servers_of(ServerSettings("docs", builtin=True), in_process={"docs": server}) as servers:
         await servers.catalogue()
@@ -35,7 +35,7 @@ async def library() -> AsyncIterator[tuple[Servers, Library]]:
 
 
 async def listed(**answers: Any) -> ResourceList:
-    """What a server lists that answers so."""
+    """The resources of a server with these answers."""
     methods = {"resources": "resources/list", "templates": "resources/templates/list"}
     async with servers_of(
         table({**OLDER, **{methods[name]: each for name, each in answers.items()}})

@@ -1,4 +1,4 @@
-"""Servers that speak some revisions of the protocol only, and those that speak one of them wrongly."""
+"""Servers that speak only some revisions of the protocol, or speak one of them wrongly."""
 
 from __future__ import annotations
 
@@ -143,12 +143,12 @@ async def test_a_local_server_gets_what_reaches_the_world_and_no_key(
 
 
 def remembering(server: ServerSettings, state: Path) -> AbstractAsyncContextManager[Servers]:
-    """A process of its own, as far as what lies on the disk is concerned."""
+    """A process of its own, as far as the files on disk are concerned."""
     return servers_of(server, environ={**os.environ, "XDG_STATE_HOME": str(state)})
 
 
 async def first_method(server: ServerSettings, state: Path) -> str:
-    """What a server is asked first by a new process, which then has its tool."""
+    """The first method that a new process sends to a server, whose tool it then has."""
     async with remembering(server, state) as servers:
         await tool_of(servers, "echo")
         return only(servers).stderr[0]
@@ -168,7 +168,7 @@ async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_
     assert stat.S_IMODE(memory.stat().st_mode) == 0o600
     assert await first_method(old, tmp_path) == older
     assert await first_method(set_one, tmp_path) == "2025-06-18 initialize"
-    # The same server, of which there is a newer version now that has dropped what was before.
+    # A newer version of the same server has dropped the earlier revision.
     script = f'exec {shlex.join([sys.executable, str(TABLE)])} "$(cat {flag})"'
     changing = ServerSettings("s", "/bin/sh", ("-c", script))
     flag.write_text(json.dumps(exits), encoding="utf-8")
@@ -179,7 +179,7 @@ async def test_the_next_process_takes_the_way_that_did_and_a_wrong_memory_heals_
         await tool_of(servers, "echo")
         assert only(servers).protocol == "2026-07-28"
     assert await first_method(changing, tmp_path) == newest
-    # After some days, a server is asked again whether it has been brought up to date.
+    # After some days, Parley asks a server again whether it has been updated.
     table_of_ways = json.loads(memory.read_text(encoding="utf-8"))
     aged = {key: [way, since - 8 * 24 * 3600] for key, (way, since) in table_of_ways.items()}
     memory.write_text(json.dumps(aged), encoding="utf-8")

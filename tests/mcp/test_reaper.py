@@ -18,7 +18,7 @@ from parley.mcp.reaper import Reaper
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and FIFOs are POSIX")
 
-# Says its pid, ignores the end of its stdin and, if asked to, SIGTERM; a child of its own does the same.
+# Prints its pid, ignores the end of its stdin and, on request, SIGTERM; its child does the same.
 STUBBORN = "{trap}; sleep 60 & echo $$ >>{pids}; echo $! >>{pids}; while :; do wait; sleep 60; done"
 
 HOST = """
@@ -36,14 +36,14 @@ asyncio.run(main())
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Waits for `condition`, and fails if it does not come."""
+    """Wait for `condition`; fail if it does not come true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - other processes set no event
             await asyncio.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; one that ended and waits for its parent to look does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -82,7 +82,7 @@ async def test_closing_ends_the_server_and_its_children_and_removes_the_fifo(tmp
 
 
 SUBREAPER = 36
-"""PR_SET_CHILD_SUBREAPER of man prctl: a process gets the orphans below it, as the first process does."""
+"""PR_SET_CHILD_SUBREAPER of man prctl: a process gets the orphans below it, like process 1."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the first process of a container is Linux's")
@@ -104,9 +104,11 @@ async def test_what_has_ended_and_nobody_waits_for_is_not_waited_for(
         await asyncio.gather(reaper.close(), server.wait())
     finally:
         prctl(SUBREAPER, 0, 0, 0, 0)
-    orphan = os.waitid(os.P_PID, pids_in(pids)[0], os.WEXITED)  # noqa: ASYNC222 - it is there, and has ended
+    orphan = os.waitid(os.P_PID, pids_in(pids)[0], os.WEXITED)  # noqa: ASYNC222 - it has ended
     assert (server.returncode, orphan and orphan.si_status) == (-signal.SIGTERM, signal.SIGTERM)
-    assert sum(map(float, pauses.read_text().split())) < 1  # a half till the signal, and not all that follows
+    assert (
+        sum(map(float, pauses.read_text().split())) < 1
+    )  # half the steps before the signal, and not all that follow
 
 
 async def test_a_server_that_ends_with_its_stdin_is_not_signalled(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ async def test_a_reaper_that_was_killed_or_lost_its_fifo_is_replaced() -> None:
     reaper.prune()
     folders = [guard.fifo.parent for guard in reaper._guards]
     await reaper.close()
-    shutil.rmtree(folders[0])  # its reaper was killed before it could
+    shutil.rmtree(folders[0])  # its reaper was killed before it could remove it
     assert not any(folder.exists() for folder in folders)
 
 
@@ -154,7 +156,7 @@ async def test_closing_without_a_server_does_nothing() -> None:
     Reaper().prune()
 
 
-# In a session of its own, with nothing that ends it but SIGKILL; says its pid.
+# In its own session, with nothing that ends it but SIGKILL; prints its pid.
 STRAY = """
 import os, signal, sys, time
 os.setsid()
@@ -167,13 +169,13 @@ time.sleep(60)
 
 
 def straying(pids: Path) -> str:
-    """The script of a server that ends with its stdin, and leaves somebody behind."""
+    """The script of a server that ends with its stdin, and leaves a child running."""
     return f"{shlex.quote(sys.executable)} -c '{STRAY}' {pids} </dev/null & read -r line"
 
 
 async def dies_with_its_host(script: str, pids: Path, count: int) -> None:
-    """A server of so many processes is gone when its host was killed."""
-    host = subprocess.Popen(  # noqa: ASYNC220 - its death must be ours to choose
+    """Check that a server of this many processes is gone after its host was killed."""
+    host = subprocess.Popen(  # noqa: ASYNC220 - this test must choose its death
         [sys.executable, "-c", HOST, script]
     )
     try:

@@ -1,4 +1,4 @@
-"""Servers over HTTP: large results, sessions and tokens that end, refusals, and the oldest transport."""
+"""Servers over HTTP: large results, ending sessions and tokens, refusals, the oldest transport."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def counting() -> MCPServer:
 
 
 def without_lifespan(app: Any) -> Any:
-    """An application that is asked for nothing when it starts and ends."""
+    """An application without startup and shutdown events."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -123,7 +123,7 @@ async def test_a_server_with_the_oldest_transport_sends_nobody_elsewhere(place: 
 
 
 class Forgetful:
-    """A server that forgets all sessions when it is told to, and says so with this status and body."""
+    """A server that forgets all sessions on request, and reports that with this status and body."""
 
     def __init__(self, status: int, body: str) -> None:
         self._app = counting().streamable_http_app()
@@ -170,7 +170,7 @@ async def test_calls_in_a_session_that_ended_run_in_a_new_one_once_each(kind: st
 
 
 class Guarded:
-    """A server that takes one token."""
+    """A server that accepts one token."""
 
     def __init__(self, refusal: Callable[[str], Response]) -> None:
         self._app = counting().streamable_http_app()
@@ -220,7 +220,7 @@ async def test_an_expired_token_is_printed_anew_and_the_call_runs_once(tmp_path:
 
 
 async def error_of(refusal: Callable[[str], Response]) -> str:
-    """Why a server that refuses everybody has no tools."""
+    """The reason why a server that refuses everyone has no tools."""
     async with (
         hosted(Guarded(refusal), []) as url,
         servers_of(ServerSettings("web", url=f"{url}/mcp")) as servers,
@@ -238,7 +238,7 @@ async def test_a_server_that_wants_a_token_says_so_and_what_to_do() -> None:
 
 
 async def newest_only(scope: Any, receive: Any, send: Any) -> None:
-    """A server that wants a token of those who speak the newest revision, and speaks no other."""
+    """A server that requires a token from clients of the newest revision, and speaks no other."""
     request = json.loads(await Request(scope, receive).body())
     error = {"code": -32020, "message": "Missing MCP-Protocol-Version header"}
     other = Response(
@@ -269,7 +269,7 @@ SECRET = "ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 async def plain_page(request: Request) -> Response:
-    """Something that is no MCP server, with a content type that nobody reads."""
+    """A page that is not an MCP server, with an endless content type."""
     return Response("hi", headers={"content-type": f"text/{'x' * 5000}"})
 
 

@@ -1,4 +1,4 @@
-"""Definitions and results of real servers that are broken in a part: the rest is used, and it is told."""
+"""Real servers' definitions and results with a broken part: the rest is used, the part reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that send without measure: each flood is bounded, and said where something is left out."""
+"""Servers that send without limit: each flood is bounded, and Parley reports omissions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_tools_that_change_all_the_time_are_listed_ever_less_often() -> No
         supervisor = servers._supervisors["flood"]
         await until(lambda: "listed 7" in only(servers).stderr and supervisor._signals.restless)
         assert supervisor.state == "ready"
-        assert (await servers.catalogue()).names() == ("echo",)  # nobody waits for the next list
+        assert (await servers.catalogue()).names() == ("echo",)  # the next list is not awaited
 
 
 LARGE = "left out: tools with too large a definition: {} (more than 100 kB each or 1.0 MB in all)"
@@ -88,7 +88,7 @@ async def test_a_server_that_asks_on_and_takes_no_answer_is_broken_off() -> None
 
 
 class Crowd(NoVisitor):
-    """A user who is asked by many forms, and leaves each."""
+    """A user who gets many forms, and leaves each."""
 
     def __init__(self) -> None:
         self.count = self.now = self.most = 0

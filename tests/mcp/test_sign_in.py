@@ -1,4 +1,4 @@
-"""Signing in at servers, at a real authorization server, with a stand-in for the browser."""
+"""Sign-ins at servers, with a real authorization server, and a stand-in for the browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WILLS: tuple[Will, ...] = ("no", "code of another")
 
 @dataclass
 class Person:
-    """Somebody at a browser: goes where a page sends them."""
+    """A user at a browser, which follows a page's redirects."""
 
     way: Callable[[str], str] = lambda url: url
     pages: list[Visit] = field(default_factory=list)
@@ -196,7 +196,7 @@ async def test_a_local_server_has_nothing_to_sign_in_to() -> None:
 
 
 async def failing(provider: Provider, state: Path, person: Person | None = None) -> str:
-    """The message of a sign-in that comes to nothing, which keeps nothing."""
+    """The message of a sign-in that fails, and that stores nothing."""
     async with at(provider.url, state) as servers:
         with pytest.raises(ServerError) as caught:
             await servers.sign_in("tracker", (person or Person()).browse)
@@ -402,7 +402,7 @@ async def test_a_call_that_lacks_a_scope_says_so_and_the_next_sign_in_asks_for_i
             assert outcome.status == "error"
             assert outcome.text.endswith(f"HTTP 403 Forbidden: not for you. What to do: {wish}")
             assert only(servers).error.endswith(wish)
-        async with at(provider.url, state) as servers:  # whoever else signs in, asks for it
+        async with at(provider.url, state) as servers:  # the next sign-in asks for it
             await servers.catalogue()
             assert only(servers).error.endswith(wish)
             assert await servers.sign_in("tracker", person.browse)

@@ -1,4 +1,4 @@
-"""Calls that run as tasks at their servers, in both shapes: begun, asked after, answered, cancelled."""
+"""Calls that run as tasks at their servers, in both forms: begun, polled, answered, cancelled."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_a_task_is_asked_after_until_its_result_is_there(newest: bool) -> 
             pictured = await dug(servers, began, end="picture")
             assert (len(pictured.pictures), "dug" in pictured.text, "odd" in pictured.text) == (1, True, True)
             assert began == ["task-1", "task-2", "task-3"]
-            # A task that began before, for somebody who has gone since.
+            # A task that began earlier, for a client that has gone since.
             assert await dug(servers, began, task="task-2") == Outcome("ok", "dug")
             assert len(began) == 3
 
@@ -84,7 +84,7 @@ async def test_at_a_server_of_this_machine_only_those_run_as_tasks_that_must() -
         assert (await dug(servers, began, "sift")).text == "at once"
         assert (await dug(servers, began, "dig")).text == "dug"
         assert began == ["task-1"]
-        servers.restart("near")  # with which its tasks are gone
+        servers.restart("near")  # its tasks end with it
         lost = await dug(servers, began, task="task-1")
         assert lost.status == "error"
         assert "Task not found: task-1. It may have run" in lost.text
@@ -223,7 +223,7 @@ async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_at_its_server(
             await until(lambda: len(began) == 2)
         with pytest.raises(PendingError):
             await left
-        assert tasks.methods.count("tasks/cancel") == 1  # who closes the servers cancels nothing
+        assert tasks.methods.count("tasks/cancel") == 1  # closing the servers cancels nothing
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ async def test_what_a_task_asks_is_asked_as_any_other_question(answer: Any) -> N
 
 @contextmanager
 def in_sessions() -> Iterator[tuple[TaskServer, str]]:
-    """A server whose sessions have tasks of their own, as that of the protocol's project."""
+    """A server whose sessions have their own tasks, like the protocol project's server."""
     with serving(newest=False) as (tasks, url):
         tasks.sessions = {}
         yield tasks, url
@@ -289,7 +289,7 @@ async def begun(servers: Servers, tasks: TaskServer) -> asyncio.Task[Outcome]:
 
 
 def let_end(tasks: TaskServer, session: str) -> None:
-    """Let the task of a session be over soon."""
+    """Let a session's task end soon."""
     assert tasks.sessions is not None
     task = tasks.sessions[session].tasks["task-1"]
     task["polls"] = task["asked"] + 1
@@ -297,12 +297,13 @@ def let_end(tasks: TaskServer, session: str) -> None:
 
 async def test_a_task_is_collected_in_its_own_session_by_another_process(tmp_path: Path) -> None:
     with in_sessions() as (tasks, url):
-        # The first process ends no session before the second has the result: it might have been killed.
+        # The first process ends no session before the second has the result: as if it had been
+        # killed.
         async with process(url, tmp_path) as killed, process(url, tmp_path) as servers:
             call = await begun(killed, tasks)
             let_end(tasks, "session-1")
             assert await dug(servers, Began(), task="task-1") == Outcome("ok", "dug")
-            assert (await dug(servers, Began())).text == "dug"  # a task of its own
+            assert (await dug(servers, Began())).text == "dug"  # its own task
             assert tasks.sessions is not None
             assert [len(each.tasks) for each in tasks.sessions.values()] == [1, 1]
             assert await call == Outcome("ok", "dug")

@@ -1,8 +1,8 @@
-"""A stdio MCP server of revision 2025-11-25, of the standard library alone, that wants pages opened.
+"""A stdio MCP server of revision 2025-11-25 that wants pages opened; standard library only.
 
-`python visiting_server.py URL [FILE]`: the tool `visit` asks for the page and returns the answer; `locked`,
-and every resource, is refused with the page that it requires until FILE is there, and then the server says
-that all is done.
+`python visiting_server.py URL [FILE]`: the tool `visit` asks for the page and returns the answer;
+`locked`, and every resource, is refused with the required page until FILE exists; then the server
+reports the end.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A server is added to `config.toml`: what was in it stays, to the last comment."""
+"""Adding a server to `config.toml` keeps its content, to the last comment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each setting comes from, and that no secret is among their values."""
+"""The origin of each setting; no value contains a secret."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_a_setting_of_the_file_has_its_line(environ: dict[str, str]) -> None:
     known = rows(environ, TOML)
     assert known["max_tool_calls.per_message"] == (5, "config.toml:1")
     assert known["max_tool_calls.per_session"] == (None, "default")
-    assert known["fill_topic"] == (True, "config.toml:2")  # as it is without it
-    assert known["loop.max_iterations"] == (10, "default")  # what stands there does not fit
+    assert known["fill_topic"] == (True, "config.toml:2")  # the same as without it
+    assert known["loop.max_iterations"] == (10, "default")  # the file's value is invalid
     assert known["loop.timeout_s"] == (60.0, "config.toml:5")
     assert known["loop.parallel"] == (True, "default")
     assert known["approval.auto[1]"] == ({"tool": "mock/*"}, "config.toml:25")
     assert known["mcp.servers.files.enabled"] == (True, "config.toml:31")
     assert "mcp.servers.files.timeout_s" not in known
     mine = {"name": "Mine", "provider": "corp", "model": "m1", "max_tokens": 77}
-    assert known["agents[1]"] == (mine, "config.toml:7")  # the first is left out: its number is not sure
+    assert known["agents[1]"] == (mine, "config.toml:7")  # the first is dropped
     assert "agents[2]" not in known
 
 

@@ -1,4 +1,4 @@
-"""Settings: what is wrong is told by its path, the default stands in, and everything starts."""
+"""Settings: a flaw is reported by its path, the default replaces it, and everything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a chat: the file chooses and narrows, and never widens what the settings allow."""
+"""A chat's settings: the file chooses and narrows, and never widens what the settings allow."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_mock_server_is_for_the_demo_and_for_who_asks_for_it() -> None:
 
 
 def test_the_gemini_agent_names_a_model_that_moves_on() -> None:
-    """The aliases that its provider keeps pointing at a model that is served (ai.google.dev, 2026-11-24)."""
+    """Its provider keeps this alias pointing at a served model (ai.google.dev, 2026-11-24)."""
     (gemini,) = (agent for agent in AGENTS if agent.provider == "gemini")
     assert gemini.model in ("gemini-pro-latest", "gemini-flash-latest", "gemini-flash-lite-latest")
 

@@ -1,4 +1,4 @@
-"""Whether a turn may begin: one table, whoever asks."""
+"""Whether a turn may begin: one table for all front ends."""
 
 from __future__ import annotations
 

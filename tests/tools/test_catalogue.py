@@ -1,4 +1,4 @@
-"""The catalogue: what a name means, and what an approval is bound to."""
+"""The catalogue: the meaning of names, and the definitions to which approvals are bound."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tool definitions of MCP as values, and what the shapes of the providers are made of."""
+"""MCP's tool definitions as values, and the data for the providers' shapes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ definitions = st.fixed_dictionaries(
 
 
 def flat(name: str, tool: Any) -> dict[str, Any]:
-    """A shape like that of any format."""
+    """A shape like any format's."""
     return shape(name, tool, "schema")
 
 

@@ -1,4 +1,4 @@
-"""What an entry of a server file does is described completely, in both front ends."""
+"""Both front ends completely describe the effects of a server file's entry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_word_of_an_entry_is_in_its_description_and_on_the_page(
     content = json.dumps(table).encode()
     file = read_servers(content, "f", "/p")
     if not file.servers:
-        return  # a word that only VS Code fills in
+        return  # a placeholder that only VS Code fills in
     server = file.servers["s"]
     lines = described(server, findings(server, Path("/p"), {}))
     page = project_page(Path("/p/.mcp.json"), content, file)

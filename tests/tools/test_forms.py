@@ -1,4 +1,4 @@
-"""A server's form: its fields in every spelling of MCP, and what a typed line means in one."""
+"""A server's form: its fields in every spelling of MCP, and the meaning of a typed line."""
 
 from __future__ import annotations
 

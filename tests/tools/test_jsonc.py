@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas: read as what it is without them, and nothing else is forgiven."""
+"""JSON with comments and trailing commas: read as without them, and no other flaw is accepted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GAPS = st.sampled_from(
 
 @st.composite
 def written(draw: st.DrawFn) -> tuple[Any, str]:
-    """A value, and JSON of it with comments and trailing commas wherever they may stand."""
+    """A value, and its JSON with comments and trailing commas at all possible places."""
 
     def gap() -> str:
         return "".join(draw(st.lists(GAPS, max_size=2)))

@@ -1,4 +1,4 @@
-"""Reading on in a long text: every part of it can be had, none is larger than it may be."""
+"""Reading more of a long text: every part can be read, and none is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of MCP servers, as other programs use them: what is read, what is told, what is never believed."""
+"""Other programs' files of MCP servers: read entries, reported flaws, and fields without effect."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from parley.tools.names import MAX_LENGTH, PARAMETER, Key, parameter_names, wire
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
-# Few letters and the characters that fold, so that names meet often; and anything at all.
+# Few letters and the characters that fold, so that names collide often; and any text at all.
 _crowded = st.text("ab_.", max_size=4)
 _any = st.text(max_size=140) | st.text("a_", min_size=60, max_size=70)
 keys = st.lists(st.tuples(st.sampled_from(["a", "b", "a__b", "é"]), _crowded | _any), max_size=12)

@@ -1,4 +1,4 @@
-"""Parameters on the wire: another name where theirs is refused, and nothing else is other than it was."""
+"""Parameters on the wire: refused names are replaced, and nothing else changes."""
 
 from __future__ import annotations
 

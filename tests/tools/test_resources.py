@@ -1,4 +1,4 @@
-"""Resources of servers as values."""
+"""Servers' resources as values."""
 
 from __future__ import annotations
 

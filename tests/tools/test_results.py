@@ -1,4 +1,4 @@
-"""Results as text: nothing hidden, nothing that commands a terminal, never beyond its size."""
+"""Results as text: nothing hidden, nothing that commands a terminal, never beyond its limit."""
 
 import re
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Arguments against schemas: what a model is told, and what can never happen."""
+"""Arguments against schemas: the messages for a model, and failures that never happen."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ DEFAULTS = {
     },
     "required": ["type", "path", "options"],
 }
-"""Parameters that are required, and yet have a default, as the servers of some SDKs define them."""
+"""Required parameters that have a default, as some SDKs' servers define them."""
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

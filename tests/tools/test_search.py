@@ -1,4 +1,4 @@
-"""The tool that finds tools: what fits a query, in which order, and what its result says for later."""
+"""The tool that finds tools: matches for a query, their order, and later use of its result."""
 
 from __future__ import annotations
 

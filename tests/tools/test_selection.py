@@ -1,4 +1,4 @@
-"""Lists of globs that say which tools a chat uses, and what switching does to them."""
+"""Lists of globs that choose a chat's tools, and the effects of switching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server files of other programs: each is read as that program means it."""
+"""Other programs' server files: each is read as that program means it."""
 
 from __future__ import annotations
 

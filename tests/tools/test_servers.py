@@ -1,4 +1,4 @@
-"""Settings of servers: identity, globs, environment variables."""
+"""Servers' settings: identity, globs, environment variables."""
 
 import pytest
 

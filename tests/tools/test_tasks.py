@@ -1,4 +1,4 @@
-"""Tasks as values: what servers say of them, in both shapes."""
+"""Tasks as values: servers' descriptions of them, in both forms."""
 
 from __future__ import annotations
 

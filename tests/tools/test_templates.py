@@ -1,4 +1,4 @@
-"""Templates of resources, while a name is typed that fits one."""
+"""Resource templates, while the user types a matching URI."""
 
 from __future__ import annotations
 

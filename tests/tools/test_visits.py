@@ -1,4 +1,4 @@
-"""Addresses that servers want opened: what is shown is what is opened, or nothing is."""
+"""Addresses that servers want opened: the shown address is the opened one, or none is opened."""
 
 from __future__ import annotations
 
