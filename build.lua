@@ -1,4 +1,4 @@
--- Run by lazy.nvim after an install or update, when the plugin is not loaded yet.
+-- lazy.nvim runs this after an install or update, before it loads the plugin.
 local root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
 local version = dofile(root .. "/lua/parley/version.lua")
 if not version.is_enough() then

@@ -1,4 +1,4 @@
--- Commands, <Plug> maps and one autocommand; whatever they need is loaded when they are first used.
+-- Commands, <Plug> maps and one autocommand; the modules that they need load on first use.
 if vim.g.loaded_parley then
   return
 end

@@ -1,10 +1,10 @@
---- What the host asks the user with `vim.ui`: one question at a time; answered, dismissed or withdrawn.
+--- Shows the host's questions with `vim.ui`, one at a time: answered, dismissed or withdrawn.
 local M = {}
 
 local api = vim.api
 local H = { open = nil }
 
---- Let the user pick one of some lines; its number goes to the host, nothing if none was picked.
+--- Let the user pick a line. The host gets its number, or nothing if the user picked none.
 ---@param id integer
 ---@param prompt string
 ---@param items string[]
@@ -16,8 +16,9 @@ function M.select(id, prompt, items)
   end)
 end
 
---- |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it takes no request: no reply streams,
---- and the host cannot withdraw a question. So there the list is the prompt of |input()|.
+--- Call |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it takes no request: no
+--- reply streams, and the host cannot withdraw a question. So on 0.10 the list is the prompt of
+--- |input()|.
 ---@param items any[]
 ---@param opts table with a prompt
 ---@param done fun(item?: any, number?: integer)
@@ -48,7 +49,7 @@ function M.input(id, prompt, default)
   end)
 end
 
---- Have a line typed; what was asked does not stay on the screen.
+--- Let the user type a line; the question does not stay on the screen.
 ---@param prompt string
 ---@param default? string
 ---@param done fun(value?: string)
@@ -59,16 +60,16 @@ function M.line(prompt, default, done)
   end)
 end
 
---- Open an address that the user has agreed to, as Neovim opens addresses.
+--- Open an address that the user agreed to, in Neovim's own way.
 ---@param url string
----@return string? why it cannot
+---@return string? why it failed
 function M.open_url(url)
   local ok, _, failure = pcall(vim.ui.open, url)
   return (not ok and "vim.ui.open failed") or failure
 end
 
---- Nobody wants to know any more: what was asked goes from the screen.
----@param id? integer by default whatever is asked
+--- Remove a question from the screen: its answer is no longer needed.
+---@param id? integer by default the open question
 function M.withdraw(id)
   local open = H.open
   if not open or (id and open.id ~= id) then
@@ -96,19 +97,19 @@ function H.ask(id, show)
       return
     end
     local before = api.nvim_list_wins()
-    vim.cmd.redraw() -- a page that belongs to it may just have been opened
+    vim.cmd.redraw() -- its page may just have been opened
     open.shown = true
     if not pcall(show, done) then
       done(nil) -- interrupted
     end
-    if H.open == open then -- another plugin's window, to be answered later
+    if H.open == open then -- another plugin's window, which the user answers later
       local win = api.nvim_get_current_win()
       open.win = not vim.list_contains(before, win) and win or nil
     end
   end)
 end
 
---- Do something once the user is not in the middle of typing: a prompt would take the keys.
+--- Act once the user has stopped typing: a prompt would take the keys.
 function H.when_free(act)
   vim.schedule(function()
     if api.nvim_get_mode().mode == "n" then
@@ -125,7 +126,7 @@ function H.when_free(act)
   end)
 end
 
---- Whether the prompt on the screen is one of |input()| or of a numbered list.
+--- Whether the prompt on the screen belongs to |input()| or to a numbered list.
 function H.is_prompting()
   return vim.fn.getcmdtype():match("^[@-]$") ~= nil
 end

@@ -1,5 +1,5 @@
---- The states of calls, at the row of each: what runs, since when, and how it ended.
---- Which call is in which state is the host's to say; the seconds are counted here.
+--- The states of calls, drawn at their rows: which calls run, since when, and how they ended. The
+--- host decides the state of each call; this module counts the seconds.
 local M = {}
 
 local api = vim.api
@@ -9,7 +9,7 @@ local H = { states = {}, timers = {} }
 local groups = { failed = "ParleyNote", refused = "ParleyNote" }
 local tick_ms = 1000
 
---- A call is in another state.
+--- Put a call into another state.
 ---@param call { id: string, state: string, name?: string, server?: string, text?: string, seconds?: number }
 function M.change(buf, call)
   if not api.nvim_buf_is_loaded(buf) then
@@ -29,9 +29,9 @@ function M.change(buf, call)
   H.tell(buf, call)
 end
 
---- The state of a call in words; nil where there is none to speak of.
+--- The state of a call in words; nil if there is nothing to say.
 ---@param id integer its mark
----@param has_outcome boolean whether that is said beside it
+---@param has_outcome boolean whether the row already says it
 ---@return string? text, string? group
 function M.words(buf, id, has_outcome)
   local state = H.states[buf] and H.states[buf][id]
@@ -51,7 +51,7 @@ function M.words(buf, id, has_outcome)
   return #words > 0 and table.concat(words, " ") or nil, groups[state.state] or "ParleyStatus"
 end
 
---- Whether a call tells its progress at a row that is on the screen.
+--- Whether a row on the screen shows the progress of a call.
 function M.tells(buf)
   local lines = {}
   for id, state in pairs(H.states[buf] or {}) do
@@ -68,7 +68,7 @@ function M.tells(buf)
     end)
 end
 
---- A call is no more.
+--- Forget a call that is gone.
 function M.drop(buf, id)
   if H.states[buf] and H.states[buf][id] then
     H.states[buf][id] = nil
@@ -76,7 +76,7 @@ function M.drop(buf, id)
   end
 end
 
---- A call is undecided again: how it once ended is not true any more.
+--- A call is undecided again: its former outcome no longer applies.
 function M.reopen(buf, id)
   local state = H.states[buf] and H.states[buf][id]
   if state and not H.is_unfinished(state) then
@@ -89,7 +89,7 @@ function M.forget(buf)
   H.count(buf)
 end
 
---- Nothing runs any more.
+--- No call runs any longer.
 function M.stop(buf)
   for id, state in pairs(H.states[buf] or {}) do
     if H.is_unfinished(state) then
@@ -99,7 +99,7 @@ function M.stop(buf)
   H.count(buf)
 end
 
---- The mark of a call that has begun, or waits for that: its result may be there by now.
+--- The mark of a call that has begun or waits to begin, even if its result is there already.
 function H.unfinished(buf, call)
   for id, state in pairs(H.states[buf] or {}) do
     if state.call == call and H.is_unfinished(state) then
@@ -112,7 +112,7 @@ function H.is_unfinished(state)
   return state.state == "running" or state.state == "waiting"
 end
 
---- Draw the row again, and the state behind the line where it is not folded.
+--- Redraw the row, and the state after the line if it is not folded.
 function H.draw(buf, id)
   local at = require("parley.folds").row(buf, id)
   local text, group = M.words(buf, id, false)
@@ -122,7 +122,7 @@ function H.draw(buf, id)
   end
 end
 
---- Count the seconds, as long as something runs.
+--- Count the seconds while a call runs.
 function H.count(buf)
   local function running()
     return vim.iter(pairs(H.states[buf] or {})):filter(function(_, state)
@@ -153,7 +153,7 @@ function H.count(buf)
   end
 end
 
---- Tell those who listen.
+--- Notify listeners.
 function H.tell(buf, call)
   local data = { buf = buf, id = call.id, name = call.name, server = call.server }
   if call.state == "running" and call.name then

@@ -1,18 +1,20 @@
---- What has changed in each chat since the host was told: one range of lines, whatever was done to them.
+--- Tracks the changes in each chat since the host's last message: one range of lines, whatever the
+--- edits were.
 ---
---- It goes along with every message about that chat, so that the host knows the text and need not ask for it.
+--- Each message about a chat includes its range, so that the host knows the text and need not ask
+--- for it.
 local M = {}
 
 local api = vim.api
 local H = { followed = {} }
 
 ---@class parley.Followed
----@field tick? integer the changedtick of the text that the host knows; nil where it knows none
----@field start? integer where what differs from it starts; nil where nothing does
----@field last? integer where it ends there
----@field now? integer where it ends in the text as it is
+---@field tick? integer the changedtick of the text that the host knows; nil if it knows none
+---@field start? integer the first line that differs from it; nil if no line does
+---@field last? integer the end of the range in that text
+---@field now? integer the end of the range in the current text
 
---- Follow the changes of a buffer; again means from the beginning.
+--- Follow the changes of a buffer; a second call starts from the beginning.
 function M.follow(buf)
   ---@type parley.Followed
   local followed = {}
@@ -27,7 +29,7 @@ function M.follow(buf)
       end
       H.extend(followed, first, last, new)
       if new == 0 and api.nvim_buf_line_count(buf) == 1 then
-        followed.tick = nil -- of a text deleted whole an empty line stays, which is not counted
+        followed.tick = nil -- of a text deleted whole, an uncounted empty line stays
       end
     end,
     on_reload = function()
@@ -43,7 +45,7 @@ function M.follow(buf)
   })
 end
 
---- What the host is to be told, and knows from then on; nil where the buffer is not followed.
+--- The change to send to the host, which then knows it; nil if the buffer is not followed.
 ---@param tick? integer the changedtick of the text that the host says it knows
 ---@return table?
 function M.take(buf, tick)
@@ -67,7 +69,7 @@ function M.take(buf, tick)
   return change
 end
 
---- The host knows the text as it is now.
+--- Record that the host knows the current text.
 function M.agree(buf)
   local followed = H.followed[buf]
   if followed then
@@ -86,7 +88,7 @@ function M.forget(buf)
   H.followed[buf] = nil
 end
 
---- One more change: the lines from `first` up to `last` of the text as it was have become those up to `new`.
+--- Add a change: the lines from `first` to `last` of the old text became the lines up to `new`.
 function H.extend(followed, first, last, new)
   if not followed.start then
     followed.start, followed.last, followed.now = first, last, new

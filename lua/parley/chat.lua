@@ -1,10 +1,10 @@
---- Which buffers are chats, and what that means for them.
+--- Knows which buffers are chats, and sets these up.
 local M = {}
 
 local no_chat = "this is not a chat: :ParleyChatNew opens one"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
---- The folder of chats.
+--- The chat folder.
 ---@return string
 function M.dir()
   local set = require("parley.host").setting("chat_dir")
@@ -30,7 +30,7 @@ function M.is_chat(buf)
   return vim.iter(vim.api.nvim_buf_get_lines(buf, 0, 100, false)):any(M.is_question)
 end
 
---- Whether the buffer's file is in the folder of chats.
+--- Whether the buffer's file is in the chat folder.
 function M.in_dir(buf)
   local name = vim.api.nvim_buf_get_name(buf)
   return name ~= "" and vim.startswith(H.real(name), H.real(M.dir()) .. "/")
@@ -38,15 +38,15 @@ end
 
 --- A Markdown file was opened.
 function M.opened(buf)
-  -- Modelines are looked for after this event, and in a chat a model or a tool may have said them.
+  -- Vim reads modelines after this event, and in a chat a model or a tool may have written them.
   if M.is_chat(buf) then
     vim.bo[buf].modeline = false
   end
-  -- Later, so that ours come after the filetype's own maps and highlighting.
+  -- Later, to come after the filetype's own maps and highlighting.
   vim.schedule(function()
     if vim.api.nvim_buf_is_loaded(buf) and M.is_chat(buf) then
       if M.is_attached(buf) then
-        require("parley.keys").chat(buf) -- the filetype's maps came over them
+        require("parley.keys").chat(buf) -- the filetype's maps replaced them
         require("parley.completion").chat(buf)
       end
       M.attach(buf)
@@ -54,7 +54,7 @@ function M.opened(buf)
   end)
 end
 
---- Make a buffer a chat; again does no harm.
+--- Make a buffer a chat; a second call does no harm.
 function M.attach(buf)
   if H.attached[buf] then
     vim.schedule(function()
@@ -81,9 +81,9 @@ function M.attach(buf)
   require("parley.status").emit("ParleyChat", { buf = buf })
 end
 
---- A paragraph is one line, and breaks between words. A result is one, too, and may be longer than the
---- window: without 'smoothscroll', what comes below it would stand on an empty screen. Whoever has set such
---- an option before the first chat keeps it; what is set here counts, too.
+--- A paragraph is one line, and breaks between words. A result may be one line that is longer than
+--- the window: without 'smoothscroll', the text below it would appear on an empty screen. Options
+--- that the user set before the first chat stay; so do options set here.
 function H.set_windows(buf)
   H.options = H.options
     or vim.tbl_filter(function(option)
@@ -96,17 +96,17 @@ function H.set_windows(buf)
   end
 end
 
---- Whether a buffer is a chat that Parley knows of; 0 is the current one.
+--- Whether a buffer is a chat known to Parley; 0 is the current buffer.
 function M.is_attached(buf)
   return H.attached[buf == 0 and vim.api.nvim_get_current_buf() or buf] == true
 end
 
---- All chats, as the host is told of them.
+--- All chats, in the form that the host receives.
 function M.all()
   return vim.tbl_map(H.introduction, vim.tbl_keys(H.attached))
 end
 
---- The settings have changed: the keys, and what is a chat by its folder.
+--- Apply changed settings: the keys, and the chat folder, which decides what is a chat.
 function M.settings_changed()
   for buf in pairs(H.attached) do
     require("parley.keys").chat(buf)
@@ -119,7 +119,7 @@ function M.settings_changed()
   end
 end
 
---- Hold the line of the cursor in the current buffer, for something that is asked of it.
+--- Open a handle at the cursor line of the current buffer, for a request to the host.
 ---@return integer handle
 function M.hold()
   local handles, buf = require("parley.handle"), vim.api.nvim_get_current_buf()
@@ -128,7 +128,7 @@ function M.hold()
   return handle
 end
 
---- Ask the host for something in the chat of the current buffer, at its cursor.
+--- Send a request to the host for the chat of the current buffer, at its cursor.
 ---@param method string
 ---@param arguments table
 ---@param opts? { anywhere?: boolean, handle?: integer } anywhere: where there is no chat, it is asked all the
@@ -170,19 +170,19 @@ function M.ask(method, arguments, opts)
   require("parley.host").notify(method, arguments)
 end
 
---- Have the chat of the current buffer written as an HTML page.
----@param path string "" means beside the chat's file
+--- Write the current buffer's chat as an HTML page.
+---@param path string "" means next to the chat's file
 ---@param force boolean
 function M.export(path, force)
-  -- The command has expanded it already; once more, and a name with backticks would be run.
+  -- The command has expanded it already; expanding it again would run a name with backticks.
   local target = path ~= "" and path or vim.fn.expand("%:p:r") .. ".html"
   M.ask("export", { path = vim.fn.fnamemodify(target, ":p"), force = force })
 end
 
---- Open a new chat, ready to type in. Its file is made once it is known where chats are: at once, unless the
---- host has yet to read a file of settings.
+--- Open a new chat, ready to type in. Its file is created once the chat folder is known: at once,
+--- unless the host has yet to read a settings file.
 ---@param topic string
----@param mods? table the modifiers of the command
+---@param mods? table the command's modifiers
 function M.new(topic, mods)
   require("parley.window").new(mods)
   local buf = vim.api.nvim_get_current_buf()
@@ -202,9 +202,9 @@ end
 
 --- Open a chat, and put a question and lines of this buffer into it.
 ---@param topic string of a new chat
----@param question string "" for none; else it is asked
+---@param question string "" for none; otherwise it is asked
 ---@param opts parley.Opening
----@param buf? integer a chat there is; without it, a new one is opened
+---@param buf? integer an existing chat; without it, a new chat is opened
 function M.open(topic, question, opts, buf)
   local quote = opts.lines and H.quote(opts.lines[1], opts.lines[2])
   if buf then
@@ -220,15 +220,15 @@ function M.open(topic, question, opts, buf)
   if question ~= "" or (quote and not is_empty) then
     vim.api.nvim_win_set_cursor(0, { last, 0 })
   elseif quote then
-    H.type_at(last) -- what is typed till the lines come goes below them
+    H.type_at(last) -- text typed before the lines arrive goes below them
   end
   if quote or question ~= "" then
     M.ask("bring", { question = question, quote = quote, first = is_empty and question == "" })
   end
 end
 
---- What was to be put into a chat is there, down to a row: it is asked, or the user goes on there, unless
---- something was typed meanwhile.
+--- The content for a chat has arrived, down to a row. Ask it, or leave the cursor there for the
+--- user to continue, unless the user has typed since.
 function M.brought(id, row, asks)
   local handles = require("parley.handle")
   local handle = handles.get(id)
@@ -247,7 +247,7 @@ function M.brought(id, row, asks)
   end
 end
 
---- The fork of a chat is written: it is opened, unless the user has gone elsewhere.
+--- Open the written fork of a chat, unless the user has gone elsewhere.
 function M.forked(id, path)
   local handle, window = require("parley.handle").get(id), require("parley.window")
   local mods = window.expected("fork")
@@ -279,7 +279,7 @@ function M.forked(id, path)
   end)
 end
 
---- The chat that was used last, where nothing runs and nothing waits in it; nil if there is none.
+--- The last used chat without a running turn or waiting calls; nil if there is none.
 ---@return integer?
 function M.last()
   local buf = H.last
@@ -291,8 +291,8 @@ function M.last()
   return is_free and buf or nil
 end
 
---- Go to the empty question at the end of the buffer, which is a chat from then on; where there is none, it
---- is written.
+--- Go to the empty question at the end of the buffer, or write one. The buffer is a chat from then
+--- on.
 function M.question()
   local buf = vim.api.nvim_get_current_buf()
   if vim.bo[buf].buftype ~= "" then
@@ -311,7 +311,7 @@ function M.question()
   H.type_at(last)
 end
 
---- The host is gone: nothing runs or waits any more.
+--- The host is gone: nothing runs or waits any longer.
 function M.host_ended()
   for buf in pairs(H.attached) do
     require("parley.status").show(buf, "")
@@ -324,7 +324,7 @@ function M.host_ended()
   require("parley.handle").close_all()
 end
 
---- A turn has ended: keep what it wrote, where the file is ours and nobody else has written to it.
+--- Save a turn's text if the file is ours and no other program has written to it.
 function M.keep(buf)
   if
     not vim.api.nvim_buf_is_loaded(buf)
@@ -334,7 +334,7 @@ function M.keep(buf)
   then
     return
   elseif not vim.deep_equal(H.stamp(buf), H.on_disk[buf]) then
-    -- `:update` would ask whether to overwrite it, in a prompt that `:silent` hides.
+    -- `:update` would ask whether to overwrite the file, in a prompt that `:silent` hides.
     local text =
       "the file was changed outside of this buffer and is not saved: :w! keeps this text, :e! that one"
     require("parley.host").message(text, "warn")
@@ -346,7 +346,7 @@ function M.keep(buf)
   H.on_disk[buf] = H.stamp(buf)
 end
 
---- When and how large a buffer's file was last written, nil if there is none.
+--- The time and size of a buffer's file when last written, nil if there is none.
 function H.stamp(buf)
   local stat = vim.uv.fs_stat(vim.api.nvim_buf_get_name(buf))
   return stat and { stat.mtime.sec, stat.mtime.nsec, stat.size, stat.ino }
@@ -360,7 +360,7 @@ function H.real(path)
   return vim.uv.fs_realpath(path) or vim.fs.normalize(path)
 end
 
---- Lines of the current buffer, as the host quotes them.
+--- Lines of the current buffer, in the form in which the host quotes them.
 function H.quote(first, last)
   return {
     path = require("parley.context").name(0),
@@ -370,12 +370,12 @@ function H.quote(first, last)
   }
 end
 
---- Whether a line starts a question in which nothing is asked yet.
+--- Whether a line starts an empty question.
 function H.is_empty_question(line)
   return M.is_question(line) and line:match("^[^:]*:%s*$") ~= nil
 end
 
---- Put the cursor at the end of a line, ready to type if new chats are.
+--- Put the cursor at the end of a line, ready to type if new chats start in Insert mode.
 function H.type_at(row)
   vim.api.nvim_win_set_cursor(0, { row, #vim.fn.getline(row) })
   local set = require("parley.host").setting("start_insert")
@@ -384,7 +384,7 @@ function H.type_at(row)
   end
 end
 
---- In Normal mode the cursor stands on the blank of an empty question: |i| there is to type behind it.
+--- In Normal mode, put the cursor on the blank of an empty question, so that |i| types after it.
 function H.type_behind()
   local at, line = vim.api.nvim_win_get_cursor(0), vim.api.nvim_get_current_line()
   if vim.v.insertmode == "i" and at[2] == #line - 1 and line:sub(-1) == " " and H.is_empty_question(line) then
@@ -392,11 +392,11 @@ function H.type_behind()
     vim.wo.virtualedit = "onemore"
     vim.api.nvim_win_set_cursor(0, { at[1], #line })
     vim.wo.virtualedit = before
-    vim.api.nvim_set_vvar("char", " ") -- else the cursor would be put back
+    vim.api.nvim_set_vvar("char", " ") -- or Neovim would restore the cursor
   end
 end
 
---- Make the file of a new chat, which only its user can read.
+--- Create the file of a new chat, which only the user can read.
 function H.make_file(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.api.nvim_buf_get_name(buf) ~= "" then
     return
@@ -408,7 +408,8 @@ function H.make_file(buf)
   end
   local path = H.new_path(dir)
   vim.api.nvim_buf_set_name(buf, path)
-  -- Vim remembers the mode of what it writes: one changed later would be a change by another program.
+  -- Vim remembers the mode of a file that it writes; a later change would count as another
+  -- program's.
   vim.uv.fs_close(assert(vim.uv.fs_open(path, "wx", tonumber("600", 8))))
   vim.api.nvim_buf_call(buf, function()
     vim.cmd("silent noautocmd write!")
@@ -416,7 +417,7 @@ function H.make_file(buf)
   H.on_disk[buf] = H.stamp(buf)
 end
 
---- While the Python environment is made, the chat that had it begun says so.
+--- Show in the chat that the Python environment is being created.
 function H.show_installing(buf)
   local install, status = require("parley.install"), require("parley.status")
   if not install.is_busy() or not vim.api.nvim_buf_is_loaded(buf) then
@@ -433,7 +434,7 @@ function H.show_installing(buf)
   })
 end
 
---- A free file name for now.
+--- A free file name for the current time.
 function H.new_path(dir)
   local stem = vim.fs.joinpath(dir, os.date("%Y-%m-%d.%H-%M-%S") --[[@as string]])
   local path, n = stem .. ".md", 1
@@ -454,7 +455,7 @@ function H.yaml(text)
   return vim.json.encode(text)
 end
 
---- Tell the host when the text changed by other hands than its own, at rest and not at every key.
+--- Tell the host about text changed by others, once typing rests and not at every key.
 function H.watch(buf)
   local group = vim.api.nvim_create_augroup("parley.chat." .. buf, {})
   local function on(events, callback)
@@ -495,7 +496,7 @@ function H.watch(buf)
   on({ "BufWinEnter" }, function()
     require("parley.view").redraw(buf)
   end)
-  -- Of several windows the first one's buffer has the event.
+  -- With several windows, the event has the first one's buffer.
   vim.api.nvim_create_autocmd("WinResized", {
     group = group,
     callback = function()
@@ -512,7 +513,8 @@ function H.watch(buf)
     require("parley.seen").look_soon(buf)
     require("parley.pictures").update_soon(buf)
   end)
-  -- What goes from the screen is not seen any more; of a tab page that is left only this is told.
+  -- Calls that leave the screen no longer count as seen; for a tab page that is left, only this
+  -- event tells.
   vim.api.nvim_create_autocmd({ "TabEnter", "WinClosed" }, {
     group = group,
     callback = function()
@@ -537,7 +539,7 @@ function H.detach(buf)
   end)
 end
 
---- The host is told of a buffer that is gone as soon as it can be said whether it is read anew (|:edit|).
+--- Tell the host that a buffer is gone, as soon as it is known whether it is reloaded (|:edit|).
 function H.leave(buf)
   if H.leaving[buf] then
     H.leaving[buf] = nil
@@ -546,7 +548,7 @@ function H.leave(buf)
   end
 end
 
---- Let the host look at a chat again, when nothing changed for a while; longer chats wait longer.
+--- Let the host look at a chat again after a pause in its changes; longer chats wait longer.
 function H.later(buf)
   if not vim.api.nvim_buf_is_loaded(buf) then
     return

@@ -1,4 +1,4 @@
---- What each command does with its arguments, and what can follow it.
+--- Runs each command with its arguments, and completes them.
 local M = {}
 
 local run = {

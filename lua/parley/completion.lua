@@ -1,21 +1,21 @@
---- Completion of references: what may stand behind `@@` in a chat, for 'omnifunc'.
+--- Completes references after `@@` in a chat, for 'omnifunc'.
 ---
---- It may be called at every key, and never waits: folders are read to a bound, and the resources of servers
---- are those that the host told last.
+--- Any key may trigger it, and it never waits: it reads folders up to a limit, and uses the server
+--- resources that the host reported last.
 local M = {}
 
 local api = vim.api
 local own = "v:lua.require'parley.completion'.omni"
 local H = {
   batches = 10,
-  names = 1000, -- of a batch
-  pause = 5000, -- milliseconds in which servers are asked once
+  names = 1000, -- in a batch
+  pause = 5000, -- milliseconds until the servers are asked again
   resources = {},
   templates = {},
   values = {},
 }
 
---- What the names stand for that are no files; `known.lua` has the names.
+--- The meaning of names that are not files; `known.lua` has the names.
 local menus = {
   buffer = "the other file, as it is in the editor",
   selection = "what was selected in it",
@@ -23,7 +23,7 @@ local menus = {
   diff = "changes that are not staged",
 }
 
---- Complete references in a chat. What completed there before still does, everywhere else.
+--- Complete references in a chat. Elsewhere, the former completion still works.
 function M.chat(buf)
   if vim.bo[buf].omnifunc ~= own then
     vim.b[buf].parley_omnifunc = vim.bo[buf].omnifunc
@@ -41,8 +41,8 @@ function M.omni(findstart, base)
   return H.start and H.items(base) or H.before(findstart, base)
 end
 
---- Have the host list the resources of the servers that run, and what a template may go on with.
----@param base? string what is typed behind `@@`
+--- Have the host list the resources of running servers, and continuations of a template.
+---@param base? string the text typed after `@@`
 function M.prepare(base)
   local host, now = require("parley.host"), vim.uv.now()
   if not host.state().channel then
@@ -52,21 +52,22 @@ function M.prepare(base)
     H.last = now
     host.mention("resources", {})
   end
-  -- Asked again after a while: a server may have been too slow for an answer.
+  -- Ask again after a while: a server may have been too slow to answer.
   if base and (base ~= H.asked or now - H.asked_at > H.pause) and H.is_of_template(base) then
     H.asked, H.asked_at = base, now
     host.mention("resource_values", { base = base })
   end
 end
 
---- Told by the host: the resources, as references name them, and templates: where each begins, and all of it.
+--- Take from the host the resources, in the form of references, and the templates: the beginning
+--- and the whole of each.
 function M.has_resources(names, templates)
   H.resources, H.templates = names, templates
   H.again()
 end
 
---- Told by the host: names that begin as one that was typed, each with whether more is to be typed behind it.
---- What was asked about before that may be answered later.
+--- Take from the host the names that begin with a typed text, and whether each needs more text
+--- after it. The answer to an earlier text may arrive later.
 function M.has_values(base, names)
   if base == H.asked then
     H.values = names
@@ -74,7 +75,7 @@ function M.has_values(base, names)
   end
 end
 
---- Show what came after CTRL-X CTRL-O had found nothing, if nothing was typed since.
+--- Show late results after CTRL-X CTRL-O found nothing, if the user has not typed since.
 function H.again()
   local is_insert = api.nvim_get_mode().mode:sub(1, 1) == "i"
   if not is_insert or vim.fn.pumvisible() == 1 or vim.fn.complete_info({ "mode" }).mode ~= "omni" then
@@ -87,7 +88,7 @@ function H.again()
   end
 end
 
---- What is typed behind `@@`.
+--- The text typed after `@@`.
 function H.base(start)
   local column = api.nvim_win_get_cursor(0)[2]
   return api.nvim_get_current_line():sub((start or H.start) + 1, column)
@@ -99,7 +100,7 @@ function H.is_of_template(base)
   end)
 end
 
---- The column behind the `@@` that begins the reference at the cursor; nil where there is none.
+--- The column after the `@@` that begins the reference at the cursor; nil if there is none.
 function H.reference()
   local line, column = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2]
   local before = line:sub(1, column)
@@ -113,7 +114,7 @@ function H.reference()
   return start and not name:find("^%s") and start - 1 or nil
 end
 
---- What begins as was typed.
+--- The names that begin with the typed text.
 function H.items(base)
   local items = {}
   local function add(name, menu, is_open)
@@ -133,7 +134,7 @@ function H.items(base)
     add(name, "resource")
   end
   local function add_open(name, menu)
-    if name ~= base then -- else the values are what comes next
+    if name ~= base then -- otherwise the values come next
       add(name, menu, true)
     end
   end
@@ -147,7 +148,7 @@ function H.items(base)
   return items
 end
 
---- The files and folders that begin as a path does; nothing hidden, since that would not be read.
+--- The files and folders that begin with a path; nothing hidden, since the host would not read it.
 function H.files(base)
   local dir = base:match("^.*/") or ""
   local is_elsewhere = dir:find("^[~/]")
@@ -173,7 +174,7 @@ function H.files(base)
   return names
 end
 
---- Whether a file of this name would be meant by it, and shows for what it is.
+--- Whether a reference of this name would mean the file, and looks like it.
 function H.can_be_named(name)
   return not name:find("^[%s.]")
     and not name:find("%s$")
@@ -181,7 +182,7 @@ function H.can_be_named(name)
     and not vim.list_contains(require("parley.known").live, name)
 end
 
---- What a folder holds, to a bound.
+--- The content of a folder, up to a limit.
 function H.entries(root)
   local folder = vim.uv.fs_opendir(root, nil, H.names)
   local entries = {}
@@ -198,7 +199,7 @@ function H.entries(root)
   return entries
 end
 
---- The function that completed here before; -3 ends the completion without a word.
+--- The function that completed here before; -3 ends the completion silently.
 function H.before(findstart, base)
   local name = vim.b.parley_omnifunc or ""
   local call = ("%s(%d, %s)"):format(name, findstart, vim.fn.string(base))

@@ -1,26 +1,26 @@
---- What the editor holds beside a chat, for a question that refers to it: the file that was edited before the
---- chat, what was selected there last, its diagnostics. What is made of it is the host's to say.
+--- Reads editor text for a chat's references: the file edited before the chat, its last selection,
+--- its diagnostics. The host decides how to use it.
 local M = {}
 
 local api = vim.api
 local H = {}
 
 ---@class parley.Context
----@field name string as it is shown
----@field path string of its file, "" where it has none yet
+---@field name string its displayed name
+---@field path string of its file, "" if it has none yet
 ---@field kind string its 'buftype'
 ---@field language string its 'filetype'
----@field loaded boolean else there is nothing of what follows
+---@field loaded boolean otherwise the fields below are missing
 ---@field lines? string[]
 ---@field first? integer the number of the first line
----@field size? integer in bytes, where that is more than `most`: then there are no lines
+---@field size? integer in bytes, if it is more than `most`: then there are no lines
 ---@field diagnostics? table[] row, column, severity, message, source
----@field count? integer of all there are
+---@field count? integer of all diagnostics
 
 ---@param chat integer
 ---@param what "buffer"|"selection"|"diagnostics"
----@param most integer bytes, or diagnostics
----@return parley.Context|{} context empty where there is no such file
+---@param most integer the limit: bytes, or diagnostics
+---@return parley.Context|{} context empty if there is no such file
 function M.text(chat, what, most)
   local buf = H.beside(chat)
   if not buf then
@@ -39,7 +39,7 @@ function M.text(chat, what, most)
   return context
 end
 
---- The name of a buffer, as it is shown.
+--- The displayed name of a buffer.
 ---@param buf integer
 ---@return string
 function M.name(buf)
@@ -47,8 +47,8 @@ function M.name(buf)
   return name == "" and "[No Name]" or vim.fn.fnamemodify(name, ":~:.")
 end
 
---- The alternate file of the window that shows a chat; where it has none, the file of the window that was
---- the current one before.
+--- The alternate file of the window that shows a chat; without one, the file of the window that was
+--- current before.
 function H.beside(chat)
   local here = api.nvim_get_current_win()
   local win = api.nvim_win_get_buf(here) == chat and here or vim.fn.win_findbuf(chat)[1]
@@ -66,7 +66,7 @@ function H.beside(chat)
   return buf and buf ~= chat and buf or nil
 end
 
---- Lines from one to another, counted from 1, unless they are too many.
+--- The lines from `first` to `last`, counted from 1, unless they are too many.
 function H.lines(buf, first, last, most, context)
   local size = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first - 1)
   if size > most then
@@ -92,7 +92,8 @@ function H.selection(buf, most, context)
   end
 end
 
---- What was selected of lines of the current buffer, the first of which is `first`; nil where that is all.
+--- The selected part of some lines of the current buffer, the first of which is `first`; nil if all
+--- of them are selected.
 function H.region(lines, first)
   local mode = vim.fn.visualmode()
   if mode == "" or mode == "V" then

@@ -1,7 +1,7 @@
---- The one way in which the host reads a buffer and changes it.
+--- The only way in which the host reads and changes a buffer.
 ---
---- What it asks for is done at once or, when the text has changed meanwhile, not at all: then it is told what
---- has changed. All that one handle writes is one step of undo.
+--- It applies a request at once, or not at all if the text has changed since; then it reports the
+--- changes. All text written by one handle is one undo step.
 local M = {}
 
 local api = vim.api
@@ -12,7 +12,7 @@ local preserve_ms = 500
 local H = { steps = {}, preserves = {} }
 local ns = api.nvim_create_namespace("parley.undo")
 
---- What has changed since the text of `tick`, and where the exchange in hand is.
+--- The changes since the text of `tick`, and the row of the current exchange.
 function M.read(id, tick)
   local handle, gone = handles.get(id)
   if not handle then
@@ -22,7 +22,7 @@ function M.read(id, tick)
   return { change = change, anchor = H.anchor(handle), pinned = handle.answer ~= nil }
 end
 
---- The same for a buffer that nobody works in.
+--- The same for a buffer without a handle.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = handles.closed }
@@ -32,8 +32,8 @@ end
 
 --- Apply edits to the text of `tick`, all or none.
 ---@param edits { [1]: integer, [2]: integer, [3]: string[] }[] start, end, lines; from the bottom up
----@param answer? integer the row of the answer in hand, after the edits
----@param markers? string[] what structure starts with
+---@param answer? integer the row of the current answer, after the edits
+---@param markers? string[] the texts that structure starts with
 function M.apply(id, tick, edits, answer, markers)
   local handle, gone = handles.get(id)
   if not handle then
@@ -70,8 +70,8 @@ function M.apply(id, tick, edits, answer, markers)
   return { applied = true, tick = handle.tick or tick, anchor = H.anchor(handle) }
 end
 
---- The text has changed: if one step of undo took back an answer and what was written far above it, the
---- cursor is up there. It goes to where the answer was.
+--- The text has changed. If one undo step removed an answer and text written far above it, the
+--- cursor is up there: move it to the answer's place.
 function M.undone(buf)
   local step = H.steps[buf]
   local row = step and api.nvim_buf_get_extmark_by_id(buf, ns, step.mark, {})[1]
@@ -89,8 +89,8 @@ function M.forget(buf)
   H.steps[buf] = nil
 end
 
---- Write into the buffer of a handle: one step of undo with what this handle wrote just before, and with
---- nothing that anybody else did.
+--- Write into the buffer of a handle: one undo step with the handle's previous text, and with no
+--- other changes.
 function M.write(handle, change)
   local buf = handle.buf
   handle.writing = true
@@ -103,7 +103,7 @@ function M.write(handle, change)
       pcall(vim.cmd, "silent! undojoin")
     end)
   end
-  -- The first change of a read-only buffer would warn, and wait a second for the warning to be read.
+  -- The first change of a read-only buffer would show a warning and wait a second.
   local readonly = vim.bo[buf].readonly
   vim.bo[buf].readonly = false
   local ok, why = pcall(change)
@@ -119,8 +119,8 @@ function M.write(handle, change)
   end
 end
 
---- Have the swap file hold what is on the screen, so that |:recover| finds it. Neovim itself writes it only
---- when somebody types.
+--- Save the screen's text in the swap file, so that |:recover| finds it. Neovim itself writes it
+--- only when the user types.
 function H.preserve_soon(buf)
   if H.preserves[buf] or not vim.bo[buf].swapfile then
     return
@@ -136,7 +136,7 @@ function H.preserve_soon(buf)
   end, preserve_ms)
 end
 
---- Remember the step of undo that a handle writes, and where its answer is.
+--- Remember the undo step that a handle writes, and the place of its answer.
 function H.remember(handle)
   local step = H.steps[handle.buf] or {}
   H.steps[handle.buf] = step
@@ -146,15 +146,15 @@ function H.remember(handle)
   step.mark = api.nvim_buf_set_extmark(handle.buf, ns, H.anchor(handle), 0, { id = step.mark })
 end
 
---- The tip goes down to where the lowest of the edits ends, and never up: a stream may go on at it, unless
---- the edits end its reply.
+--- Move the tip down to the end of the lowest edit, and never up: a stream may continue there,
+--- unless the edits end its reply.
 ---@return boolean moved
 function H.tip_below(handle, edits, ends_reply)
   local row = #edits > 0 and edits[1][1] + #edits[1][3] - 1 or 0
   for i = 2, #edits do
     row = row + #edits[i][3] - (edits[i][2] - edits[i][1])
   end
-  -- What stands above the exchange in hand is no place to go on at.
+  -- A stream cannot continue above the current exchange.
   local goes_down = row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
   local moves = #edits > 0 and #edits[1][3] > 0 and (goes_down or ends_reply)
   if moves then
@@ -163,13 +163,14 @@ function H.tip_below(handle, edits, ends_reply)
   return moves
 end
 
---- The row of the exchange in hand.
+--- The row of the current exchange.
 function H.anchor(handle)
   return handles.row(handle, "answer") or handles.row(handle, "anchor") or 0
 end
 
---- Replace lines; within a single line only what differs, so that marks and cursors beside it stay. Where
---- lines come into one, who types behind its beginning goes along with what is behind them.
+--- Replace lines; within a single line, replace only the difference, which keeps nearby marks and
+--- cursors. If lines are inserted into a line, the user's cursor after its start moves along with
+--- the text after it.
 function H.replace(buf, first, last, lines)
   if first == last then
     H.insert(buf, first, lines)
@@ -198,17 +199,17 @@ function H.replace(buf, first, last, lines)
   end
 end
 
---- Put lines above a row: `nvim_buf_set_lines` would leave a fold behind that starts there.
+--- Insert lines above a row: `nvim_buf_set_lines` would leave behind a fold that starts there.
 function H.insert(buf, row, lines)
   local text = vim.tbl_map(function(line)
-    return (line:gsub("%z", "\n")) -- so Vim's functions know it
+    return (line:gsub("%z", "\n")) -- the form that Vim's functions use
   end, lines)
   if vim.fn.appendbufline(buf, row, text) ~= 0 then
     error(("no line can be put into buffer %d"):format(buf), 0)
   end
 end
 
---- How many bytes two texts begin with alike, at most some.
+--- The length in bytes of the common beginning of two texts, up to a limit.
 function H.common(one, other, most)
   local n = 0
   most = math.min(most, #one, #other)
@@ -218,13 +219,13 @@ function H.common(one, other, most)
   return n
 end
 
---- Where somebody types in a buffer, nil if nobody does.
+--- The row in which the user types in a buffer, nil if the user does not type.
 function H.typed(buf)
   local types = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:match("^[iR]")
   return types and api.nvim_win_get_cursor(0) or nil
 end
 
---- What is typed before and after stays a step of undo of its own.
+--- Keep text typed before and after as an undo step of its own.
 function H.end_undo_block(buf)
   vim.bo[buf].undolevels = vim.bo[buf].undolevels
 end

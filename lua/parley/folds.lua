@@ -1,8 +1,8 @@
---- Folds over what is long and seldom read: a call is one row, with its result as without.
+--- Folds long and rarely read text: a call is one row, with or without its result.
 ---
---- What is folded, and what a closed fold shows, is the host's to say. Folds are made by hand, as it were:
---- only where 'foldmethod' is "manual", once for each place, so that opening or deleting one is respected.
---- For those who have 'foldexpr' there is a table of the same folds.
+--- The host decides which lines to fold, and the text of a closed fold. Folds are created only if
+--- 'foldmethod' is "manual", and once for each place, which respects folds that the user opens or
+--- deletes. For users of 'foldexpr' there is a table of the same folds.
 local M = {}
 
 local api = vim.api
@@ -14,23 +14,23 @@ local shows = "v:lua.require'parley.folds'.text()"
 
 ---@class parley.Fold
 ---@field number integer of its text
----@field call string the id of a call; "" for what is none
----@field by string who said yes, where nobody typed it
----@field is_open boolean whether it starts out open
----@field both boolean whether a call has its result in a fold of both
+---@field call string the id of a call; "" for other folds
+---@field by string who approved it, if the user did not type the approval
+---@field is_open boolean whether it is open at first
+---@field both boolean whether one fold holds a call and its result
 
---- Take the texts of folds, by number; each comes once.
+--- Store the texts of folds, by number; each is sent once.
 function M.learn(buf, texts)
   H.texts[buf] = vim.tbl_extend("force", H.texts[buf] or {}, texts)
 end
 
---- Take the folds of the lines from `first` up to `last`: those that are new are made, in one go per window.
+--- Take the folds of the lines from `first` to `last`. New folds are created in one go per window.
 ---@param rows table[] first row, row after the last, number of its text, is_open, by, call
----@param later? boolean a result in which a cursor is, as one that follows, is folded another time
+---@param later? boolean fold a result under a cursor that follows the text at another time
 function M.put(buf, rows, first, last, later)
   M.mend(buf)
   first, last = rows_of.within(buf, first), rows_of.within(buf, last - 1) + 1
-  rows = vim.tbl_filter(function(row) -- those of another text are none of this one's
+  rows = vim.tbl_filter(function(row) -- skip rows of another text
     return rows_of.has(buf, row[1]) and rows_of.has(buf, row[2] - 1) and row[1] < row[2]
   end, rows)
   local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
@@ -57,7 +57,7 @@ function M.put(buf, rows, first, last, later)
       H.shake(buf, id)
     end
   end
-  for row, mark in pairs(marks) do -- what stood there is none any more
+  for row, mark in pairs(marks) do -- the former fold of this row is gone
     H.drop(buf, mark[1])
     table.insert(anew, { row, is_gone = true })
   end
@@ -68,8 +68,8 @@ function M.put(buf, rows, first, last, later)
   M.mend(buf)
 end
 
---- Change something in a line. Neovim deletes the fold of a line in which text is replaced: in each window
---- the row of a call is afterwards as it was.
+--- Change part of a line. Neovim deletes the fold of a line in which text is replaced; restore the
+--- row of the call in each window.
 function M.within(buf, row, change)
   local before = {}
   row = rows_of.within(buf, row)
@@ -84,7 +84,7 @@ function M.within(buf, row, change)
   end)
 end
 
---- Make those folds anew that a change has done away with, or moved to where they do not belong.
+--- Recreate folds that a change has removed or moved to wrong places.
 function M.mend(buf)
   local shaken = H.shaken[buf]
   H.shaken[buf] = nil
@@ -102,14 +102,14 @@ function M.mend(buf)
           H.add(anew, fold, first - 1, last, {})
           H.make(win, anew)
         elseif was_closed == win and vim.fn.foldclosed(first) == -1 then
-          vim.cmd(("%dfoldclose"):format(first)) -- an undo opens what the cursor comes to
+          vim.cmd(("%dfoldclose"):format(first)) -- an undo opens the fold under the cursor
         end
       end)
     end
   end
 end
 
---- A window shows the buffer: it gets the folds that it has not got.
+--- Give a window that shows the buffer its missing folds.
 function M.enter(buf)
   local all = {}
   for id, fold in pairs(H.folds[buf] or {}) do
@@ -124,7 +124,8 @@ function M.enter(buf)
   H.left[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if is_stale and vim.wo[win].foldmethod == "manual" then
-      -- Vim keeps the folds of a window that shows another buffer, but does not move them with the text.
+      -- Vim keeps the folds of a window that shows another buffer, but does not move them with the
+      -- text.
       api.nvim_win_call(win, function()
         vim.cmd("silent! normal! zE")
       end)
@@ -135,7 +136,7 @@ function M.enter(buf)
   end
 end
 
---- No window shows the buffer any more.
+--- No window shows the buffer any longer.
 function M.leave(buf)
   H.left[buf] = api.nvim_buf_get_changedtick(buf)
 end
@@ -148,7 +149,7 @@ function M.forget(buf)
   end
 end
 
---- What a closed fold shows, in the window that is drawn.
+--- The text of a closed fold, in the window being drawn.
 function M.text()
   local win = api.nvim_get_current_win()
   local row, group = H.shown(win, vim.v.foldstart - 1, vim.v.foldend)
@@ -168,13 +169,13 @@ function M.text()
   return row
 end
 
---- Chunks as wide as a window's text can be.
+--- Chunks fitted to the text width of a window.
 function M.fit(win, chunks)
   return require("parley.view").fit(chunks, H.width(win))
 end
 
---- Whether all of a call is in its row, in a window where it is one; nil if it is not, or if somebody else
---- says what a closed fold shows.
+--- Whether a call's row shows all of it, in a window that folds calls into rows; nil if the window
+--- does not, or if another 'foldtext' is set.
 ---@return boolean?
 function M.is_whole(win, row)
   row = rows_of.within(api.nvim_win_get_buf(win), row)
@@ -184,14 +185,14 @@ function M.is_whole(win, row)
   end
 end
 
---- Whether there are calls in a buffer.
+--- Whether a buffer has calls.
 function M.has_calls(buf)
   return vim.iter(pairs(H.folds[buf] or {})):any(function(_, fold)
     return fold.call ~= ""
   end)
 end
 
---- The mark of the call with an id: the last one, since ids come again.
+--- The mark of the call with an id: the last one, since ids may repeat.
 ---@return integer?
 function M.find(buf, call)
   local found, lowest
@@ -210,7 +211,7 @@ function M.row(buf, id)
   return mark and mark[1]
 end
 
---- Take the folds of some lines of the text of `tick`, if that is the text still.
+--- Take the folds of some lines of the text of `tick`, if the text has not changed.
 function M.update(buf, tick, found)
   M.learn(buf, found.texts)
   if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
@@ -228,8 +229,8 @@ function M.id(buf, row)
   return mark and mark[1]
 end
 
---- The row below one that is drawn above if it is to be seen below that: Neovim draws nothing above or below
---- what is folded. The second is whether the row itself is folded.
+--- The row above which lines must be drawn to appear below `row`: Neovim draws nothing above or below
+--- folded lines. The second value is whether `row` itself is folded.
 ---@return integer row, boolean is_folded
 function M.below(buf, row)
   local win, count = vim.fn.win_findbuf(buf)[1], api.nvim_buf_line_count(buf)
@@ -247,7 +248,8 @@ function M.below(buf, row)
   end))
 end
 
---- The rows of a window, of a closed fold the first: so many above its top row, and so many from there.
+--- The rows of a window, counting a closed fold as its first row: a number of rows above its top
+--- row, and a number from there.
 ---@return integer[]
 function M.rows(win, above, count)
   return api.nvim_win_call(win, function()
@@ -268,7 +270,7 @@ function M.rows(win, above, count)
   end)
 end
 
---- Open what a row is hidden in, but not the row itself.
+--- Open the folds that hide a row, but not the row's own fold.
 function M.uncover(win, row)
   row = rows_of.within(api.nvim_win_get_buf(win), row)
   api.nvim_win_call(win, function()
@@ -284,14 +286,14 @@ function M.uncover(win, row)
   end)
 end
 
---- For 'foldexpr': the level of a line, by the folds as they were last found.
+--- For 'foldexpr': the level of a line, by the folds that were found last.
 function M.expr()
   local buf = api.nvim_get_current_buf()
   H.levels[buf] = H.levels[buf] or H.all_levels(buf)
   return H.levels[buf][vim.v.lnum] or 0
 end
 
---- Add the folds to make for what was `before`, or for what was not there.
+--- Add the folds to create for a former fold, or for a new one.
 function H.add(list, fold, first, last, before)
   local is_call = fold.call ~= ""
   if is_call and not before.number then
@@ -302,17 +304,17 @@ function H.add(list, fold, first, last, before)
   end
 end
 
---- The first and the last line of a fold, by its mark.
+--- The first and last line of a fold, by its mark.
 function H.span(fold, mark)
   local first, last, col = mark[1] + 1, mark[3].end_row + 1, mark[3].end_col
   if fold.call ~= "" and not fold.both then
     return first, first
   end
-  local is_gone = col == 0 and last > first -- the last line: its end is at the start of the one below
+  local is_gone = col == 0 and last > first -- its end is at the start of the line below
   return first, is_gone and last - 1 or last
 end
 
---- Do something in each window whose folds are made by hand.
+--- Act in each window with manual folds.
 function H.each_by_hand(buf, act)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     if vim.wo[win].foldmethod == "manual" then
@@ -323,8 +325,8 @@ function H.each_by_hand(buf, act)
   end
 end
 
---- How many folds of the user's hold some lines of ours in the current window: those that hold what is beside
---- these and all of ours next to them.
+--- The number of user folds that hold some of our lines in the current window: folds that also hold
+--- the lines around these.
 function H.base(buf, first, last)
   local fold, mark = H.of_line(buf, first - 1)
   while fold do
@@ -341,7 +343,7 @@ function H.base(buf, first, last)
   return math.min(above or below or 0, below or above or 0)
 end
 
---- Whether a fold is where it belongs in the current window.
+--- Whether a fold is in its place in the current window.
 function H.is_intact(buf, fold, first, last, base)
   local function is_in(line)
     return vim.fn.foldlevel(line) > base
@@ -357,12 +359,12 @@ function H.is_intact(buf, fold, first, last, base)
     and not is_grown(last + 1)
 end
 
---- Take the folds of some lines away in the current window, but for those of the user's that hold them.
+--- Remove the folds of some lines in the current window, except the user's folds that hold them.
 function H.clear(first, last, base)
   local view = vim.fn.winsaveview()
   for line = first, math.min(last, api.nvim_buf_line_count(0)) do
     for _ = base + 1, vim.fn.foldlevel(line) do
-      vim.cmd(("silent! %dfoldopen!"):format(line)) -- else all that is closed would go
+      vim.cmd(("silent! %dfoldopen!"):format(line)) -- otherwise all closed folds would go
       api.nvim_win_set_cursor(0, { line, 0 })
       vim.cmd("silent! normal! zd")
     end
@@ -370,7 +372,7 @@ function H.clear(first, last, base)
   vim.fn.winrestview(view)
 end
 
---- Whether a cursor is in some rows.
+--- Whether some rows have a cursor.
 function H.has_cursor(buf, first, last)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
     local row = api.nvim_win_get_cursor(win)[1] - 1
@@ -400,7 +402,7 @@ function H.of(buf)
   return H.folds[buf]
 end
 
---- Fold calls with those of their results that the cursor has left by now.
+--- Fold calls with the results that the cursor has left.
 function H.catch_up(buf)
   for id in pairs(H.later[buf] or {}) do
     local fold = H.folds[buf][id]
@@ -424,7 +426,8 @@ function H.catch_up(buf)
   end
 end
 
---- The mark of a fold, nil if its lines are gone: Neovim keeps one that was at the end of the text below it.
+--- The mark of a fold, nil if its lines are gone: Neovim keeps a mark at the end of the text below
+--- it.
 ---@return { [1]: integer, [2]: integer, [3]: table }?
 function H.mark(buf, id)
   local mark = api.nvim_buf_get_extmark_by_id(buf, ns, id, { details = true })
@@ -435,7 +438,7 @@ function H.mark(buf, id)
   return not is_gone and mark or nil
 end
 
---- The marks of some lines by row; of several on one row one stays.
+--- The marks of some lines by row; one mark for each row.
 function H.marks(buf, first, last)
   local marks = {}
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, { first, 0 }, { last, 0 }, { details = true })) do
@@ -454,8 +457,8 @@ function H.drop(buf, id)
   api.nvim_buf_del_extmark(buf, ns, id)
 end
 
---- A line that is deleted takes its folds along. Vim loses those of lines that an undo changes and those
---- beside lines that it brings back, and has one grow by lines that are typed above it.
+--- A deleted line takes its folds along. Vim loses the folds of lines that an undo changes and of
+--- lines next to restored lines, and extends a fold by lines typed above it.
 function H.follow(buf, folds)
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
@@ -481,8 +484,8 @@ function H.follow(buf, folds)
   })
 end
 
---- A fold may not be where it belongs any more.
----@param line? integer if it is closed there in the current window, it is to be so afterwards
+--- A fold may be out of place.
+---@param line? integer if it is closed there in the current window, it is closed afterwards
 function H.shake(buf, id, line)
   local shaken = H.shaken[buf] or {}
   H.shaken[buf] = shaken
@@ -492,7 +495,7 @@ function H.shake(buf, id, line)
   end
 end
 
---- Make folds in a window, the inner ones first, and take away those of which nothing is left.
+--- Create folds in a window, the inner ones first, and remove folds without lines.
 function H.make(win, folds)
   local is_ours = H.has_expr(win)
   if vim.wo[win].foldmethod ~= "manual" and not is_ours then
@@ -500,7 +503,7 @@ function H.make(win, folds)
   end
   H.dress(win)
   if is_ours then
-    vim.wo[win][0].foldexpr = vim.wo[win].foldexpr -- has them found anew
+    vim.wo[win][0].foldexpr = vim.wo[win].foldexpr -- recalculates the folds
   elseif #folds > 0 and vim.wo[win].foldenable then
     api.nvim_win_call(win, function()
       H.fold(folds)
@@ -508,10 +511,10 @@ function H.make(win, folds)
   end
 end
 
---- Fold in the current window. What is closed is never over the cursor, but for the row of a call.
+--- Fold in the current window. No closed fold covers the cursor, except a call's row.
 function H.fold(folds)
   local cursor, open, gone = api.nvim_win_get_cursor(0)[1], {}, {}
-  local commands = { "noautocmd setlocal nofoldenable" } -- else a range grows by the closed folds it touches
+  local commands = { "noautocmd setlocal nofoldenable" } -- or a range grows by closed folds
   for _, fold in ipairs(folds) do
     local first, last = fold[1] + 1, fold[2]
     if fold.is_gone then
@@ -531,12 +534,12 @@ function H.fold(folds)
   end
 end
 
---- Whether a closed fold is over these lines.
+--- Whether a closed fold covers these lines.
 function H.is_closed(first, last)
   return vim.fn.foldclosed(first) == first and vim.fn.foldclosedend(first) == last
 end
 
---- Take away what is left at a line of the folds of a call and its result, or of anything else.
+--- Remove the remaining folds at a line: of a call and its result, or of other text.
 function H.unfold(line)
   line = math.min(line, api.nvim_buf_line_count(0))
   local view = vim.fn.winsaveview()
@@ -549,7 +552,7 @@ function H.unfold(line)
   vim.fn.winrestview(view)
 end
 
---- A window in which calls are rows: one line may be a closed fold, and what it shows is ours to say.
+--- Set up a window in which calls are rows: one line may be a closed fold, and we provide its text.
 function H.dress(win)
   local wo = vim.wo[win][0]
   if vim.wo[win].foldtext ~= shows then
@@ -559,7 +562,7 @@ function H.dress(win)
   wo.foldminlines = 0
 end
 
---- What a closed fold of the user's shows.
+--- The text of a closed fold that belongs to the user.
 function H.others(win)
   local own = vim.w[win].parley_foldtext
   if own and own ~= "" and own ~= "foldtext()" then
@@ -577,14 +580,14 @@ end
 
 local modeline_sid = -1
 
---- An option of a window, "" where a modeline has set it: Vim evaluates that in a sandbox, and what we would
---- evaluate or set again would leave it.
+--- An option of a window, "" if a modeline has set it: Vim evaluates such a value in a sandbox;
+--- evaluating it or setting it again here would leave the sandbox.
 function H.own(win, option)
   local sid = api.nvim_get_option_info2(option, { win = win }).last_set_sid
   return sid == modeline_sid and "" or vim.wo[win][option]
 end
 
---- Whether a window has some of our folds: those of the window that it was split from.
+--- Whether a window has some of our folds: it inherits them from the window that it was split from.
 function H.has_any(win, all)
   return api.nvim_win_call(win, function()
     return vim.iter(all):any(function(fold)
@@ -593,7 +596,7 @@ function H.has_any(win, all)
   end)
 end
 
---- The fold that starts on a row, or else the last one that a row is in, and its mark.
+--- The fold that starts on a row, or else the last fold that holds the row, and its mark.
 function H.at(buf, row)
   local folds = H.folds[buf]
   if not folds then
@@ -609,7 +612,7 @@ function H.at(buf, row)
   return found and folds[found[1]], found
 end
 
---- The fold that a line is in, if that is no more than one of ours.
+--- The fold of ours that holds a line, if it is in one only.
 function H.of_line(buf, line)
   if line < 1 or line > api.nvim_buf_line_count(buf) then
     return nil
@@ -620,8 +623,8 @@ function H.of_line(buf, line)
   end
 end
 
---- What a window shows of a fold over these rows, with the prompt where that is drawn on it, and the group
---- that marks it; nil where it is none of ours.
+--- The text of a fold over these rows in a window, with the prompt if it is drawn on it, and the
+--- group that marks it; nil if the fold is not ours.
 function H.shown(win, first, last)
   local chunks, band = H.chunks(api.nvim_win_get_buf(win), first, last)
   if not chunks then
@@ -634,7 +637,7 @@ function H.shown(win, first, last)
   return M.fit(win, chunks), current or band
 end
 
---- What is shown of a fold over these rows; nil where it is none of ours.
+--- The text of a fold over these rows; nil if the fold is not ours.
 function H.chunks(buf, first, last)
   local fold, mark = H.at(buf, first)
   if not fold or mark[2] ~= first then
@@ -660,7 +663,7 @@ function H.chunks(buf, first, last)
   return chunks, text.band
 end
 
---- The row below the fold of what is no call that starts on a row, nil if there is none.
+--- The row below a fold that starts on a row and is not a call, nil if there is none.
 ---@return integer?
 function M.after(buf, row)
   local fold, mark = nil, nil
@@ -670,7 +673,7 @@ function M.after(buf, row)
   return fold and fold.call == "" and mark[2] == row and mark[4].end_row + 1 or nil
 end
 
---- The level of each line that is folded.
+--- The level of each folded line.
 function H.all_levels(buf)
   local levels = {}
   for id, fold in pairs(H.folds[buf] or {}) do

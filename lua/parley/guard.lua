@@ -1,16 +1,17 @@
---- Keeps what a model said from becoming structure when the user's editing brings it to the start of a line:
---- an indent that goes with <Esc>, a line that is broken at 'textwidth', a formatter.
+--- Keeps a model's text from becoming structure when the user's editing moves it to the start of a
+--- line: <Esc> removes an indent, 'textwidth' breaks a line, a formatter runs.
 ---
---- A mark stands at everything that looks like a marker and was not written at the start of a line. Where it
---- gets there, a backslash is put before it; once a turn is over, who takes that away means it.
+--- A mark tracks each text that looks like a marker but is not at the start of a line. If it gets
+--- there, a backslash is put before it. After the turn, a user who removes the backslash means the
+--- marker.
 local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.guard")
 local H = { guarded = {}, markers = {} }
 
---- Guard what was just written into some rows, from a column of the first one on.
----@param markers? string[] what structure starts with
+--- Guard newly written text in some rows, from a column of the first row on.
+---@param markers? string[] the texts that structure starts with
 function M.note(buf, row, col, last, markers)
   for _, marker in ipairs(markers or {}) do
     H.markers[marker] = true
@@ -22,14 +23,14 @@ function M.note(buf, row, col, last, markers)
   end
 end
 
---- Escape what has come to the start of a line. The host looks at no text before this was done.
+--- Escape text that has moved to the start of a line. Do this before the host looks at the text.
 function M.check(buf)
   if not H.guarded[buf] or not api.nvim_buf_is_loaded(buf) then
     return
   end
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
     local id, row, col, details = unpack(mark)
-    local bare = not details.invalid and col == 0 -- what was deleted may be brought back
+    local bare = not details.invalid and col == 0 -- deleted text may be restored
     if bare and H.is_marker(api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "") then
       if not require("parley.handle").busy(buf) then
         api.nvim_buf_del_extmark(buf, ns, id)
@@ -63,7 +64,7 @@ function H.is_marker(line)
   end)
 end
 
---- In one step of undo with what brought it there.
+--- One undo step with the change that moved the text.
 function H.escape(buf, row)
   local readonly = vim.bo[buf].readonly
   vim.bo[buf].readonly = false
@@ -74,7 +75,7 @@ function H.escape(buf, row)
   vim.bo[buf].readonly = readonly
 end
 
---- Look at each change, as soon as changing is allowed again, and before the text is written.
+--- Check each change, as soon as the text may be changed again, and before it is written.
 function H.watch(buf)
   if H.guarded[buf] then
     return

@@ -1,15 +1,16 @@
---- Where the host works in a buffer: a handle for each piece of work, whose marks move with the text.
+--- Handles: the places in buffers at which the host works; their marks move with the text.
 ---
---- A command opens it, at the cursor; it is lost when the buffer or the answer in hand is taken away.
+--- A command opens a handle at the cursor. It is lost when the buffer or the current answer is
+--- removed.
 local M = {}
 
 local api = vim.api
 local rows = require("parley.rows")
 local ns = api.nvim_create_namespace("parley.handle")
-local longest_character = 64 -- bytes, with the marks on it
+local longest_character = 64 -- bytes, with its combining marks
 local H = { handles = {}, last = 0 }
 
--- What the host tells the user when there is nothing to work with any more.
+-- The host's message to the user when the buffer is gone.
 M.closed = "the buffer was closed: its turn has ended"
 M.reread = "the buffer was read anew: its turn has ended"
 M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks again"
@@ -17,20 +18,20 @@ M.removed = "the answer was removed, so its turn has ended: :ParleyRespond asks 
 ---@class parley.Handle
 ---@field id integer
 ---@field buf integer
----@field anchor integer extmark: a line of the exchange in hand
----@field answer? integer extmark: the line the answer in hand starts with
----@field start? integer extmark: where the stream began
----@field tip? integer extmark: where the stream, or the last edit, ends
----@field more? string the line below the tip that says that there is more to come
+---@field anchor integer extmark: a line of the current exchange
+---@field answer? integer extmark: the first line of the current answer
+---@field start? integer extmark: the start of the stream
+---@field tip? integer extmark: the end of the stream, or of the last edit
+---@field more? string the line below the tip that says that the reply is unfinished
 ---@field cover? integer extmark: covers it
 ---@field tick? integer the changedtick after the last edit of this handle
----@field win? integer the window the command was given in
----@field cursor? integer extmark: the cursor's line, as this handle left it
+---@field win? integer the window of the command
+---@field cursor? integer extmark: the line in which this handle left the cursor
 ---@field writing? boolean
----@field unloaded? boolean whether its text was taken out of the buffer
+---@field unloaded? boolean whether its text was removed from the buffer
 
 --- Open a handle at a line of a buffer.
----@param win? integer|false the window whose cursor goes along; else the current one, if it shows the buffer
+---@param win? integer|false the window to follow; else the current one, if it shows the buffer
 ---@return integer id
 function M.open(buf, row, win)
   H.tell_lost(buf)
@@ -47,8 +48,8 @@ function M.open(buf, row, win)
   return handle.id
 end
 
---- Open a handle for work of the host's own. What it writes is one step of undo with what was written last,
---- if the text is still that of `tick`, in which it stands at `row`.
+--- Open a handle for the host's own work. Its text is one undo step with the last written text, if
+--- the text has not changed since `tick`; the handle is at `row`.
 ---@return integer? id
 function M.open_after(buf, tick, row)
   if api.nvim_buf_is_loaded(buf) then
@@ -59,7 +60,7 @@ function M.open_after(buf, tick, row)
   end
 end
 
---- The row in which somebody types into the buffer of a handle, nil if nobody does.
+--- The row in which the user types into a handle's buffer, nil if the user does not type.
 ---@return integer?
 function M.typing(id)
   local handle = H.handles[id]
@@ -69,7 +70,7 @@ function M.typing(id)
   return types and api.nvim_win_get_cursor(0)[1] - 1 or nil
 end
 
---- From now on the host hears at once when the buffer or the answer in hand is taken away.
+--- Tell the host at once, from now on, when the buffer or the current answer is removed.
 function M.watch(id)
   local handle = H.handles[id]
   if not handle or M.lost(handle) then
@@ -99,7 +100,7 @@ function M.watch(id)
   })
 end
 
---- Why a handle can be worked with no more; nil if it can.
+--- Why a handle is no longer usable; nil if it is.
 ---@return string?
 function M.lost(handle)
   if handle.unloaded and api.nvim_buf_is_loaded(handle.buf) then
@@ -113,7 +114,7 @@ function M.lost(handle)
   end
 end
 
---- The handle of an id, or nil and what the host is to be told.
+--- The handle of an id, or nil and the message for the host.
 ---@return parley.Handle?, table?
 function M.get(id)
   local handle = H.handles[id]
@@ -124,7 +125,7 @@ function M.get(id)
   return handle
 end
 
---- Take another line for the one the handle was opened at.
+--- Move a handle to another line.
 function M.move(id, row)
   local handle = H.handles[id]
   if handle then
@@ -132,7 +133,7 @@ function M.move(id, row)
   end
 end
 
---- Remember the line that the answer in hand starts with, in the text of `tick`.
+--- Remember the first line of the current answer, in the text of `tick`.
 function M.pin(id, tick, row)
   local handle = H.handles[id]
   if not handle or handle.answer or not row or api.nvim_buf_get_changedtick(handle.buf) ~= tick then
@@ -144,7 +145,7 @@ function M.pin(id, tick, row)
   end
 end
 
---- The row of one of a handle's marks; nil where it is not set, or its text is gone.
+--- The row of a handle's mark; nil if it is not set, or its text is gone.
 ---@param name 'anchor'|'answer'|'start'|'tip'|'cover'|'cursor'
 ---@return integer? row, integer? col
 function M.row(handle, name)
@@ -163,8 +164,8 @@ function M.set_tip(handle, row, col)
   handle.tip = H.mark(handle.buf, row, col, { id = handle.tip })
 end
 
---- Cover the line that says that there is more to come, in each of the rows that it takes. Once the user
---- types there, it is shown.
+--- Cover the line that says that the reply is unfinished, in each of its rows. Once the user types
+--- there, the line is shown.
 function M.cover(handle, row)
   local line = api.nvim_buf_get_lines(handle.buf, row, row + 1, true)[1]
   local opts = { id = handle.cover, end_row = row, end_col = #line, invalidate = true }
@@ -186,7 +187,7 @@ function M.says_more(handle)
   end
 end
 
---- The user has changed something: what covered the line fits no other.
+--- The user has changed the line: the cover no longer fits.
 function H.recover(handle)
   local row = handle.more and M.row(handle, "cover")
   if row then
@@ -194,7 +195,7 @@ function H.recover(handle)
   end
 end
 
---- No more is to come: the reply is at its end.
+--- The reply is complete.
 function M.end_reply(handle)
   handle.more = nil
   if handle.cover then
@@ -203,12 +204,13 @@ function M.end_reply(handle)
   end
 end
 
---- Remember where the cursor was put, to know later whether the user moved it.
+--- Remember the handle's cursor position, to know later whether the user moved the cursor.
 function M.set_cursor(handle, row)
   handle.cursor = H.mark(handle.buf, row, 0, { id = handle.cursor })
 end
 
---- Whether the user has left the cursor where it was when the handle was opened, or where it put it since.
+--- Whether the user has left the cursor where the handle was opened, or where it put the cursor
+--- since.
 function M.unmoved(handle)
   local win = handle.win
   if not win or not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= handle.buf then
@@ -220,8 +222,8 @@ function M.unmoved(handle)
   return M.row(handle, "cursor") == api.nvim_win_get_cursor(win)[1] - 1
 end
 
---- The windows whose cursor is on a row, and that may be scrolled or moved: none in which somebody types,
---- selects, or is about to give a command its motion.
+--- The windows with their cursor on a row that may be scrolled or moved. Windows in which the user
+--- types, selects, or is about to give an operator its motion are left out.
 ---@return integer[]
 function M.at(buf, row)
   local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
@@ -230,9 +232,10 @@ function M.at(buf, row)
   end, vim.fn.win_findbuf(buf))
 end
 
---- The windows that go along with the tip: those whose cursor is at its end, since a paragraph is one line.
---- One that does not wrap goes along from anywhere on the line, whose end it may not show.
---- The line below the tip is covered: whoever goes to the end of the chat comes there, and means the tip.
+--- The windows that follow the tip: their cursor is at the tip's end, since a paragraph is one
+--- line. A window without 'wrap' follows from anywhere on the line, whose end it may not show. The
+--- line below the tip is covered: a cursor that reaches the end of the chat lands there, and means
+--- the tip.
 function M.followers(handle)
   local row, col = M.row(handle, "tip")
   local below, covered = M.says_more(handle)
@@ -247,7 +250,7 @@ function M.followers(handle)
   return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
 end
 
---- Put the cursors of windows to the tip.
+--- Put the cursors of windows at the tip.
 function M.follow(handle, windows)
   local row, col = M.row(handle, "tip")
   for _, win in ipairs(row and windows or {}) do
@@ -258,7 +261,7 @@ function M.follow(handle, windows)
   end
 end
 
---- Put the cursor of a handle's window into a row, at its start or its end, if the user has not moved it.
+--- Put a handle's cursor into a row, at its start or end, if the user has not moved it.
 ---@return boolean moved
 function M.lead(handle, row, to_end)
   if not M.unmoved(handle) or not rows.has(handle.buf, row) then
@@ -271,11 +274,11 @@ function M.lead(handle, row, to_end)
   return true
 end
 
---- The turn is over.
+--- End the turn.
 ---@param goes_on? { row: integer, to_end: boolean, reveal?: integer, sightings?: integer[], stays?: boolean }
 ---where the user goes on, a row whose virtual lines are to be seen there, the numbers of what is to be looked
 ---at, and whether a cursor between those rows stays
----@return integer? tick the changedtick that is left
+---@return integer? tick the final changedtick
 function M.finish(id, goes_on)
   local handle = M.get(id)
   local row = handle and goes_on and H.goes_to(handle, goes_on)
@@ -295,7 +298,7 @@ function M.finish(id, goes_on)
   end
 end
 
---- The row where the user goes on now; nil where that is wherever the cursor is.
+--- The row where the user continues; nil if the cursor may stay anywhere.
 ---@return integer? row
 function H.goes_to(handle, goes_on)
   local row = M.unmoved(handle) and M.row(handle, "cursor")
@@ -305,7 +308,7 @@ function H.goes_to(handle, goes_on)
   return M.lead(handle, goes_on.row, goes_on.to_end) and goes_on.row or nil
 end
 
---- Scroll a window back that shows nothing below the last line: what was folded has made room.
+--- Scroll back a window that shows nothing below the last line: folding has made room.
 function H.fill(win)
   api.nvim_win_call(win, function()
     local info, top = vim.fn.getwininfo(win)[1], vim.fn.line("w0")
@@ -340,8 +343,8 @@ function M.close(id)
   end
 end
 
---- Whether anything works in a buffer; 0 is the current one, nil any.
----@param but? integer the handle of work that does not count
+--- Whether any handle works in a buffer; 0 is the current buffer, nil any.
+---@param but? integer a handle to ignore
 function M.busy(buf, but)
   buf = buf == 0 and api.nvim_get_current_buf() or buf
   return vim.iter(pairs(H.handles)):any(function(_, handle)
@@ -349,7 +352,7 @@ function M.busy(buf, but)
   end)
 end
 
---- The text of a buffer goes: whether it comes back, since it is read anew, is known when the host is told.
+--- The text of a buffer is removed. Whether it returns by a reload is known when the host is told.
 function M.unload(buf)
   H.each_in(buf, function(handle)
     handle.unloaded = true
@@ -377,7 +380,7 @@ function H.tell(handle)
   end
 end
 
---- Whoever asks for something next is heard by a host that knows what is lost.
+--- Tell the host about lost handles before its next request.
 function H.tell_lost(buf)
   H.each_in(buf, H.tell)
 end

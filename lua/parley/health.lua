@@ -1,4 +1,4 @@
---- `:checkhealth parley`: in the order in which things break, each with what to type next.
+--- `:checkhealth parley`: checks in the order in which things break, and tells what to type next.
 local M = {}
 
 local H = {}
@@ -7,7 +7,7 @@ local health = vim.health
 function M.check()
   local version = require("parley.version")
   if not version.is_enough() then
-    local report = health and health.report_error or require("health").report_error -- as it was before 0.10
+    local report = health and health.report_error or require("health").report_error -- its name before 0.10
     return report(version.problem())
   end
   H.editor()
@@ -19,7 +19,7 @@ function M.check()
   H.keys()
 end
 
---- The host's part has come.
+--- Receive the host's part of the report.
 function M.heard(lines)
   H.said = lines
 end

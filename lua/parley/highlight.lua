@@ -1,12 +1,12 @@
---- The colours of a chat: those of its marker lines, and who highlights its Markdown.
+--- The colours of a chat: of its marker lines, and the highlighter of its Markdown.
 local M = {}
 
 local api = vim.api
 local known = require("parley.known")
-local longest = 1000 -- lines of a chat that Treesitter is to highlight
+local longest = 1000 -- lines of a chat for Treesitter
 local H = { chats = {}, tame = {}, treesitter = {} }
 
--- What a model thought is a quote, and no more than that to Markdown: it would be the brightest of a chat.
+-- To Markdown, a model's thinking is only a quote: it would be the brightest text of a chat.
 H.thinking = [[
 ((block_quote) @parley.thinking (#parley-thinking? @parley.thinking) (#set! priority 120))
 ]]
@@ -32,7 +32,7 @@ local links = {
   ParleyPageHeading = "Title",
 }
 
---- The look of a chat's lines, drawn for the lines on the screen and no others.
+--- Draw the look of a chat's lines, only for the lines on the screen.
 function M.chat(buf)
   H.set_links()
   H.chats[buf] = true
@@ -94,14 +94,15 @@ function H.look(buf, row)
 end
 
 function H.paint(buf, row, opts)
-  opts.ephemeral, opts.strict = true, false -- a line after the last one is none
+  opts.ephemeral, opts.strict = true, false -- a line after the last line does not exist
   api.nvim_buf_set_extmark(buf, look_ns, row, 0, opts)
 end
 
---- Have Treesitter highlight a chat, once, where nothing does but the syntax file, which takes ten times as
---- long for a page of prose and a `_` for an error. What the user switches on or off afterwards stays so.
---- Not a long chat: Neovim goes through all of a text that is highlighted so for each piece of an answer.
---- There what Neovim 0.12 has begun by itself ends, too.
+--- Have Treesitter highlight a chat, once, if only the syntax file does: the syntax file takes ten
+--- times as long for a page of prose, and shows `_` as an error. Later changes by the user stay.
+--- Long chats are left out: for each piece of an answer, Neovim goes through the whole text that
+--- Treesitter highlights. In long chats, highlighting that Neovim 0.12 has started by itself ends,
+--- too.
 function H.choose_treesitter(buf)
   local set = require("parley.host").setting("highlight")
   local is_on = type(set) ~= "table" or set.treesitter ~= false
@@ -117,7 +118,7 @@ function H.choose_treesitter(buf)
   end
 end
 
---- Whether Treesitter was begun by Neovim's own file for Markdown, which says how to end it.
+--- Whether Neovim's own Markdown file has started Treesitter, and says how to stop it.
 function H.is_of_filetype(buf)
   local undo = vim.b[buf].undo_ftplugin or ""
   return vim.treesitter.highlighter.active[buf] ~= nil and undo:find("vim.treesitter.stop", 1, true) ~= nil
@@ -129,7 +130,8 @@ function H.stop_treesitter(buf)
   vim.bo[buf].syntax = "markdown"
 end
 
---- Have Treesitter highlight with our highlights, or those that there are. Returns whether it does.
+--- Have Treesitter highlight with our highlights, or with the existing ones. Returns whether it
+--- does.
 function H.start_treesitter(buf)
   local ok = pcall(function()
     local parser = vim.treesitter.get_parser(buf, "markdown")
@@ -138,8 +140,8 @@ function H.start_treesitter(buf)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
 end
 
---- The highlights of Markdown with ours, and without `conceal_lines`: these have a long buffer parsed anew,
---- synchronously, on every redraw and every move of the cursor (0.11 and later).
+--- Markdown's highlights with ours, and without `conceal_lines`: these make Neovim reparse a long
+--- buffer synchronously, on every redraw and every move of the cursor (0.11 and later).
 function H.highlights()
   if not H.query then
     vim.treesitter.query.add_predicate("parley-thinking?", H.is_thinking, { force = true, all = true })
@@ -152,7 +154,7 @@ function H.highlights()
   return H.query
 end
 
---- Where somebody else has begun Treesitter, have it go on with our highlights.
+--- If another plugin has started Treesitter, use our highlights there.
 function H.tame_treesitter(buf)
   local active = vim.treesitter.highlighter.active[buf]
   if active and active ~= H.tame[buf] then
@@ -161,7 +163,7 @@ function H.tame_treesitter(buf)
   end
 end
 
---- Whether the line above a quote is the marker of thinking.
+--- Whether the line above a quote is the thinking marker.
 function H.is_thinking(match, _, source, predicate)
   local nodes = match[predicate[2]]
   local row = nodes and nodes[1]:start() or 0
@@ -169,8 +171,8 @@ function H.is_thinking(match, _, source, predicate)
   return line and known.is(line, "thinking") or false
 end
 
---- The syntax file boxes a `_` between letters as an error, which in Markdown it is not, and what is read
---- after a marker is none.
+--- The syntax file marks a `_` between letters as an error, which Markdown allows; and the text after
+--- a marker is not Markdown.
 function H.tame_syntax(buf)
   if vim.bo[buf].syntax == "markdown" then
     api.nvim_buf_call(buf, function()
@@ -186,17 +188,17 @@ function H.set_links()
   for name, link in pairs(links) do
     api.nvim_set_hl(0, name, { link = link, default = true })
   end
-  -- Who highlights Markdown takes the brackets of a marker's line for a link; what that draws is taken away.
+  -- Markdown highlighters take the brackets of a marker line for a link; remove their drawing.
   api.nvim_set_hl(0, "ParleyMarker", { nocombine = true, default = true })
-  -- A colour scheme may have no colour for it where 'termguicolors' is off, as Neovim's own has none: there a
-  -- rule is drawn.
+  -- A colour scheme, such as Neovim's own, may have no colour for it if 'termguicolors' is off:
+  -- then underline it.
   local band = api.nvim_get_hl(0, { name = "ParleyQuestionLine", link = false })
   if band.bg and not band.ctermbg then
     api.nvim_set_hl(0, "ParleyQuestionLine16", { cterm = { underline = true }, default = true })
   end
 end
 
---- A chat is closed.
+--- Forget a closed chat.
 function M.forget(buf)
   H.chats[buf], H.tame[buf], H.treesitter[buf] = nil, nil, nil
 end

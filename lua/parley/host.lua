@@ -1,4 +1,4 @@
---- The Python process: started when it is first needed, told things, never waited for.
+--- The Python process: started on first use, sent messages, never waited for.
 local M = {}
 
 local H = {
@@ -23,18 +23,18 @@ function M.setup()
   end
 end
 
---- The settings as they were given, as data.
+--- The user's settings, as data.
 ---@return table
 function M.settings()
   return H.plain(require("parley").given)
 end
 
---- Tell the host; it is started, and before that installed, if need be.
+--- Send the host a message; start it, and install it first, if needed.
 ---@param method string
 ---@param arguments table
 function M.notify(method, arguments)
   if M.start() then
-    -- A shared host ends without a word to us; then this is a new one.
+    -- A shared host ends without notice; start a new one then.
     if not H.tell(method, arguments) and M.start() then
       H.tell(method, arguments)
     end
@@ -48,15 +48,15 @@ function M.notify(method, arguments)
   end
 end
 
---- Tell the host if it runs; what is told only matters to one that does.
+--- Send the host a message if it runs; otherwise the message does not matter.
 function M.mention(method, arguments)
   if H.channel then
     H.tell(method, arguments)
   end
 end
 
---- Start the host, if it does not run.
----@param opts? { quiet?: boolean } quiet: not if it had to be installed first, and without complaints
+--- Start the host if it does not run.
+---@param opts? { quiet?: boolean } quiet: not if it must be installed first, and without complaints
 ---@return boolean running
 function M.start(opts)
   if H.channel then
@@ -82,7 +82,7 @@ function M.start(opts)
   return H.channel ~= nil
 end
 
---- End the host; the next use starts a new one.
+--- Stop the host; the next use starts a new one.
 function M.stop()
   if H.channel and vim.g.parley_host ~= "python3" then
     vim.fn.jobstop(H.channel)
@@ -94,14 +94,14 @@ function M.log()
   return require("parley.known").log()
 end
 
---- The names of the agents, as far as they are known.
+--- The known names of agents.
 function M.agents()
   M.start({ quiet = true })
   return H.agents
 end
 
---- The prompts of the servers by `server/name`, each with the names of its arguments. Starts the servers;
---- what takes longer than a moment is there the next time.
+--- The prompts of the servers by `server/name`, each with the names of its arguments. Starts the
+--- servers; slow answers are available the next time.
 function M.prompts()
   if M.start({ quiet = true }) then
     H.tell("prompts", {})
@@ -113,12 +113,12 @@ function M.prompts()
   return H.prompts or {}
 end
 
---- Told by the host when it has asked the servers.
+--- Store the servers' prompts from the host.
 function M.has_prompts(prompts)
   H.prompts, H.has_prompts = prompts, true
 end
 
---- Told by the host once it runs: the agents there are, and the settings that Lua heeds itself.
+--- Store the agents, and the settings that Lua uses, once the host runs.
 function M.is_ready(agents, settings)
   H.agents, H.settings, H.ready = agents, settings, vim.uv.hrtime()
   if package.loaded["parley.chat"] then
@@ -127,13 +127,13 @@ function M.is_ready(agents, settings)
   H.act()
 end
 
---- One of the settings that Lua heeds. Those of `setup` are known at once, those of the file of settings
---- when the host has read it.
+--- One of the settings that Lua uses. Those from `setup` are known at once, those from the settings
+--- file once the host has read it.
 function M.setting(name)
   return (H.settings or M.settings())[name]
 end
 
---- Act when the settings are known: at once, unless there is a file of them that the host has yet to read.
+--- Act when the settings are known: at once, unless the host has yet to read a settings file.
 function M.when_ready(act)
   local known = H.settings or not vim.uv.fs_stat(require("parley.known").config())
   if known or not M.start() then
@@ -143,13 +143,13 @@ function M.when_ready(act)
   end
 end
 
---- For the health report: how the host is.
+--- The state of the host, for the health report.
 function M.state()
   local ms = H.ready and H.started and (H.ready - H.started) / 1e6
   return { channel = H.channel, stderr = H.stderr, started_in_ms = ms }
 end
 
---- Do what waited for the settings.
+--- Run the actions that waited for the settings.
 function H.act()
   local waiting = H.waiting
   H.waiting = {}
@@ -162,7 +162,7 @@ function H.tell(method, arguments)
   if arguments.buf then
     arguments.change = require("parley.changes").take(arguments.buf)
   end
-  -- An empty table would cross the border as a list.
+  -- An empty table would be sent as a list.
   arguments = next(arguments) == nil and vim.empty_dict() or arguments
   if not pcall(vim.rpcnotify, H.channel, "parley", method, arguments) then
     H.channel = nil
@@ -171,7 +171,7 @@ function H.tell(method, arguments)
   return true
 end
 
---- Begin a process of our own. Returns why it cannot be begun.
+--- Start our own process. Returns why it cannot start.
 ---@return string?
 function H.spawn(python)
   local main = M.root .. "/python/parley/nvim/main.py"
@@ -182,7 +182,7 @@ function H.spawn(python)
   H.started, H.ready = vim.uv.hrtime(), nil
   local ok, channel = pcall(vim.fn.jobstart, command, {
     rpc = true,
-    cwd = require("parley.install").folder(), -- the project is told; a shim of Python would heed its files
+    cwd = require("parley.install").folder(), -- a shim of Python would read a project's files
     on_stderr = H.on_stderr,
     on_exit = H.on_exit,
   })
@@ -193,7 +193,7 @@ function H.spawn(python)
   H.begin(channel)
 end
 
---- Use the host that all remote plugins share. Returns why that cannot be done.
+--- Use the host that all remote plugins share. Returns why this fails.
 ---@return string?
 function H.classic()
   local ok, channel = pcall(vim.fn._ParleyAttach)
@@ -205,7 +205,7 @@ function H.classic()
   H.begin(channel)
 end
 
---- Greet a new host, and tell it what it has to know of before anything else.
+--- Greet a new host, and first tell it what it must know.
 function H.begin(channel)
   H.channel = channel
   require("parley.changes").host_ended()
@@ -260,7 +260,7 @@ function H.on_exit(channel, code)
     return
   end
   require("parley.chat").host_ended()
-  H.act() -- without the settings of the file, then
+  H.act() -- without the file's settings, then
   if code ~= 0 and code ~= 143 then
     local last = H.stderr[#H.stderr]
     local reason = last and (": " .. last) or ""
@@ -268,14 +268,14 @@ function H.on_exit(channel, code)
   end
 end
 
---- Tell the user something.
+--- Show the user a message.
 ---@param text string
 ---@param level? "info"|"warn"|"error"
 function M.message(text, level)
   require("parley.messages").show("Parley: " .. text, vim.log.levels[(level or "info"):upper()])
 end
 
---- Settings as data: what cannot cross the border is named, so that the host can complain about it.
+--- Settings as data. Values that cannot be sent are replaced by a name, for the host to report.
 function H.plain(value)
   if type(value) == "function" or type(value) == "userdata" or type(value) == "thread" then
     return value == vim.NIL and value or ("<" .. type(value) .. ">")

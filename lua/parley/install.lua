@@ -1,11 +1,11 @@
---- The Python environment of the host: where it is, and how it is made.
+--- The host's Python environment: its place, and its creation.
 ---
---- It is a private one, named by the hash of the lock of what Parley requires and stamped when complete: an
---- update that requires something else makes another, and never breaks the one in use. Works without the rest
---- of Parley, for `build.lua`, which runs before the plugin is loaded.
+--- The environment is private, named by the hash of the lock file, and stamped when complete: an
+--- update with other requirements creates another environment, and never breaks the one in use.
+--- Works without the rest of Parley, for `build.lua`, which runs before the plugin is loaded.
 ---
---- A folder that somebody works in may be anybody's: what lies there must not choose which program runs, what
---- Python imports, or where packages come from. So everything is started in a folder of our own.
+--- The working directory may come from anyone: its files must not choose which program runs, what
+--- Python imports, or where packages come from. So every program starts in our own folder.
 local M = {}
 
 local H = {}
@@ -16,8 +16,8 @@ H.least = { 3, 11 }
 H.separator = vim.fn.has("win32") == 1 and ";" or ":"
 H.candidates = { "python3", "python3.14", "python3.13", "python3.12", "python3.11", "python" }
 
---- The Python that runs the host: the user's, else that of the private environment, else that of a
---- developer's checkout; nil where there is none yet.
+--- The Python that runs the host: the user's, or else the private environment's, or else the one of
+--- a developer's checkout; nil if there is none yet.
 ---@return string?
 function M.python()
   local own = vim.g.parley_python
@@ -42,14 +42,14 @@ function M.dir()
   return vim.fs.joinpath(known.environments(), "venv-" .. hash)
 end
 
---- What the host requires: exact versions with the hashes of their files; `make lock` renews it.
+--- The host's requirements: exact versions with the hashes of their files; `make lock` renews them.
 ---@return string
 function M.lock()
   return H.root .. "/requirements.lock"
 end
 
---- A folder to start processes in: our own, which nobody else can write to; where that cannot be made, the
---- root, where nobody but root can.
+--- The folder in which processes start: our own, which only the user can write to; if it cannot be
+--- created, the root, which only root can write to.
 ---@return string
 function M.folder()
   local folder = known.environments()
@@ -60,7 +60,7 @@ function M.folder()
   return "/"
 end
 
---- The path of a program, from the absolute folders of PATH: any other is one of the project's.
+--- The path of a program in the absolute folders of PATH: relative folders belong to the project.
 ---@param name string
 ---@return string?
 function M.program(name)
@@ -74,12 +74,12 @@ function M.program(name)
 end
 
 ---@class parley.InstallOptions
----@field force? boolean even if it is there
----@field loud? boolean say so if it is there
+---@field force? boolean even if it exists
+---@field loud? boolean say so if it exists
 ---@field done? fun(ok: boolean)
 ---@field say? fun(text: string, level: string)
 
---- Make the environment, if it is not there; asynchronously.
+--- Create the environment asynchronously, if it does not exist.
 ---@param opts parley.InstallOptions
 function M.run(opts)
   local say = opts.say or H.say
@@ -105,11 +105,11 @@ function M.run(opts)
   H.step(commands, 1, say)
 end
 
---- What makes the environment, one command after the other; nil and what to do where it cannot be made.
+--- The commands that create the environment, in order; or nil and a remedy.
 ---@return string[][]?, string?
 function M.commands()
   local dir, uv = M.dir(), M.program("uv")
-  -- Wheels only: to build a package would run what is not in the lock.
+  -- Wheels only: building a package would run code that is not in the lock.
   local locked = { "--require-hashes", "--only-binary", ":all:", "-r", M.lock() }
   if uv then
     local config = H.uv_config()
@@ -134,7 +134,7 @@ function M.commands()
   return { { python, "-I", "-m", "venv", dir }, vim.list_extend(pip, locked) }
 end
 
---- The first Python that is new enough; nil and what the first one lacks where none is.
+--- The first Python that is new enough; or nil and the flaw of the first Python.
 ---@return string?, string?
 function H.find_python()
   local flaw
@@ -148,8 +148,8 @@ function H.find_python()
   return nil, flaw or "there is none here"
 end
 
---- What a Python is asked, of any version: it prints its own, and fails if that is too old or a module is not
---- there.
+--- Arguments for a Python of any version: it prints its version, and fails if that is too old or a
+--- module is missing.
 ---@param ... string the modules
 function M.probe(...)
   local least = ("%d, %d"):format(unpack(H.least))
@@ -158,7 +158,8 @@ function M.probe(...)
   return code .. "import " .. table.concat({ ... }, ", ")
 end
 
---- The code that has a Python name what Parley requires and it lacks; its argument is `M.requirements()`.
+--- Code with which Python lists the missing requirements of Parley; its argument is
+--- `M.requirements()`.
 M.inventory = [=[
 import re, sys, tomllib
 from importlib import metadata
@@ -173,13 +174,13 @@ missing = [name for name in wanted if not is_there(name)]
 sys.exit("it has no " + ", ".join(missing) if missing else 0)
 ]=]
 
---- The file that says what Parley requires, with names and least versions.
+--- The file with Parley's requirements: names and least versions.
 ---@return string
 function M.requirements()
   return H.root .. "/pyproject.toml"
 end
 
---- What is wrong with a Python that failed when it was asked.
+--- The flaw of a Python whose check failed.
 function M.flaw(path, ran)
   local version = vim.trim(ran.stdout or "")
   local reason = H.reason(ran.stderr or "")
@@ -187,7 +188,7 @@ function M.flaw(path, ran)
     or ("%s is Python %s: %s"):format(path, version, reason)
 end
 
---- The user's own file of settings for uv, else that of the machine: uv would also take one of a project.
+--- The user's own uv settings file, or else the machine's: uv would also read a project's.
 ---@return string?
 function H.uv_config()
   local config = vim.env.XDG_CONFIG_HOME
@@ -222,7 +223,7 @@ function H.step(commands, n, say)
   end
 end
 
---- Why a command failed, and what to type.
+--- Why a command failed, and the remedy to type.
 function H.failed(command, ran)
   local output = vim.trim((ran.stderr or "") .. "\n" .. (ran.stdout or ""))
   H.log(command, output)
@@ -242,7 +243,7 @@ function H.failed(command, ran)
   )
 end
 
---- The line of a command's output that says most: the last one that is no hint.
+--- The most telling line of a command's output: the last line that is not a hint.
 function H.reason(output)
   local lines = vim.split(output, "\n", { trimempty = true })
   local last = vim.iter(lines):rev():find(function(line)
@@ -270,12 +271,13 @@ function H.finish(ok)
   end
 end
 
---- Whether an installation runs.
+--- Whether an installation is running.
 function M.is_busy()
   return H.busy == true
 end
 
---- Environments of other versions. One that a running Neovim uses goes on working: its files stay open.
+--- Remove environments of other versions. A running Neovim that uses one still works: its files
+--- stay open.
 function H.remove_others()
   local dir = M.dir()
   for name in vim.fs.dir(vim.fs.dirname(dir)) do
@@ -289,13 +291,13 @@ function H.remove_others()
   end
 end
 
---- How processes of ours are started.
+--- The options with which our processes start.
 function H.options()
   return { cwd = M.folder(), env = H.env(), clear_env = true, text = true }
 end
 
---- The environment without what would have Python take other packages than those installed here, or take
---- programs from the folder that is worked in.
+--- The environment without variables that would make Python use packages from other places, or run
+--- programs from the working directory.
 function H.env()
   local env = vim.fn.environ()
   env.PATH = table.concat(H.path(), H.separator)
@@ -319,7 +321,8 @@ function H.env()
   return env
 end
 
---- The folders of PATH that do not depend on where one is: "", "." and "bin" are the project's.
+--- The folders of PATH that do not depend on the working directory: "", "." and "bin" are the
+--- project's.
 ---@return string[]
 function H.path()
   return vim.tbl_filter(H.is_absolute, vim.split(vim.env.PATH or "", H.separator, { plain = true }))

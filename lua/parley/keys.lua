@@ -1,4 +1,4 @@
---- The keys of a chat: those that are always there, and those that decide on what waits.
+--- The keys of a chat: keys that always exist, and keys that decide on waiting calls.
 local M = {}
 
 local api = vim.api
@@ -15,10 +15,10 @@ local meanings = {
   yn = "no to this call",
   yN = "no to all calls that wait",
 }
-local in_case = { ya = "yo", yO = "yA" } -- what they mean with `keys.scope = "case"`
+local in_case = { ya = "yo", yO = "yA" } -- their meaning with `keys.scope = "case"`
 local no = { yn = "No to this call. Why (may be empty)? ", yN = "No to all that wait. Why (may be empty)? " }
 
--- The keys that every chat has, and their commands: `respond` is `:ParleyRespond`. The default of a key is in
+-- The keys of every chat, and their commands: `respond` is `:ParleyRespond`. Their defaults are in
 -- `known.lua`, and in `Keys` of `settings/values.py`.
 local described = {
   respond = "Parley: move this exchange on",
@@ -28,13 +28,13 @@ local described = {
   question = "Parley: write the next question, at the end",
 }
 
---- Whether this is what a key does that decides.
+--- Whether a key with this description makes a choice.
 ---@param what string
 function M.is_choice(what)
   return vim.list_contains(vim.tbl_values(meanings), what)
 end
 
---- The keys every chat has; once more, when the settings have changed.
+--- Map the keys of every chat; map them again after a change of settings.
 function M.chat(buf)
   for _, map in ipairs(H.mapped[buf] or {}) do
     pcall(vim.keymap.del, map[1], map[2], { buffer = buf })
@@ -68,7 +68,7 @@ function M.chat(buf)
   end
 end
 
---- The keys that decide, there only while something waits in the buffer.
+--- Map the keys for choices, or remove them; they exist only while a call waits in the buffer.
 ---@param waits boolean
 function M.wait(buf, waits)
   local there = H.waiting[buf] ~= nil
@@ -82,12 +82,12 @@ function M.wait(buf, waits)
   H.listen()
 end
 
---- Whether a call waits for a choice in a buffer.
+--- Whether a call in a buffer waits for a choice.
 function M.waits(buf)
   return H.waiting[buf] ~= nil
 end
 
---- A chat is closed, and its keys with it: those of a buffer that is read again would be there still.
+--- Forget a closed chat and its keys: a buffer that is read again would still have them.
 function M.forget(buf)
   M.calls(buf, false)
   if H.waiting[buf] then
@@ -97,7 +97,7 @@ function M.forget(buf)
   H.listen()
 end
 
---- Decide, if it was a person who typed the key: one of ours, or their own for `<Plug>(parley-ya)`.
+--- Decide, if the user typed the key: ours, or their own for `<Plug>(parley-ya)`.
 ---@param choice string
 ---@param plug? boolean
 function M.act(choice, plug)
@@ -129,19 +129,19 @@ function H.act(choice, plug)
   end
 end
 
---- What the last key has come to was told: pressed again, it counts from now on.
+--- The last key only gave a message: pressed again from now on, it decides.
 function M.told(buf)
   if H.last and H.last.buf == buf and not H.last.told then
     H.last.told = require("parley.seen").now()
   end
 end
 
---- Tell all of the call under the cursor.
+--- Show all of the call under the cursor.
 function M.details()
   require("parley.chat").ask("details", {})
 end
 
---- Ask for the reason of a no, which is one to what was under the cursor then.
+--- Ask for the reason of a no, which applies to the calls then under the cursor.
 function H.refuse(choice)
   local chat, handles = require("parley.chat"), require("parley.handle")
   local handle = chat.hold()
@@ -157,7 +157,7 @@ function H.refuse(choice)
   end
 end
 
---- Map what decides in a buffer.
+--- Map the keys for choices in a buffer.
 function H.begin(buf)
   H.waiting[buf] = {}
   local keys = H.settings()
@@ -179,17 +179,17 @@ function H.choice(buf, choice, lhs, meaning)
   end
   map(lhs, "Parley: " .. meaning)
   if must_wait then
-    map(lhs:rep(2), ("Parley: %s, once"):format(meaning)) -- else the last key would be a command
-    -- A longer map has Vim itself wait `timeoutlen` for a key that would make it a text object.
+    map(lhs:rep(2), ("Parley: %s, once"):format(meaning)) -- or the last key would be a command
+    -- With a longer map, Vim itself waits `timeoutlen` for a key that would make it a text object.
     H.map(buf, lhs .. "<Plug>(parley-wait)", "<Nop>", { desc = "which_key_ignore" })
   end
 end
 
---- What `ya` and the like do: the choice, or what Vim does without us.
+--- The action of `ya` and similar keys: the choice, or Vim's own command.
 ---
---- It is a choice only where something waits, with no register and no count, and when nothing was typed
---- right after it; else the keys are given back as they are. Whether somebody typed it is known only when
---- the command runs: keys from a macro, from `:normal` or from a plugin are never seen as typed.
+--- It is a choice only if a call waits, without a register or count, and if no key is typed right
+--- after it; otherwise Vim gets the keys unchanged. Only when the command runs is it known whether
+--- the user typed it: keys from a macro, from `:normal` or from a plugin never count as typed.
 function H.choose(buf, choice, lhs)
   local native = vim.v.count > 0
     or H.register_named()
@@ -202,9 +202,9 @@ function H.choose(buf, choice, lhs)
   return vim.keycode(("<Cmd>lua require('parley.keys').act('%s')<CR>"):format(choice))
 end
 
---- The keys as they are without ours: the user's own map of them or of their start, and what is left of them.
---- Where there is none, they are the keys themselves: the first of them is not mapped again, and an operator
---- takes the user's own text objects.
+--- The keys without our maps: the user's own map of them or of their beginning, and the remaining
+--- keys. Without such a map, the keys themselves: the first is not remapped, and an operator uses
+--- the user's own text objects.
 function H.given_back(buf, lhs)
   for length = #lhs, 1, -1 do
     local map = H.map_of_the_user(buf, lhs:sub(1, length))
@@ -218,7 +218,7 @@ function H.given_back(buf, lhs)
   return lhs
 end
 
---- The map of some keys that there would be without ours, as |mapset()| takes it.
+--- The map that some keys would have without ours, as for |mapset()|.
 function H.map_of_the_user(buf, lhs)
   for _, ours in ipairs(H.waiting[buf] or {}) do
     if vim.keycode(ours.lhs) == lhs then
@@ -240,14 +240,14 @@ function H.waits_here(buf)
   return require("parley.view").waits_at(buf, H.row())
 end
 
---- Whether somebody types a key so; with 'langmap' a key of another layout stands for each of it.
+--- Whether the typed keys spell a map; with 'langmap', keys of another layout stand for them.
 function H.is_spelling(typed, lhs)
   lhs = type(lhs) == "string" and vim.keycode(lhs) or ""
   return vim.fn.keytrans(typed) == vim.fn.keytrans(lhs) -- a modifier has two spellings
     or (vim.o.langmap ~= "" and vim.fn.strchars(typed) == vim.fn.strchars(lhs))
 end
 
---- Whether the keys may be the start of something else: a text object, or a longer map.
+--- Whether the keys may begin another command: a text object, or a longer map.
 function H.must_wait(buf, lhs)
   local object = lhs:match("^y(.+)$")
   if object == "a" then
@@ -266,7 +266,8 @@ function H.must_wait(buf, lhs)
   end)
 end
 
---- Whether a register was named. With `unnamed` and `unnamedplus` in 'clipboard' the default one is another.
+--- Whether the user named a register. `unnamed` and `unnamedplus` in 'clipboard' change the default
+--- one.
 function H.register_named()
   local clipboard = vim.o.clipboard
   local default = clipboard:find("unnamedplus", 1, true) and "+"
@@ -275,7 +276,7 @@ function H.register_named()
   return vim.v.register ~= '"' and vim.v.register ~= default
 end
 
---- `K`, in a buffer with calls, tells all of the one it is on; elsewhere it is what it was.
+--- Map `K` in a buffer with calls: on a call, it shows all of it; elsewhere it acts as before.
 ---@param has_calls boolean
 function M.calls(buf, has_calls)
   local there = H.details[buf] ~= nil
@@ -323,7 +324,7 @@ function H.remove(buf)
   end
 end
 
---- Unmap what was mapped, and map what was there before.
+--- Unmap our map, and restore the previous one.
 function H.give_back(buf, map)
   pcall(vim.keymap.del, "n", map.lhs, { buffer = buf })
   if map.before then
@@ -333,7 +334,7 @@ function H.give_back(buf, map)
   end
 end
 
---- The buffer's own map that is there already, nil if there is none.
+--- The buffer's own existing map, nil if there is none.
 function H.own_map(buf, lhs)
   return api.nvim_buf_call(buf, function()
     local map = vim.fn.maparg(lhs, "n", false, true)
@@ -341,7 +342,7 @@ function H.own_map(buf, lhs)
   end)
 end
 
---- Listen to what is typed, as long as a buffer has keys to which it matters.
+--- Listen to typed keys while a buffer has keys that depend on them.
 function H.listen()
   local listen = next(H.waiting) ~= nil
   if listen and not H.listening then

@@ -1,7 +1,7 @@
---- Markers, keys and folders, which have to be known before the host runs. Tests hold them against Python's.
+--- Markers, keys and folders that Lua needs before the host runs. Tests compare them with Python's.
 local M = {}
 
---- How lines of a chat begin, up to the colon, as they are written; `chat/grammar.py` has what they mean.
+--- The beginnings of chat lines, up to the colon, as written; `chat/grammar.py` has their meaning.
 M.markers = {
   question = "💬",
   answer = "🤖",
@@ -12,10 +12,11 @@ M.markers = {
   summary = "📝",
 }
 
---- What may stand between `@@` and is no file; `chat/references.py` has what it means.
+--- The names between `@@` that are not files; `chat/references.py` has their meaning.
 M.live = { "buffer", "selection", "diagnostics", "diff" }
 
---- The well-known MCP servers that |:ParleyServerAdd| completes; `tools/known_servers.py` has what they are.
+--- The well-known MCP servers that |:ParleyServerAdd| completes; `tools/known_servers.py` has their
+--- details.
 M.servers =
   { "files", "memory", "thinking", "browser", "fetch", "git", "time", "github", "context7", "linear" }
 
@@ -37,9 +38,9 @@ M.keys = {
   choices = { enabled = true, ya = "ya", yA = "yA", yo = "yo", yO = "yO", yn = "yn", yN = "yN" },
 }
 
-local variation = "\239\184\143" -- U+FE0F, which may follow the emoji of a marker or not
+local variation = "\239\184\143" -- U+FE0F, which may follow the emoji of a marker
 
---- A marker without U+FE0F: how each spelling of it begins.
+--- A marker without U+FE0F: the common beginning of its spellings.
 ---@param name string
 ---@return string
 function M.start(name)
@@ -55,13 +56,13 @@ function M.is(line, name)
     and (vim.startswith(line, start .. ":") or vim.startswith(line, start .. variation .. ":"))
 end
 
---- The folder of chats, where the settings name none.
+--- The chat folder, if the settings name none.
 ---@return string
 function M.chats()
   return vim.fs.joinpath(M.base("XDG_DATA_HOME", "~/.local/share"), "parley", "chats")
 end
 
---- The file of settings.
+--- The settings file.
 ---@return string
 function M.config()
   return vim.fs.joinpath(M.base("XDG_CONFIG_HOME", "~/.config"), "parley", "config.toml")
@@ -73,13 +74,13 @@ function M.environments()
   return vim.fs.joinpath(vim.fn.stdpath("data"), "parley")
 end
 
---- The log of host and installation; the host is told where it is.
+--- The log of host and installation; the host receives its path.
 ---@return string
 function M.log()
   return vim.fs.joinpath(vim.fn.stdpath("log"), "parley.log")
 end
 
---- A folder of the user's, by its variable; else the one that is meant without.
+--- A user folder, from its variable or else the default.
 function M.base(variable, otherwise)
   local folder = vim.env[variable]
   return folder and folder ~= "" and folder or vim.fn.expand(otherwise)

@@ -1,4 +1,5 @@
---- Messages that never end in a "Press ENTER" prompt: one would keep the editor from taking what streams in.
+--- Messages that never end in a "Press ENTER" prompt: a prompt would keep the editor from receiving
+--- the stream.
 local M = {}
 
 local H = { most = 6, patience_ms = 10000, queue = {} }
@@ -8,13 +9,13 @@ local H = { most = 6, patience_ms = 10000, queue = {} }
 function M.show(text, level)
   text = vim.trim(text:gsub("%s+", " ")):gsub("%c", H.escape)
   table.insert(H.queue, { text, level })
-  -- Later, since an error message in the middle of a command would make the command fail; and together.
+  -- Later, since an error message inside a command would make the command fail; and together.
   if #H.queue == 1 then
     vim.schedule(H.flush)
   end
 end
 
---- A NUL would make one message two, and have Neovim wait for a key.
+--- A NUL would split a message, and make Neovim wait for a key.
 function H.escape(control)
   return ("\\x%02x"):format(control:byte())
 end
@@ -26,20 +27,20 @@ function H.flush()
     return H.echo(queue)
   end
   for number, message in ipairs(queue) do
-    if not pcall(vim.notify, message[1], message[2]) then -- a plugin's, and it is broken
+    if not pcall(vim.notify, message[1], message[2]) then -- the plugin's function is broken
       return H.echo(vim.list_slice(queue, number))
     end
   end
 end
 
---- Whether messages go to the command line, and not to a plugin or a UI of their own.
+--- Whether messages go to the command line, and not to a plugin or a UI.
 function H.is_plain()
   local uis = vim.api.nvim_list_uis()
   return require("parley.plugins").is_builtin(vim.notify) and #uis > 0 and not uis[1].ext_messages
 end
 
---- Show messages in the command line, which is made high enough for them until the user goes on. `:messages`
---- has all of each; what is too long even so is cut on the screen.
+--- Show messages in the command line, which is made high enough until the user continues.
+--- `:messages` has the full text; text that is still too long is cut on the screen.
 function H.echo(messages)
   local most = math.max(1, vim.o.lines - 4)
   local whole = vim.tbl_map(function(message)
@@ -54,7 +55,8 @@ function H.echo(messages)
   end
 end
 
---- Messages that fit into so many rows together. The longest are cut; of too many, the last are counted.
+--- The messages that fit into a number of rows. The longest are cut; if there are too many, the
+--- last are only counted.
 function H.fitting(messages, most)
   local latest = vim.list_slice(messages, 1, #messages > most and most - 1 or #messages)
   local left = #messages - #latest
@@ -71,7 +73,8 @@ function H.fitting(messages, most)
   end
 end
 
---- The rows that messages take below each other; the end of the last one is left to 'showcmd' and 'ruler'.
+--- The rows that messages take, one below the other; the end of the last row belongs to 'showcmd'
+--- and 'ruler'.
 function H.rows(messages)
   local rows, columns = 0, vim.o.columns
   for number, message in ipairs(messages) do
@@ -79,13 +82,13 @@ function H.rows(messages)
     rows = rows + 1
     for _, character in ipairs(vim.fn.split(message[1], "\\zs")) do
       local width = vim.api.nvim_strwidth(character)
-      if column + width > columns then -- a wide one does not stand across two rows
+      if column + width > columns then -- a wide character is not split across two rows
         rows, column = rows + 1, 0
       end
       column = column + width
     end
     local is_last = number == #messages
-    -- After a full row a line's end makes an empty one.
+    -- After a full row, a line end adds an empty row.
     rows = rows + ((is_last and column + H.reserved() > columns or column == columns) and 1 or 0)
   end
   return rows
@@ -95,7 +98,7 @@ function H.reserved()
   return vim.o.columns - vim.v.echospace
 end
 
---- A text in so many rows.
+--- A text cut to a number of rows.
 function H.cut(text, rows)
   local room = rows * vim.o.columns - H.reserved() - 1
   if vim.api.nvim_strwidth(text) <= room then
@@ -108,7 +111,7 @@ function H.cut(text, rows)
   return short .. "…"
 end
 
---- Make the command line so many rows high, and never lower than the user has it.
+--- Make the command line some rows high, but never lower than the user has set it.
 function H.make_room(rows)
   local own = H.height or vim.o.cmdheight
   if rows > own and not H.height then
@@ -121,18 +124,18 @@ end
 
 H.highlights = { [vim.log.levels.WARN] = "WarningMsg", [vim.log.levels.ERROR] = "ErrorMsg" }
 
---- Echo messages below each other, as one.
+--- Echo messages one below the other, as one message.
 function H.say(messages, history)
   local chunks = {}
   for number, message in ipairs(messages) do
     table.insert(chunks, { (number > 1 and "\n" or "") .. message[1], H.highlights[message[2]] or "" })
   end
   H.make_room(H.rows(messages))
-  vim.cmd.redraw() -- what was said before makes place
+  vim.cmd.redraw() -- earlier messages make room
   vim.api.nvim_echo(chunks, history, {})
 end
 
---- Have the lines given back, at the next thing the user does or after a while.
+--- Give back the rows, when the user acts or after a while.
 function H.borrow(height)
   H.height = height
   local group = vim.api.nvim_create_augroup("parley.messages", {})
@@ -144,7 +147,7 @@ function H.borrow(height)
     end
   end
   H.restore = restore
-  -- Not for a cursor that moves along with an answer: only the user's keys end it.
+  -- Ignore a cursor that moves along with an answer: only the user's keys end it.
   vim.defer_fn(function()
     if H.restore == restore then
       vim.api.nvim_create_autocmd({ "CmdlineEnter", "InsertEnter", "WinEnter", "BufEnter" }, {

@@ -1,12 +1,12 @@
 --- The text objects of a chat: a question, an answer, a call with its result, a code block.
 ---
---- Where they begin and end is told by the markers alone, looked for outwards from the cursor.
+--- Only the markers tell where they begin and end, searched outwards from the cursor.
 local M = {}
 
 local api = vim.api
 local H = { find = {} }
 
---- What each is called, by the setting that has its letter.
+--- The name of each object, by the setting that has its letter.
 M.described = {
   question_object = "question",
   answer_object = "answer",
@@ -14,8 +14,8 @@ M.described = {
   code_object = "code block",
 }
 
---- Map them in a buffer with `map(mode, lhs, rhs, what, opts)`; an object of the user's with the same keys
---- stays.
+--- Map the objects in a buffer with `map(mode, lhs, rhs, what, opts)`; user objects with the same
+--- keys stay.
 ---@param letters table<string, any> the letter after `i` and `a`, by setting
 function M.map(buf, map, letters)
   for _, mode in ipairs({ "o", "x" }) do
@@ -34,7 +34,7 @@ function M.map(buf, map, letters)
   end
 end
 
---- Select an object; it was there when its key was typed.
+--- Select an object that existed when its key was typed.
 function M.select(name, around)
   local object = H.find[name](H.cursor(), around == "i")
   if api.nvim_get_mode().mode:match("^[vV\22]") then
@@ -47,7 +47,8 @@ function M.select(name, around)
   api.nvim_win_set_cursor(0, { object.last + 1, last })
 end
 
---- What the keys of an object type: its selection, or where there is none, what ends an operator.
+--- The keys that an object types: its selection or, if there is none, keys that cancel the
+--- operator.
 function H.keys(name, around)
   if H.find[name](H.cursor(), around == "i") then
     return ("<Cmd>lua require('parley.objects').select('%s', '%s')<CR>"):format(name, around)
@@ -58,8 +59,8 @@ end
 ---@class parley.Object
 ---@field first integer its first row
 ---@field last integer its last row
----@field col? integer where it begins in its first row, in bytes; nil where it is whole lines
----@field stop? integer where it ends in its last row, in bytes; nil is the end of the row
+---@field col? integer its start in the first row, in bytes; nil for whole lines
+---@field stop? integer its end in the last row, in bytes; nil for the end of the row
 
 --- The question of the exchange under the cursor.
 ---@return parley.Object?
@@ -68,7 +69,7 @@ function H.find.question_object(row, inner)
   return first and H.turn(first, H.down(first + 1, { "question", "answer" }), inner)
 end
 
---- The answer under the cursor; with the cursor in a question, the one below it.
+--- The answer under the cursor; in a question, the answer below it.
 ---@return parley.Object?
 function H.find.answer_object(row, inner)
   local first = H.up(row, { "answer", "question" })
@@ -80,7 +81,7 @@ function H.find.answer_object(row, inner)
   end
 end
 
---- The call under the cursor, whose result is a part of it; inside of it is what it was called with.
+--- The call under the cursor, including its result; its inside is its arguments.
 ---@return parley.Object?
 function H.find.call_object(row, inner)
   local first = H.up(row, H.structure)
@@ -103,7 +104,7 @@ function H.find.call_object(row, inner)
   return col and { first = first, last = first, col = col - 1, stop = stop - 1 } or nil
 end
 
---- The code block under the cursor; one that has no end yet ends above the next marker.
+--- The code block under the cursor; a block without an end yet ends above the next marker.
 ---@return parley.Object?
 function H.find.code_object(row, inner)
   local open, fence, stop = nil, "", H.count()
@@ -128,13 +129,13 @@ function H.find.code_object(row, inner)
   return open and H.lines(inner and open + 1 or open, H.blanks_above(stop - 1)) or nil
 end
 
---- Whole lines; nil where there is none.
+--- Whole lines; nil if there are none.
 function H.lines(first, last)
   return first <= last and { first = first, last = last } or nil
 end
 
---- A question or an answer that starts at a row, and ends above another. Inside of it is what is said: it
---- starts behind the marker, where there is text beside that.
+--- A question or an answer that starts at a row, and ends above another. Its inside is its text: it
+--- starts after the marker if there is text on that line.
 function H.turn(first, stop, inner)
   if not inner then
     return H.lines(first, stop - 1)
@@ -186,9 +187,9 @@ function H.is(line, names)
   end)
 end
 
-local piece = 100 -- rows that are read at once
+local piece = 100 -- rows read at once
 
---- The nearest row with one of these markers, at a row or above it; nil where there is none.
+--- The nearest row with one of these markers, at a row or above it; nil if there is none.
 ---@return integer?
 function H.up(row, names)
   while row >= 0 do
@@ -214,7 +215,7 @@ function H.down(row, names)
   return H.count()
 end
 
---- The rows from one up to another, with their lines, read as far as they are needed.
+--- The rows from one up to another, with their lines, read as needed.
 function H.rows(from, to)
   local lines, start, row = {}, from, from - 1
   return function()

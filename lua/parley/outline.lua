@@ -4,8 +4,8 @@ local M = {}
 local api = vim.api
 local H = {}
 
---- Fill the location list with the questions, and open it at the one under the cursor.
----@param mods table the modifiers of the command
+--- Fill the location list with the questions, and open it at the question under the cursor.
+---@param mods table the command's modifiers
 function M.open(mods)
   local chat, buf = require("parley.chat"), api.nvim_get_current_buf()
   local lines, items, current = api.nvim_buf_get_lines(buf, 0, -1, true), {}, 1
@@ -31,13 +31,13 @@ function M.open(mods)
   else
     height = api.nvim_win_get_height(0)
   end
-  -- In the middle of the list, which is full as long as there are questions for it.
+  -- In the middle of the list, which stays full if there are enough questions.
   local top = math.min(current - math.floor(height / 2), #items - height + 1)
   vim.fn.winrestview({ topline = math.max(1, top) })
   H.dress(api.nvim_get_current_buf())
 end
 
---- The rows of the list: what is asked. All are of one file, and in its order.
+--- The rows of the list: the questions. All are in one file, in its order.
 function M.rows(list)
   local items = vim.fn.getloclist(list.winid, { id = list.id, items = 0 }).items
   return vim.tbl_map(function(item)
@@ -45,8 +45,8 @@ function M.rows(list)
   end, vim.list_slice(items, list.start_idx, list.end_idx))
 end
 
---- What a question is known by: the first text of it, after the lines that it quotes.
----@param buf? integer where the lines are, if these may be folded
+--- The title of a question: its first text after the lines that it quotes.
+---@param buf? integer the buffer of the lines, in which they may be folded
 function M.title(lines, row, buf)
   local chat = require("parley.chat")
   if not lines[row] then
@@ -55,7 +55,7 @@ function M.title(lines, row, buf)
   local first = lines[row]:gsub("^[^:]*:%s*", "")
   local n = row
   local after = buf and require("parley.folds").after(buf, row - 1)
-  if after then -- lines that are quoted before the first word
+  if after then -- lines quoted before the first word
     n, first = after, ""
   end
   local most = n + 5
@@ -69,7 +69,7 @@ function M.title(lines, row, buf)
   return first == "" and "(empty)" or (first:gsub("%c", " ")) -- a NUL would make it a Blob
 end
 
---- Go to the next question, `count` of them down, or up if negative; as far as there are any.
+--- Go to the next question, `count` questions down, or up if negative, as far as there are any.
 function M.jump(count)
   local chat = require("parley.chat")
   local step, left, target = count > 0 and 1 or -1, math.abs(count), nil
@@ -89,10 +89,10 @@ end
 
 H.context = { parley = "outline" }
 
---- How the list looks, and the key that closes it. The window may get another list, which is none of ours:
---- its rows are given their syntax anew by Vim, and `q` records.
+--- Set the look of the list, and the key that closes it. The window may later get a list that is
+--- not ours: Vim then sets the syntax of its rows again, and `q` records.
 function H.dress(buf)
-  vim.bo[buf].syntax = "" -- that of the quickfix list takes a row without a `|` for the name of a file
+  vim.bo[buf].syntax = "" -- the quickfix syntax takes a row without a `|` for a file name
   vim.wo[0][0].wrap = false
   if vim.fn.maparg("q", "n", false, true).buffer ~= 1 then
     vim.keymap.set("n", "q", function()
@@ -102,7 +102,7 @@ function H.dress(buf)
   end
 end
 
---- Close the list; where it is the last window, the chat comes back into it.
+--- Close the list; if it is the last window, show the chat in it.
 function M.close()
   if not pcall(vim.cmd.lclose) then
     local item = vim.fn.getloclist(0, { idx = 0, items = 0 })

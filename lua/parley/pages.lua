@@ -1,10 +1,10 @@
---- Pages beside a chat: scratch buffers, floats and lists to choose from.
+--- Parley's pages: scratch buffers, floats and lists to choose from.
 local M = {}
 
 local api = vim.api
 local H = { ns = api.nvim_create_namespace("parley.pages") }
 
---- Show lines in a scratch buffer, in a window of its own; a page of the same name is shown anew.
+--- Show lines in a scratch buffer, in its own window; a page of the same name is replaced.
 ---@param name string
 ---@param lines string[]
 ---@param filetype string
@@ -37,15 +37,15 @@ function M.scratch(name, lines, filetype)
   return buf
 end
 
---- Give a page other lines.
+--- Replace the lines of a page.
 function M.fill(buf, lines)
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   vim.bo[buf].modifiable = false
 end
 
---- Make the window of a page as high as its text, up to half of the screen. One that was given another height
---- since, by the user or by a window that came or went, keeps that.
+--- Make a page's window as high as its text, up to half of the screen. A window whose height has
+--- changed since, by the user or another window, keeps that height.
 function M.fit(win)
   local height = api.nvim_win_get_height(win)
   if vim.w[win].parley_height == height and vim.fn.winnr("$") > 1 then
@@ -55,7 +55,8 @@ function M.fit(win)
   end
 end
 
---- The rows of a page that are still below its window, down to a line; `onward` first scrolls to the next.
+--- The number of a page's rows still below its window, down to a line; `onward` first scrolls one
+--- page.
 ---@param name string
 ---@param last integer the line, from 1
 ---@param onward boolean
@@ -73,7 +74,7 @@ function M.rest(name, last, onward)
   if onward and rest > 0 then
     local rows = math.min(rest, math.max(1, height - 1))
     api.nvim_win_call(win, function()
-      vim.wo[win][0].smoothscroll = true -- or a long line would be scrolled away in one
+      vim.wo[win][0].smoothscroll = true -- or a long line would scroll away at once
       vim.cmd.normal({ vim.keycode(rows .. "<C-e>"), bang = true })
     end)
     api.nvim_win_set_var(win, "parley_scrolled", shown - height + rows)
@@ -91,12 +92,12 @@ function M.close(name)
   end
 end
 
---- Show all of a call, as lines of Markdown, in a float at the cursor; it goes when the cursor moves, `K`
---- again enters it.
+--- Show all of a call, as lines of Markdown, in a float at the cursor. It closes when the cursor
+--- moves; a second `K` enters it.
 ---@param buf? integer the chat
----@param sighting? integer the number of the call that is read so
+---@param sighting? integer the number of the call that the user reads
 function M.float(lines, buf, sighting)
-  -- As "markdown", some of the lines would be left out: blank ones after another, those of dashes.
+  -- As "markdown", it would leave out some lines: repeated blank lines, and lines of dashes.
   local float, win = vim.lsp.util.open_floating_preview(lines, "", {
     border = "rounded",
     focus_id = "parley",
@@ -105,7 +106,7 @@ function M.float(lines, buf, sighting)
     wrap = true,
   })
   H.highlight(float, lines)
-  -- What does not fit is said to be there: nobody decides on half of a call without knowing it.
+  -- Say how much does not fit: the user should not decide on half of a call without knowing it.
   local below = api.nvim_win_text_height(win, {}).all - api.nvim_win_get_height(win)
   if below > 0 then
     local rows = below == 1 and "1 row" or below .. " rows"
@@ -121,8 +122,8 @@ function M.float(lines, buf, sighting)
   end
 end
 
---- While a float is there, `q` beside it closes it, as it does within: it would begin to record what is
---- typed next, the yes to the call.
+--- While a float is open, `q` outside it closes it, as inside: otherwise `q` would begin to record
+--- the next keys, such as the yes to the call.
 function H.close_by_key(buf, win)
   if not buf or vim.fn.reg_recording() ~= "" or vim.fn.maparg("q", "n", false, true).buffer == 1 then
     return
@@ -139,7 +140,8 @@ function H.close_by_key(buf, win)
   })
 end
 
---- A float has its ruler in the command line, where Neovim leaves it when the user has been in the float.
+--- A float has its ruler in the command line, where Neovim leaves it after the user was in the
+--- float.
 function H.take_ruler_along(win)
   api.nvim_create_autocmd("WinClosed", {
     pattern = tostring(win),
@@ -172,7 +174,7 @@ function M.keys(buf)
   end
 end
 
---- Let the user pick an agent, and say whether the chat's file is to name it.
+--- Let the user pick an agent, and choose whether to write it into the chat's file.
 ---@param agents { name: string, model: string, state: string }[]
 function M.pick_agent(buf, agents, current)
   local widest = { name = 0, model = 0 }
@@ -196,11 +198,11 @@ function M.pick_agent(buf, agents, current)
   end)
 end
 
---- Ask whether the file of a chat is to name its agent, and tell the host what was chosen.
+--- Ask whether to write the agent into the chat's file, and tell the host the answer.
 function H.keep_agent(buf, agent)
   local answers = { "As long as Neovim runs", "Always: write it into the chat's front matter" }
   local prompt = ("This chat talks to %s"):format(agent)
-  vim.schedule(function() -- a list of another plugin may still be closing
+  vim.schedule(function() -- another plugin's list may still be closing
     require("parley.ask").pick(answers, { prompt = prompt }, function(_, number)
       if api.nvim_buf_is_loaded(buf) then
         local name = api.nvim_buf_get_name(buf)
@@ -211,7 +213,7 @@ function H.keep_agent(buf, agent)
   end)
 end
 
---- A file from elsewhere asks for an agent: the user is asked once whether that is what is wanted.
+--- A file from elsewhere asks for an agent: ask the user once to confirm it.
 function M.confirm_agent(buf, agent)
   local answers = { "No", "Yes, ask it", "No, choose another agent" }
   local prompt = ("This chat was not made here and asks for %s. Is that what you want?"):format(agent)
@@ -235,8 +237,8 @@ end
 
 local modes = { n = "Normal", i = "Insert", x = "Visual", o = "after an operator" }
 
---- Parley's keys of a buffer as they are mapped now: what they do, by which keys, in which modes. Those that
---- decide come first.
+--- Parley's current keys in a buffer: their action, keys and modes. The keys for choices come
+--- first.
 function H.keys(buf)
   local rows, by = {}, {}
   for _, mode in ipairs({ "n", "i", "x", "o" }) do
@@ -266,7 +268,7 @@ function H.keys(buf)
   return rows
 end
 
---- Close a window; the last one there is shows what was in it before the page.
+--- Close a window; the last window shows its buffer from before the page.
 function H.leave(win)
   if pcall(api.nvim_win_close, win, false) then
     return
@@ -282,8 +284,8 @@ function H.leave(win)
   api.nvim_win_set_buf(win, before)
 end
 
---- Colour Markdown, and in its fences each language for which there is a parser or a syntax file. What marks
---- titles and fences is drawn over: were it concealed, the quotes of JSON would be, too.
+--- Colour Markdown, and in its fences each language with a parser or a syntax file. The marks of
+--- titles and fences are drawn over: concealing them would also conceal the quotes of JSON.
 function H.highlight(buf, lines)
   if not pcall(vim.treesitter.start, buf, "markdown") then
     vim.bo[buf].syntax = "markdown"
@@ -304,7 +306,7 @@ function H.highlight(buf, lines)
   end
 end
 
---- Draw a text over a line that is as long or longer.
+--- Draw a text over a line that is at least as long.
 function H.cover(buf, row, line, text, group)
   if text then
     local gap = (" "):rep(api.nvim_strwidth(line) - api.nvim_strwidth(text))
@@ -313,7 +315,7 @@ function H.cover(buf, row, line, text, group)
   end
 end
 
---- Colour lines between two others with the syntax file of a language, where no parser does.
+--- Colour lines between two others with the syntax file of a language that has no parser.
 function H.syntax(buf, language, first, last)
   local has_parser = pcall(vim.treesitter.language.inspect, language)
   local file = ("syntax/%s.vim"):format(language)

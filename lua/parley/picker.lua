@@ -1,22 +1,23 @@
---- Lets the user pick a chat: with the picker that is there, which shows its file beside, or `vim.ui.select`.
+--- Lets the user pick a chat with an installed picker, which previews its file, or with
+--- `vim.ui.select`.
 local M = {}
 
 local api = vim.api
 local H = { show = {} }
 
--- In this order they are looked for.
+-- In order of preference.
 local names = { "snacks", "telescope", "fzf-lua" }
 
 ---@class parley.ChatRow
 ---@field path string
 ---@field when string
 ---@field topic string
----@field line? integer the line that has what was looked for
----@field text? string what it says
+---@field line? integer the line that matches the search
+---@field text? string its text
 
---- Let the user pick one of some chats, and open it.
+--- Let the user pick a chat, and open it.
 ---@param chats parley.ChatRow[]
----@param note? string what is to be known of the list
+---@param note? string a remark on the list
 function M.pick(chats, note)
   local title = "Chats" .. (note and note ~= "" and (" (%s)"):format(note) or "")
   local set = require("parley.host").setting("picker") or "auto"
@@ -34,7 +35,7 @@ function M.pick(chats, note)
   H.select(chats, title)
 end
 
---- Whether a picker is installed; snacks has other things as well, and its picker is used where it is on.
+--- Whether a picker is installed; snacks has other parts as well, and its picker must be enabled.
 function H.is_there(name)
   local module = require("parley.plugins").get(name)
   if name == "snacks" then
@@ -43,7 +44,7 @@ function H.is_there(name)
   return module ~= nil
 end
 
---- `vim.ui.select`; Neovim's own writes all on the screen, so it gets no more than fits there.
+--- `vim.ui.select`; Neovim's own writes the whole list on the screen, so it gets only what fits.
 function H.select(chats, title)
   local own = require("parley.plugins").is_builtin(vim.ui.select)
   local most = own and math.max(vim.o.lines - 4, 1) or #chats
@@ -63,8 +64,8 @@ function H.select(chats, title)
   end)
 end
 
--- https://github.com/folke/snacks.nvim/blob/main/docs/picker.md, read on 2026-11-23: `items` are shown
--- instead of a finder; an item has `text` to match, `file` and `pos`, which the preview "file" goes by.
+-- https://github.com/folke/snacks.nvim/blob/main/docs/picker.md, read on 2026-11-23: `items`
+-- replace a finder; an item has `text` to match, and `file` and `pos` for the preview "file".
 function H.show.snacks(chats, title)
   require("snacks").picker.pick({
     title = title,
@@ -90,8 +91,9 @@ function H.show.snacks(chats, title)
   })
 end
 
--- https://github.com/nvim-telescope/telescope.nvim/blob/master/developers.md, read on 2026-11-23: an entry
--- has `value`, `display` and `ordinal`; `path` and `lnum` are for the preview, the user's own for greps.
+-- https://github.com/nvim-telescope/telescope.nvim/blob/master/developers.md, read on 2026-11-23:
+-- an entry has `value`, `display` and `ordinal`; the preview, the user's own for greps, uses `path`
+-- and `lnum`.
 function H.show.telescope(chats, title)
   local actions, state = require("telescope.actions"), require("telescope.actions.state")
   local conf = require("telescope.config").values
@@ -117,9 +119,9 @@ function H.show.telescope(chats, title)
   require("telescope.pickers").new({}, more):find()
 end
 
--- https://github.com/ibhagwan/fzf-lua/wiki/Advanced#neovim-builtin-preview, read on 2026-11-23: a previewer
--- that extends `buffer_or_file` says in `parse_entry` which file and line an entry is. The number that fzf
--- does not show (`--with-nth`) says which chat it is.
+-- https://github.com/ibhagwan/fzf-lua/wiki/Advanced#neovim-builtin-preview, read on 2026-11-23: a
+-- previewer that extends `buffer_or_file` returns the file and line of an entry from `parse_entry`.
+-- The number that fzf hides (`--with-nth`) identifies the chat.
 H.show["fzf-lua"] = function(chats, title)
   local previewer = require("fzf-lua.previewer.builtin").buffer_or_file:extend()
   function previewer:new(...)
@@ -153,7 +155,7 @@ H.show["fzf-lua"] = function(chats, title)
   })
 end
 
---- A chat as one row, which takes no more cells than these; what was looked for has half of them.
+--- A chat as one row of at most `width` cells; the matching line has half of them.
 ---@param width? integer
 function H.row(chat, width)
   local topic, text = chat.topic, chat.text and ("  — " .. chat.text) or ""
@@ -166,7 +168,7 @@ function H.row(chat, width)
   return chat.when .. "  " .. topic .. text
 end
 
---- A text that takes no more cells than these.
+--- A text cut to a number of cells.
 function H.cut(text, width)
   if vim.fn.strdisplaywidth(text) <= width then
     return text
@@ -178,7 +180,7 @@ function H.cut(text, width)
   return vim.fn.strcharpart(text, 0, count) .. "…"
 end
 
---- Open a chat, at the line that was found. One that is open already is not read again: its turn would end.
+--- Open a chat at the matching line. An open chat is not read again, which would end its turn.
 function H.open(chat)
   local buf = vim.fn.bufadd(chat.path)
   local window = require("parley.window")

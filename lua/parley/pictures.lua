@@ -1,22 +1,23 @@
---- Draws the pictures of a chat, where a plugin that can is there: those in the windows, and few of them.
---- Which pictures there are, and whether a file is one of them, is the host's to say.
+--- Draws a chat's pictures if a plugin can: the pictures in the windows, up to a limit. The host
+--- decides which pictures there are, and whether a file is one of them.
 local M = {}
 
 local api = vim.api
 local H = { chats = {}, draws = {} }
 
--- In this order they are looked for.
+-- In order of preference.
 local names = { "snacks", "image.nvim" }
 local most = 8 -- in a window
 local width = 80
 
 ---@class parley.Pictures
----@field tick integer the changedtick of the text in which the rows are
+---@field tick integer the changedtick of the text with these rows
 ---@field rows { [1]: integer, [2]: string }[] row and path of each picture, in order
----@field files table<string, string> the file of each path that the host has looked at; "" where it is none
+---@field files table<string, string> the file of each path that the host has checked; "" for none
 ---@field drawn table<string, { win: integer, row: integer, path: string, close: fun() }>
 
---- Take the pictures that the host found in the text of `tick`, and draw those in the windows.
+--- Take the pictures that the host found in the text of `tick`, and draw the pictures in the
+--- windows.
 ---@param rows { [1]: integer, [2]: string }[]
 function M.learn(buf, tick, rows)
   if not api.nvim_buf_is_loaded(buf) then
@@ -27,7 +28,8 @@ function M.learn(buf, tick, rows)
   M.update(buf)
 end
 
---- Draw what is in the windows now, and take away what is far from them or not in the text any more.
+--- Draw the pictures in the windows, and remove pictures that are far away or no longer in the
+--- text.
 function M.update(buf)
   local chat = H.chats[buf]
   if not chat or chat.tick ~= api.nvim_buf_get_changedtick(buf) then
@@ -68,7 +70,7 @@ function M.update(buf)
   end
 end
 
---- The same, once the windows are as they will be.
+--- The same, once the window layout is final.
 function M.update_soon(buf)
   if H.chats[buf] then
     vim.schedule(function()
@@ -79,7 +81,7 @@ function M.update_soon(buf)
   end
 end
 
---- The host has looked at files: it tells the place of each that is what its name says.
+--- Take the host's result: the place of each file whose content matches its name.
 ---@param files table<string, string>
 function M.put(buf, files)
   local chat = H.chats[buf]
@@ -96,7 +98,7 @@ function M.forget(buf)
   H.chats[buf] = nil
 end
 
---- The plugin that draws, nil where none does.
+--- The plugin that draws, nil if there is none.
 ---@return string?
 function H.plugin()
   local set = require("parley.host").setting("pictures") or "auto"
@@ -105,8 +107,8 @@ function H.plugin()
   end)
 end
 
---- The pictures in a window, and, as those that stay if they are drawn, those within its height above and
---- below. Of a crowd only the first.
+--- The pictures in a window, and the pictures within its height above and below, which stay if they
+--- are drawn. Beyond the limit, only the first ones.
 function H.near(win, rows)
   local info, low, near = vim.fn.getwininfo(win)[1], 1, {}
   local first, last, high = info.topline - 1 - info.height, info.botline - 1 + info.height, #rows
@@ -135,7 +137,7 @@ function H.near(win, rows)
   return vim.list_slice(near, 1, most)
 end
 
---- Draw a picture; what it returns takes it away again. Why it cannot be is said once.
+--- Draw a picture; the returned function removes it. A failure is reported once.
 function H.draw(name, buf, picture, file)
   local ok, close = pcall(H.draws[name].draw, buf, picture, file)
   if not ok and not H.has_said then
@@ -146,10 +148,10 @@ function H.draw(name, buf, picture, file)
   return ok and close or nil
 end
 
--- https://github.com/folke/snacks.nvim/blob/main/lua/snacks/image/placement.lua, read on 2026-11-23:
--- `placement.new(buf, src, opts)`, where `opts.pos` is (1,0)-indexed, draws in all windows of a buffer.
--- Without `inline` it would take the place of the text; `terminal.env().placeholders` says whether that can
--- be done in this terminal.
+-- https://github.com/folke/snacks.nvim/blob/main/lua/snacks/image/placement.lua, read on
+-- 2026-11-23: `placement.new(buf, src, opts)`, where `opts.pos` is (1,0)-indexed, draws in all
+-- windows of a buffer. Without `inline` it would replace the text; `terminal.env().placeholders`
+-- says whether the terminal can do that.
 H.draws.snacks = {
   is_for_all = true,
   is_there = function()
@@ -165,7 +167,7 @@ H.draws.snacks = {
   draw = function(buf, picture, file)
     local line = api.nvim_buf_get_lines(buf, picture.row, picture.row + 1, false)[1] or ""
     if vim.b[buf].snacks_image_attached and line:find(picture.path, 1, true) then
-      return nil -- snacks draws the links of Markdown itself, but none that is in a fold
+      return nil -- snacks draws Markdown links itself, but none inside a fold
     end
     local placement = require("snacks").image.placement.new(buf, file, {
       pos = { picture.row + 1, 0 },
@@ -180,10 +182,10 @@ H.draws.snacks = {
   end,
 }
 
--- https://github.com/3rd/image.nvim/blob/master/README.md, read on 2026-11-23: `from_file(path, opts)`,
--- `render()`, `clear()`. `render_offset_top` is what its own integration of Markdown gives, or the picture
--- would be on the line and not below it (lua/image/utils/document.lua). Its pictures below one line lie on
--- each other, so that there is one at most.
+-- https://github.com/3rd/image.nvim/blob/master/README.md, read on 2026-11-23: `from_file(path,
+-- opts)`, `render()`, `clear()`. Its own Markdown integration also passes `render_offset_top`;
+-- otherwise the picture would be on the line and not below it (lua/image/utils/document.lua). Its
+-- pictures below one line cover each other, so there is at most one.
 H.draws["image.nvim"] = {
   is_there = function()
     local image = require("parley.plugins").get("image")
@@ -193,7 +195,7 @@ H.draws["image.nvim"] = {
     local plugin = require("image")
     for _, other in ipairs(plugin.get_images({ window = picture.win, buffer = buf })) do
       if other.window == picture.win and other.buffer == buf and other.geometry.y == picture.row then
-        return nil -- also where image.nvim draws the links of Markdown itself
+        return nil -- also if image.nvim draws Markdown links itself
       end
     end
     local image = plugin.from_file(file, {

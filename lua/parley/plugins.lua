@@ -1,10 +1,10 @@
---- Modules of other plugins, where these are installed.
+--- Modules of other plugins, if installed.
 local M = {}
 
 local H = {}
 
---- A module of another plugin; nil where it is not there. Lua also looks in the working directory, which may
---- be anybody's: not here.
+--- A module of another plugin; nil if it is missing. Lua also searches the working directory, which
+--- may come from anyone; this function does not.
 ---@param name string
 ---@return table?
 function M.get(name)
@@ -13,14 +13,14 @@ function M.get(name)
   package.path, package.cpath = apart.path, apart.cpath
   local ok, module = pcall(require, name)
   for kind, places in pairs(apart) do
-    if package[kind] == places then -- else the plugin has added some, and these stay
+    if package[kind] == places then -- otherwise the plugin has added some, which stay
       package[kind] = before[kind]
     end
   end
   return ok and type(module) == "table" and module or nil
 end
 
---- Places where Lua looks for modules, without those that depend on the working directory.
+--- The places where Lua looks for modules, without those relative to the working directory.
 function H.apart(places)
   local absolute = vim.tbl_filter(function(place)
     return not vim.startswith(place, ".")
@@ -28,8 +28,8 @@ function H.apart(places)
   return table.concat(absolute, ";")
 end
 
---- Whether a function is Neovim's own, and no plugin has replaced it, be it by a table that can be called, as
---- nvim-notify is. What is built into the program has a source without a folder (0.11), or none (0.12).
+--- Whether a function is Neovim's own, and no plugin has replaced it, not even by a callable table,
+--- as nvim-notify does. A built-in function has a source without a folder (0.11), or none (0.12).
 ---@param func any
 ---@return boolean
 function M.is_builtin(func)

@@ -1,5 +1,5 @@
---- Questions that are asked when the answer above them is complete: a mark on the first line of each, which
---- is drawn, moves with the text and goes with its line. When they are asked is the host's to say.
+--- Queued questions, asked when the answer above them is complete. A mark on the first line of each
+--- is drawn, moves with the text and disappears with its line. The host decides when to ask.
 local M = {}
 
 local api = vim.api
@@ -7,9 +7,9 @@ local ns = api.nvim_create_namespace("parley.queue")
 local handles = require("parley.handle")
 local H = {}
 
---- What has changed since the text of `tick`, where the marks are, from the top, and two handles.
+--- The changes since the text of `tick`, the places of the marks from the top, and two handles.
 ---@param handle? integer at a question
----@param turn? integer the one that runs
+---@param turn? integer the running one
 ---@return table
 function M.read(buf, tick, handle, turn)
   local reply = require("parley.edit").look(buf, tick)
@@ -20,7 +20,7 @@ function M.read(buf, tick, handle, turn)
   return reply
 end
 
---- Mark the line so many rows above a handle's, and close the handle.
+--- Mark the line `height` rows above a handle's, and close the handle.
 ---@param id integer
 ---@param up integer
 ---@param words string drawn before the line
@@ -34,13 +34,13 @@ function M.put(id, up, words)
       end_col = #line,
       invalidate = true,
       virt_text = { { words, "ParleyHint" } },
-      virt_text_pos = "inline", -- behind the line there may be no room for it
+      virt_text_pos = "inline", -- there may be no room after the line
     })
   end
   handles.close(id)
 end
 
---- Take a mark away, and open a handle where it was. A cursor in the question goes along.
+--- Remove a mark, and open a handle in its place. A cursor in the question follows.
 ---@param height integer how many lines the question has
 ---@return integer? handle
 function M.take(buf, mark, height)
@@ -54,9 +54,9 @@ function M.take(buf, mark, height)
   return id
 end
 
---- Take marks away; without `marks` all that there are.
+--- Remove marks; without `marks`, all of them.
 ---@param marks? integer[]
----@return integer count those that were on a question
+---@return integer count the number of marks on a question
 function M.remove(buf, marks)
   if not api.nvim_buf_is_loaded(buf) then
     return 0
@@ -71,7 +71,7 @@ function M.remove(buf, marks)
   return count - #H.marks(buf)
 end
 
---- The marks whose lines are there, and their rows, from the top.
+--- The marks with existing lines, and their rows, from the top.
 ---@return { [1]: integer, [2]: integer }[]
 function H.marks(buf)
   local marks = {}
@@ -90,7 +90,7 @@ function H.row(buf, mark)
   return found and found[2]
 end
 
---- The window whose cursor is in these lines, the current one first; false where it is in none.
+--- The window with its cursor in these lines, the current one first; false if there is none.
 function H.window(buf, row, height)
   local windows = vim.tbl_filter(function(win)
     local at = api.nvim_win_get_cursor(win)[1] - 1

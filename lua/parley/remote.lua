@@ -1,4 +1,4 @@
---- What the host can ask for: a name for each thing, and nothing else.
+--- The requests that the host may make: a name for each, and nothing else.
 local routes = {
   read = { "edit", "read" },
   look = { "edit", "look" },
@@ -52,7 +52,7 @@ local routes = {
   healthy = { "health", "heard" },
 }
 
---- None comes as vim.NIL; here it is nil.
+--- A missing value arrives as vim.NIL; return nil for it.
 local function plain(value)
   if value == vim.NIL then
     return nil

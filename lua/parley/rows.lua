@@ -1,10 +1,10 @@
---- Rows as callers have them: of a text that has changed since, counted wrongly, or of nothing at all.
+--- Checks row numbers from callers, which may be outdated, miscounted or missing.
 local M = {}
 
 local api = vim.api
 
---- The row of a buffer that is nearest to a number: whole, and not past the last line. 0 if the buffer has no
---- text, or if it is no number.
+--- The row of a buffer nearest to a number: whole, and not past the last line. 0 if the buffer has
+--- no text, or if `row` is not a number.
 ---@param row any counted from 0
 ---@return integer
 function M.within(buf, row)

@@ -1,22 +1,22 @@
---- Which of the tool calls that wait have been on the screen, with all that is drawn of them, and how long:
---- a key decides on those only. A drawn call has a number from the host; drawn otherwise, it has another.
---- The host decides how long is long enough.
+--- Tracks which waiting tool calls have been on the screen, with everything drawn for them, and how
+--- long: a key decides only on those. The host gives each drawn call a number; if it is drawn
+--- differently, the number changes. The host decides how long is long enough.
 local M = {}
 
 local api = vim.api
 local H = { seen = {}, reading = nil }
 
 ---@class parley.Seen
----@field ms number how long it has been on the screen, before `since`
----@field since? number since when it is there; nil while it is not
----@field told? boolean whether the user was brought to it: then its row is enough
+---@field ms number how long it was on the screen before `since`
+---@field since? number when it appeared; nil while it is off the screen
+---@field told? boolean whether the user was taken to it: then its row is enough
 
---- The time in milliseconds: Neovim's own clock stops while it works.
+--- The time in milliseconds: Neovim's own clock stops while Neovim works.
 function M.now()
   return vim.uv.hrtime() / 1e6
 end
 
---- Take note of what is on the screen now.
+--- Record the calls that are now on the screen.
 ---@param buf integer
 function M.look(buf)
   local now, here = M.now(), {}
@@ -34,7 +34,7 @@ function M.look(buf)
   end
 end
 
---- The same once it is drawn, and fits beside the signs that come with it.
+--- The same once everything is drawn, with its signs.
 function M.look_soon(buf)
   if #require("parley.view").sightings(buf) == 0 then
     return
@@ -44,7 +44,7 @@ function M.look_soon(buf)
       local refit = require("parley.view").refit
       refit(buf)
       vim.cmd.redraw()
-      if refit(buf) then -- that brought the column of signs, or took it away
+      if refit(buf) then -- that showed or hid the sign column
         vim.cmd.redraw()
       end
       M.look(buf)
@@ -52,9 +52,9 @@ function M.look_soon(buf)
   end)
 end
 
---- The user was brought to some calls: to the first of them, even if the window is too small for all of it,
---- and to those whose rows are in it. All of them count from now on only.
----@param win? integer none if the user went elsewhere
+--- The user was taken to some calls: to the first of them, even if the window is too small for all
+--- of it, and to other calls with their rows in the window. All of them count only from now on.
+---@param win? integer nil if the user went elsewhere
 ---@param sightings integer[]
 function M.show(buf, win, sightings)
   local seen, is_there = H.seen[buf] or {}, {}
@@ -68,8 +68,8 @@ function M.show(buf, win, sightings)
   end
 end
 
---- The user reads all of a call in a window of its own: it is seen when its last row is, and no row before
---- that was passed over.
+--- The user reads all of a call in its own window: the call is seen once its last row was shown and
+--- no earlier row was skipped.
 ---@param sighting integer
 function M.read(buf, sighting, win)
   local reading = H.reading
@@ -92,7 +92,7 @@ function M.read(buf, sighting, win)
   M.look(buf)
 end
 
---- How long each call that is drawn now has been on the screen: numbers and milliseconds.
+--- How long each drawn call has been on the screen: numbers and milliseconds.
 ---@return { [1]: integer, [2]: number }[]
 function M.times(buf)
   M.look(buf)
@@ -129,7 +129,7 @@ function H.on_screen(buf)
   return found
 end
 
---- Whether the window in which a call is read has shown all of its rows.
+--- Whether the window for reading a call has shown all of its rows.
 function H.has_read(reading)
   if not api.nvim_win_is_valid(reading.win) then
     return false
@@ -153,8 +153,8 @@ function H.has_row(win, row)
   return row >= info.topline - 1 and row < info.botline
 end
 
---- Whether all of a call is in a window: its row, or its line with what is drawn below it or before it, and
---- what of it is in the block below the calls.
+--- Whether all of a call is in a window: its row, or its line with the text drawn below or before
+--- it, and its part of the block below the calls.
 function H.is_in_window(win, call)
   if not call.is_whole or call.block and not require("parley.view").has_block(win, call.block) then
     return false
@@ -168,7 +168,7 @@ function H.is_in_window(win, call)
     return { vim.fn.winsaveview(), vim.fn.foldclosed(call.row + 1) ~= -1 }
   end))
   if width < call.width and (call.block or not folded) then
-    return false -- what is drawn beside a line ends at the edge of the window, without a mark
+    return false -- text drawn next to a line ends at the window's edge, without a mark
   elseif folded then
     local is_whole = require("parley.folds").is_whole(win, call.row)
     return is_whole == true or is_whole == false and call.is_spelled

@@ -1,12 +1,12 @@
---- The page of servers and tools: draws what the host has written, and tells it what is done there.
+--- The page of servers and tools: draws the host's lines, and reports the user's actions to it.
 local M = {}
 
 local api = vim.api
 local H = { name = "tools", marks = {}, chat = nil }
 
---- Draw the page; one that was closed meanwhile stays closed, unless it is being opened.
+--- Draw the page; a page closed since stays closed, unless `opening` is set.
 ---@param page { lines: string[], marks: table[], folds: table[] }
----@param chat? integer the chat it was opened from
+---@param chat? integer the chat from which it was opened
 ---@param opening boolean
 function M.draw(page, chat, opening)
   local pages = require("parley.pages")
@@ -28,13 +28,13 @@ function M.draw(page, chat, opening)
     H.fold(page.folds, opening and {} or open)
     pages.fit(win)
     vim.fn.winrestview(view)
-    if opening and page.marks[1] then -- where the keys have something to act on
+    if opening and page.marks[1] then -- where the keys can act
       api.nvim_win_set_cursor(0, { page.marks[1][1] + 1, 0 })
     end
   end)
 end
 
---- The keys of the page, and how it folds.
+--- Set the keys and the folds of the page.
 function H.begin(buf)
   local function key(lhs, about, act)
     vim.keymap.set("n", lhs, act, { buffer = buf, nowait = true, desc = "Parley: " .. about })
@@ -71,7 +71,7 @@ function H.begin(buf)
   wo.foldtext, wo.fillchars, wo.conceallevel = "", "fold: ", 0
 end
 
---- Unfold or fold what the cursor is on: of a server, all that it has.
+--- Unfold or fold the entry under the cursor: for a server, all of its parts.
 function H.toggle()
   local server, tool = H.here()
   local row = vim.fn.line(".")
@@ -104,7 +104,7 @@ function H.switch()
   require("parley.host").notify("switch", { handle = handle, server = server, tool = tool })
 end
 
---- What the cursor is on; a closed fold is its first line.
+--- The entry under the cursor; a closed fold counts as its first line.
 ---@return string? server, string? tool "" for the server itself
 function H.here()
   local row, server, tool = vim.fn.line(".") - 1, nil, nil
@@ -117,7 +117,7 @@ function H.here()
   return server, tool
 end
 
---- What the open folds are about.
+--- The entries of the open folds.
 function H.unfolded()
   local open = {}
   for _, mark in ipairs(H.marks) do

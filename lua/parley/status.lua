@@ -1,4 +1,5 @@
---- What a chat is doing: a variable, an event, a part of the status line, and a line at the answer's tip.
+--- A chat's status: a variable, an event, a part of the status line, and a line at the answer's
+--- tip.
 local M = {}
 
 local api = vim.api
@@ -8,9 +9,9 @@ local H = { running = {} }
 local frames = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 local patience_ms, frame_ms = 300, 120
 
---- Show what is being done in a buffer; "" when nothing is.
+--- Show a buffer's current step; "" if there is none.
 ---@param text string
----@param id? integer the handle of the turn, at whose tip it is shown
+---@param id? integer the handle of the turn; the status is shown at its tip
 function M.show(buf, text, id)
   local run = H.running[buf]
   if text == "" then
@@ -31,7 +32,7 @@ function M.show(buf, text, id)
   end
 end
 
---- Take note of how many calls wait for a choice.
+--- Store the number of calls that wait for a choice.
 ---@param calls integer
 function M.waiting(buf, calls)
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_waiting ~= calls then
@@ -43,7 +44,7 @@ function M.waiting(buf, calls)
   end
 end
 
---- A turn has ended: tell those who listen, and the user; `unseen` is said if no window shows the chat.
+--- A turn has ended: notify listeners and the user; `unseen` is shown if no window shows the chat.
 ---@param facts { event: string, agent: string, why: string, seen: string, unseen: string, level: string }
 function M.ended(buf, facts)
   local text = H.is_seen(buf) and facts.seen or facts.unseen
@@ -55,19 +56,19 @@ function M.ended(buf, facts)
   end
 end
 
---- Tell those who listen.
+--- Notify listeners.
 function M.emit(pattern, data)
   api.nvim_exec_autocmds("User", { pattern = pattern, modeline = false, data = data })
 end
 
---- Take note of the tokens used.
+--- Store the tokens used.
 function M.usage(buf, usage)
   if api.nvim_buf_is_valid(buf) then
     vim.b[buf].parley_usage = usage
   end
 end
 
---- Take note of whom the chat talks to.
+--- Store the agent's name.
 function M.agent(buf, name)
   if api.nvim_buf_is_valid(buf) then
     vim.b[buf].parley_agent = name
@@ -75,7 +76,7 @@ function M.agent(buf, name)
   end
 end
 
---- The tip has moved: the line goes along, and is seen where the tip is followed.
+--- The tip has moved: the line follows, and stays visible in windows that follow the tip.
 function M.moved(buf)
   local run = H.running[buf]
   if run and run.shown then
@@ -86,9 +87,9 @@ function M.moved(buf)
   end
 end
 
---- For a status line: what is being done, else what waits, else the agent and the tokens of the chat.
---- In `%{%…%}` and `%!` what a function returns is evaluated once more (|'statusline'|): no `%` in it may be
---- a stranger's.
+--- For a status line: the current step, else the waiting calls, else the agent and the tokens of
+--- the chat. `%{%…%}` and `%!` evaluate a function's text once more (|'statusline'|), so no `%` in
+--- it may come from a stranger.
 function M.line(buf)
   return (H.line(buf):gsub("%%", "%%%%"))
 end
@@ -136,8 +137,8 @@ function H.begin(buf)
   return run
 end
 
---- Draw the line. Returns the row that it stands below; nil where there is no place for it, and where what it
---- says is said at the row of a call.
+--- Draw the line. Returns the row above the line; nil if there is no place for it, or if a call's
+--- row shows the status.
 function H.draw(buf, run)
   local row = H.row(buf, run)
   if not row or require("parley.calls").tells(buf) then
@@ -163,11 +164,11 @@ function H.row(buf, run)
   local handles = require("parley.handle")
   local handle = handles.get(run.handle)
   local row = handle and (handles.row(handle, "tip") or handles.row(handle, "anchor"))
-  -- What the user has taken away may have been below the tip: then it is past the last line.
+  -- The user may have removed the rows below the tip: then the row is past the last line.
   return row and math.min(row, api.nvim_buf_line_count(buf) - 1)
 end
 
---- The row below the tip, if it is covered: the status stands there.
+--- The row below the tip, if it is covered: the status is drawn there.
 function H.covered(run)
   local handles = require("parley.handle")
   local handle = handles.get(run.handle)
@@ -178,7 +179,7 @@ function H.covered(run)
   return covered and row or nil
 end
 
---- Neovim does not scroll for what is drawn below the cursor's line: where the window ends with it, we do.
+--- Neovim does not scroll for lines drawn below the cursor line: if the window ends there, we do.
 function H.make_room(buf, row)
   local mode = api.nvim_get_mode().mode
   for _, win in ipairs((mode == "n" or mode == "i") and require("parley.handle").at(buf, row) or {}) do
@@ -192,7 +193,7 @@ function H.make_room(buf, row)
   end
 end
 
---- How many rows the current window shows of a line from its cursor's on.
+--- The number of rows of a line that the current window shows, from the cursor's row on.
 function H.rows_on(win, row)
   if vim.fn.foldclosed(row + 1) ~= -1 or not vim.wo[win].wrap or vim.fn.col(".") + 1 >= vim.fn.col("$") then
     return 1
@@ -208,7 +209,7 @@ function H.erase(buf)
   end
 end
 
---- Whether a window that is on the screen shows the buffer.
+--- Whether a window on the screen shows the buffer.
 function H.is_seen(buf)
   local here = api.nvim_get_current_tabpage()
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
@@ -216,7 +217,7 @@ function H.is_seen(buf)
   end)
 end
 
---- How much of the model's window is in use, once that is a hundredth.
+--- The used share of the model's window, from one hundredth on.
 function H.fullness(window)
   local part = window and math.floor(window.share * 100 + 0.5) or 0
   return part > 0 and (" %d%%"):format(part) or ""

@@ -1,7 +1,8 @@
---- A reply on its way into a buffer: pieces at the tip, as fast as the screen can take them.
+--- Streams a reply into a buffer: pieces at the tip, as fast as the screen can draw them.
 ---
---- Below the tip a line says that there is more to come: whatever ends Neovim or the host, the text says so.
---- It is covered as long as the reply comes, and the status is shown in its place.
+--- A line below the tip says that the reply is unfinished: however Neovim or the host ends, the
+--- text says so. While the reply streams, the line is covered, and the status is shown in its
+--- place.
 local M = {}
 
 local api = vim.api
@@ -10,8 +11,8 @@ local guard = require("parley.guard")
 local handles = require("parley.handle")
 local H = {}
 
---- Apply an edit and write at the row it names from now on.
----@param more? string the line below that row, which says that there is more to come
+--- Apply an edit, and write from then on at the row that it names.
+---@param more? string the line below that row, which says that the reply is unfinished
 function M.open(id, tick, edits, answer, row, markers, more)
   local reply = edit.apply(id, tick, edits, answer, markers)
   if not reply.applied then
@@ -19,7 +20,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   end
   local handle = handles.get(id) --[[@as parley.Handle]]
   local followers = handles.followers(handle)
-  -- On the empty line that was made, or before the CR of one in a file of CRLF lines.
+  -- On the new empty line; in a file with CRLF line ends, before its CR.
   handles.set_tip(handle, row, 0)
   handle.more = more
   if more then
@@ -31,11 +32,11 @@ function M.open(id, tick, edits, answer, row, markers, more)
   return reply
 end
 
---- Write at the tip. Tells what that cost the editor, in milliseconds, so that the host can pace itself, and
---- whether the text is parsed for its highlights.
+--- Write at the tip. Tells the cost for the editor in milliseconds, which the host uses to pace
+--- itself, and whether the text is parsed for highlights.
 ---@param text string
----@param fresh boolean whether the host believes to be at the start of a line
----@param markers string[] what structure starts with
+---@param fresh boolean whether the host expects to be at the start of a line
+---@param markers string[] the texts that structure starts with
 function M.append(id, text, fresh, markers)
   local handle, gone = handles.get(id)
   if not handle then
@@ -48,7 +49,7 @@ function M.append(id, text, fresh, markers)
   if not row then
     return { gone = handles.removed }
   end
-  if row >= api.nvim_buf_line_count(buf) then -- what the user took away was below
+  if row >= api.nvim_buf_line_count(buf) then -- the user has removed the rows below
     edit.write(handle, function()
       api.nvim_buf_set_lines(buf, -1, -1, true, { "" })
     end)
@@ -77,7 +78,7 @@ function M.append(id, text, fresh, markers)
   return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
 end
 
---- There is more to come, and the text says so, even if the user has deleted the line that did.
+--- Say that the reply is unfinished, even if the user has deleted the line that said so.
 function H.say_more(handle, row)
   if handle.more and not handles.says_more(handle) then
     api.nvim_buf_set_lines(handle.buf, row + 1, row + 1, true, { handle.more })
@@ -85,9 +86,9 @@ function H.say_more(handle, row)
   end
 end
 
---- The host has escaped what looks like structure at the start of its lines. Where the user has moved the
---- tip to another column meanwhile, it is for us to see to that no line says what was not meant.
----@return boolean escape whether the line that is gone on with needs a backslash
+--- The host has escaped text that looks like structure at the start of its lines. If the user has
+--- moved the tip to another column, we must keep the line from becoming structure by accident.
+---@return boolean escape whether the continued line needs a backslash
 function M.fit(lines, before, fresh, markers)
   local function starts(line)
     local bare = line:gsub("^\\+", "")
@@ -105,7 +106,7 @@ function M.fit(lines, before, fresh, markers)
   return starts(before .. lines[1]) and not starts(before)
 end
 
---- Draw now, so that the cost is known here and not found out by the next key.
+--- Draw now, to measure the cost here and not at the next key.
 function M.show(buf)
   local mode = api.nvim_get_mode().mode
   if #vim.fn.win_findbuf(buf) > 0 and (mode == "n" or mode:match("^[iRvV\22]")) then

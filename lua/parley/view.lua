@@ -1,5 +1,5 @@
---- Draws what is not text: what waits for a choice, and problems.
---- What there is to draw, and where, is the host's to say.
+--- Draws text that is not in the file: of waiting calls, and of problems. The host decides what to
+--- draw, and where.
 local M = {}
 
 local api = vim.api
@@ -13,7 +13,8 @@ local places = api.nvim_create_namespace("parley.waiting")
 local problems = api.nvim_create_namespace("parley")
 local H = { drawn = {} }
 
---- Draw what the host found in the text of `tick`; if that is not the text any more, it will look again.
+--- Draw what the host found in the text of `tick`; if the text has changed, the host will look
+--- again.
 ---@param found table<string, table> problems, proposals, sightings, waiting, folds, texts
 function M.draw(buf, tick, found)
   folds.learn(buf, found.texts)
@@ -40,12 +41,13 @@ function M.draw(buf, tick, found)
   return true
 end
 
---- Draw again what is drawn, for windows of another size: what is in view, and near it. The rest is drawn
---- when a window comes to it, so a chat with thousands of calls costs no more than one that fills a window.
+--- Redraw for windows of another size: the calls in view, and near it. The others are drawn when a
+--- window reaches them, so a chat with thousands of calls costs no more than a chat that fills a
+--- window.
 ---
---- A call that waits is a row, which is a fold of its line; what has no room in a row is drawn in one block
---- below all calls of the answer, since Neovim draws nothing between two folded lines. If its line is not
---- folded, the row is drawn below it.
+--- A waiting call is a row, which is a fold of its line. Text without room in a row is drawn in one
+--- block below all calls of the answer, since Neovim draws nothing between two folded lines. If its
+--- line is not folded, the row is drawn below it.
 function M.redraw(buf)
   local drawn = H.drawn[buf]
   if not drawn or not api.nvim_buf_is_loaded(buf) then
@@ -60,14 +62,14 @@ function M.redraw(buf)
   api.nvim_buf_clear_namespace(buf, block_ns, 0, -1)
   local width = H.width(buf)
   if drawn.width ~= width then
-    drawn.current = nil -- its block may be higher now: it is brought on the screen again
+    drawn.current = nil -- its block may be higher now: bring it on the screen again
   end
   drawn.shown, drawn.blocks, drawn.width = {}, {}, width
   H.extend(buf)
   H.follow(buf)
 end
 
---- Mark the rows of the calls that wait, which move with the text; each call knows its answer.
+--- Mark the rows of the waiting calls, which move with the text; each call knows its answer.
 function H.place(buf, proposals)
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   local calls = {}
@@ -81,14 +83,14 @@ function H.place(buf, proposals)
   end
 end
 
---- The row of a call that waits, by its number; nil if the text ends above it.
+--- The row of a waiting call, by its number; nil if the text ends above it.
 ---@return integer?
 function H.row(buf, number)
   local row = api.nvim_buf_get_extmark_by_id(buf, ns, number, {})[1]
   return row and row < api.nvim_buf_line_count(buf) and row or nil
 end
 
---- The calls that wait on a row.
+--- The waiting calls on a row.
 ---@return table[]
 function H.calls_at(buf, row)
   local drawn = H.drawn[buf]
@@ -97,7 +99,7 @@ function H.calls_at(buf, row)
   end, drawn and api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, {}) or {})
 end
 
---- Draw the calls in the windows and as far from them as a window is high, unless they are drawn.
+--- Draw the calls in the windows, and within one window height of them, unless they are drawn.
 function H.extend(buf)
   local drawn = H.drawn[buf]
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -111,14 +113,14 @@ function H.extend(buf)
       end
     end
     if has_more then
-      api.nvim_win_call(win, function() -- else Neovim leaves the cursor below what was drawn above it
+      api.nvim_win_call(win, function() -- or the cursor would stay below the lines drawn above it
         vim.fn.winrestview(vim.fn.winsaveview())
       end)
     end
   end
 end
 
---- Draw again if a window has become narrower or wider by what nobody tells: a column of numbers or signs.
+--- Redraw if the width of a window has changed without an event: by a number or sign column.
 ---@return boolean whether it was
 function M.refit(buf)
   local is_other = H.drawn[buf] ~= nil and H.drawn[buf].width ~= H.width(buf)
@@ -128,19 +130,19 @@ function M.refit(buf)
   return is_other
 end
 
---- What is drawn of the calls that wait.
+--- The drawn parts of the waiting calls.
 ---@class parley.Drawn
 ---@field row integer
 ---@field sighting integer its number
 ---@field below integer lines below it, or
----@field before integer cells before its text, where it is not folded
----@field is_cut boolean whether something of these is cut
----@field is_whole boolean whether nothing of it is cut in the block
----@field is_spelled boolean whether all of its row is in the block, too, since the row is cut
----@field width integer the cells of a line that it was drawn for
+---@field before integer cells before its text, if it is not folded
+---@field is_cut boolean whether a part of it is cut
+---@field is_whole boolean whether no part of it is cut in the block
+---@field is_spelled boolean whether the block also has its whole row, since the row is cut
+---@field width integer the line width in cells for which it was drawn
 ---@field block? { row: integer, count: integer, over: integer } the block above a row, if it is part of it
 
---- The calls that wait in a window, as they are drawn.
+--- The waiting calls in a window, as drawn.
 ---@return parley.Drawn[]
 function M.drawn(win)
   local buf, calls = api.nvim_win_get_buf(win), {}
@@ -156,7 +158,7 @@ function M.drawn(win)
   return calls
 end
 
---- The numbers of all that is drawn, or will be when a window comes to it.
+--- The numbers of all calls that are drawn, or will be when a window reaches them.
 ---@return integer[]
 function M.sightings(buf)
   return H.drawn[buf] and H.drawn[buf].found.sightings or {}
@@ -181,7 +183,7 @@ function H.description(buf, drawn, mark)
   }
 end
 
---- Whether a block above a row is in a window, all of it.
+--- Whether the whole block above a row is in a window.
 function M.has_block(win, block)
   local info = vim.fn.getwininfo(win)[1]
   local view = api.nvim_win_call(win, vim.fn.winsaveview)
@@ -196,8 +198,8 @@ function M.has_block(win, block)
   return above - hidden + count <= info.height
 end
 
---- How the row of a call that waits is marked in a window whose cursor is on it, and the prompt, if that is
---- not on the screen otherwise.
+--- How the row of a waiting call is marked in a window with its cursor on it, and the prompt, if it
+--- is not on the screen already.
 ---@return string? group, table? chunk
 function M.current(win, row)
   local drawn = H.drawn[api.nvim_win_get_buf(win)]
@@ -207,7 +209,7 @@ function M.current(win, row)
   end
 end
 
---- Whether something of chunks is cut: in what strangers say, the mark for that is an escape.
+--- Whether a part of some chunks is cut: in text from strangers, the mark for that is an escape.
 function M.is_cut(chunks)
   return vim.iter(chunks):any(function(chunk)
     return chunk[1]:find("…", 1, true) ~= nil
@@ -236,29 +238,30 @@ function M.forget(buf)
   require("parley.pictures").forget(buf)
 end
 
---- The changedtick of the text that was drawn from.
+--- The changedtick of the drawn text.
 function M.tick(buf)
   return H.drawn[buf] and H.drawn[buf].tick
 end
 
---- Whether something waits in the exchange that a row is in.
+--- Whether a call waits in the exchange of a row.
 function M.waits_at(buf, row)
   local opts = { overlap = true, limit = 1 }
   return rows.has(buf, row) and #api.nvim_buf_get_extmarks(buf, places, { row, 0 }, { row, -1 }, opts) > 0
 end
 
---- Whether an undecided proposal stands on a row.
+--- Whether a row has an undecided proposal.
 function M.proposal_at(buf, row)
   return vim.startswith(rows.line(buf, row), known.start("proposal"))
 end
 
---- Whether a call, or the header of its result, stands on a row.
+--- Whether a row has a call, or the header of its result.
 function M.call_at(buf, row)
   return known.is(rows.line(buf, row), "result") or M.proposal_at(buf, row)
 end
 
---- Scroll a window until the calls from one row to another are seen, and what is drawn below them, but not so
---- far that the cursor's is not. More of them than the window is high would not be seen together.
+--- Scroll a window until it shows the calls from one row to another, and the lines drawn below
+--- them, but keep the cursor's row visible. If the calls are higher than the window, it cannot show
+--- them together.
 function M.reveal(win, cursor_row, row)
   local buf, last = api.nvim_win_get_buf(win), nil
   cursor_row, row = rows.within(buf, cursor_row), rows.within(buf, row)
@@ -273,22 +276,19 @@ function M.reveal(win, cursor_row, row)
   H.follow(buf)
 end
 
---- Scroll a window until a block is in it, but not so far that a row is not.
+--- Scroll a window until a block is in it, but keep a row visible.
 function H.scroll(win, row, block)
   local info = vim.fn.getwininfo(win)[1]
   local room = info.height - H.lines_of(win, block) -- without a winbar, which nvim_win_get_height counts
   local top = math.min(H.top(win, info.topline - 1, block.row, room), row)
   if top > info.topline - 1 then
-    api.nvim_win_call(
-      win,
-      function() -- what was scrolled of the line that was the first is none of this one's
-        vim.fn.winrestview({ topline = top + 1, skipcol = 0 })
-      end
-    )
+    api.nvim_win_call(win, function() -- `skipcol` belonged to the former first line
+      vim.fn.winrestview({ topline = top + 1, skipcol = 0 })
+    end)
   end
 end
 
---- The highest row, not above `top`, from which it is no more than `room` lines to a row.
+--- The highest row, not above `top`, from which it is at most `room` lines to a row.
 function H.top(win, top, row, room)
   return api.nvim_win_call(win, function()
     while row > top do
@@ -304,7 +304,7 @@ function H.top(win, top, row, room)
   end)
 end
 
---- Draw a call that waits on a row, and the block of its answer.
+--- Draw a waiting call on a row, and the block of its answer.
 function H.call(buf, call, row)
   local drawn, calls = H.drawn[buf], call.answer
   local lines, block = H.text(drawn, call), H.lay(buf, calls)
@@ -317,7 +317,8 @@ function H.call(buf, call, row)
   call.needs_block = is_last and not high or call.is_spelled or #call.blocks + #call.notes > 0
 end
 
---- The lines of a call where its row is not folded; the current one's end in the prompt if that is elsewhere.
+--- The lines of a call whose row is not folded; for the current call, they end with the prompt if
+--- it is elsewhere.
 function H.text(drawn, call)
   local lines = vim.tbl_map(function(chunks)
     return M.fit(H.unsigned(chunks), drawn.width)
@@ -328,12 +329,12 @@ function H.text(drawn, call)
   return lines
 end
 
---- The last of the calls that wait in the answer of one.
+--- The last waiting call of the same answer.
 function H.last(call)
   return call.answer[#call.answer]
 end
 
---- The block below the calls of an answer, which is drawn when the first of them is.
+--- The block below the calls of an answer, drawn with the first of them.
 function H.lay(buf, calls)
   local drawn = H.drawn[buf]
   local block = drawn.blocks[calls]
@@ -350,8 +351,8 @@ function H.lay(buf, calls)
   return block
 end
 
---- The row of the call that a block is drawn below: the last, unless its line is so high that it has the
---- block before its text.
+--- The row of the call above a block: the last call, unless its line is so high that the block is
+--- drawn before its text.
 function H.above_block(buf, calls, count)
   for i = #calls, 1, -1 do
     local row = H.row(buf, calls[i].number)
@@ -365,8 +366,9 @@ function H.above_block(buf, calls, count)
   end
 end
 
---- The block below some calls: their notes, their rows if these are cut, the lines of their long arguments,
---- which share the room, and the prompt. No block is higher than a window, however many calls there are.
+--- The block below some calls: their notes, their rows if these are cut, the lines of their long
+--- arguments, which share the room, and the prompt. However many calls there are, no block is
+--- higher than a window.
 function H.compose(buf, calls, width)
   local height, prompt = H.height(buf), calls[#calls].prompt
   local room = math.max(height - #calls - #prompt - 5, math.floor(height / 2))
@@ -394,8 +396,8 @@ function H.compose(buf, calls, width)
   return block
 end
 
---- Add the notes of calls, as long as there is room.
----@return integer room, integer left what is left of the room, and how many notes were left out
+--- Add the notes of calls while there is room.
+---@return integer room, integer left the remaining room, and the number of omitted notes
 function H.add_notes(parts, calls, room, width)
   local left = 0
   for i, call in ipairs(calls) do
@@ -413,7 +415,7 @@ function H.add_notes(parts, calls, room, width)
   return room, left
 end
 
---- Add the rows that are cut, whole, in the room that is free beside a row for each argument.
+--- Add the cut rows in full, in the room that remains after one row for each argument.
 function H.add_spelled(parts, calls, room, width)
   local free = room
   for _, call in ipairs(#calls <= room and calls or {}) do
@@ -461,7 +463,7 @@ end
 
 local most_rows = 4
 
---- A note as rows: broken between words, and cut where it is longer than a note should be.
+--- A note as rows: broken between words, and cut if it is too long for a note.
 function H.wrap(note, width)
   local lines, used = { { note[1] } }, api.nvim_strwidth(note[1][1])
   local text, group = note[2][1], note[2][2]
@@ -477,7 +479,7 @@ function H.wrap(note, width)
   return lines
 end
 
---- Chunks on as many rows as they take; further ones are set in.
+--- Chunks on as many rows as they need; further rows are indented.
 function H.spell(chunks, width)
   local lines, used = { {} }, 0
   for _, chunk in ipairs(chunks) do
@@ -496,8 +498,8 @@ function H.spell(chunks, width)
   return lines
 end
 
---- A long argument in so many rows: its lines, or else all of it as one string, or else its first and its
---- last lines, and how many are between.
+--- A long argument in a number of rows: its lines, or else all of it as one string, or else its
+--- first and last lines, and the number of lines between.
 ---@return table[] lines, boolean is_whole
 function H.lines(one, room, width)
   local ends = vim.list_extend(vim.list_slice(one.head), one.tail)
@@ -521,7 +523,7 @@ function H.lines(one, room, width)
   return vim.list_extend(lines, vim.list_slice(ends, #ends - last + 1)), false
 end
 
---- The block that a call is in: the row below it, its lines, and those of the calls right above it.
+--- The block of a call: the row below it, its lines, and the lines of the calls right above it.
 function H.block(buf, call)
   local opts = { details = true }
   local mark = api.nvim_buf_get_extmark_by_id(buf, block_ns, H.last(call).number, opts)
@@ -535,7 +537,7 @@ function H.block(buf, call)
   return { row = mark[1], count = #mark[3].virt_lines, over = over }
 end
 
---- How many lines a block takes in a window: what is drawn below a folded line is not there.
+--- How many lines a block takes in a window: text drawn below a folded line does not appear.
 function H.lines_of(win, block)
   local folded = api.nvim_win_call(win, function()
     return vim.fn.foldclosed(block.row) ~= -1
@@ -543,7 +545,7 @@ function H.lines_of(win, block)
   return block.count + (folded and 0 or block.over)
 end
 
---- Mark the call under the cursor, have its prompt on the screen, and see whether it is there.
+--- Mark the call under the cursor, bring its prompt on the screen, and check whether it is there.
 function H.follow(buf)
   local drawn, win = H.drawn[buf], api.nvim_get_current_win()
   if not drawn or api.nvim_win_get_buf(win) ~= buf then
@@ -571,14 +573,14 @@ function H.follow(buf)
   end
 end
 
---- Go along with the cursor, while something waits.
+--- Follow the cursor while a call waits.
 function H.listen(buf, waits)
   local name = "parley.view." .. buf
   if not waits then
     pcall(api.nvim_del_augroup_by_name, name)
     return
   end
-  -- No event tells that a fold was opened: the last one is each key's.
+  -- No event reports an opened fold: this last event fires at each key.
   api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter", "SafeState" }, {
     group = api.nvim_create_augroup(name, {}),
     buffer = buf,
@@ -591,7 +593,7 @@ function H.listen(buf, waits)
   })
 end
 
---- A row without its sign, below a line that begins with it.
+--- A row without its sign, for a place below a line that begins with the sign.
 function H.unsigned(chunks)
   local lines = vim.list_slice(chunks)
   lines[1] = { "  ", lines[1][2] }
@@ -613,7 +615,7 @@ function H.problems(buf, found)
   vim.diagnostic.set(problems, buf, diagnostics)
 end
 
---- How wide text can be in the narrowest window that shows the buffer.
+--- The text width of the narrowest window that shows the buffer.
 function H.width(buf)
   local width = math.huge
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -622,7 +624,7 @@ function H.width(buf)
   return width
 end
 
---- How high the lowest window is that shows the buffer.
+--- The height of the lowest window that shows the buffer.
 function H.height(buf)
   local height = math.huge
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -640,7 +642,7 @@ function H.is_folded(buf, row)
   end)
 end
 
---- Whether a line is so high, in a window that shows it, that what is drawn below it may well lie outside.
+--- Whether a line is so high, in a window that shows it, that text drawn below it may be outside.
 function H.is_high(buf, row, below)
   return vim.iter(vim.fn.win_findbuf(buf)):any(function(win)
     local height = api.nvim_win_text_height(win, { start_row = row, end_row = row, start_vcol = 0 }).all
@@ -648,7 +650,8 @@ function H.is_high(buf, row, below)
   end)
 end
 
---- Lines drawn on the line itself, before its text: each in rows of its own, and wherever its start is seen.
+--- Lines drawn on the line itself, before its text: each in its own rows, and visible wherever the
+--- start of the line is.
 function H.before(lines, width)
   local chunks = {}
   for _, line in ipairs(lines) do
@@ -663,9 +666,10 @@ end
 
 local least = 6
 
---- Chunks cut to a width, with an ellipsis wherever something is missing. Sizes go first. The chunks that may
---- be cut, by their third part, share the room, so a long one hides no other.
---- Cells are counted without a window: in one, a wide character at its last column would count as three.
+--- Chunks cut to a width, with an ellipsis at each cut. Sizes are left out first. The chunks that
+--- may be cut, by their third part, share the room, so a long chunk does not hide the others. Cells
+--- are counted without a window: in a window, a wide character at its last column would count as
+--- three.
 function M.fit(chunks, width)
   local fixed, lengths = 0, {}
   chunks = H.without_sizes(chunks, width)
@@ -694,7 +698,7 @@ function M.fit(chunks, width)
   return fitting
 end
 
---- Chunks without as many of their sizes, from the last on, as there is no room for.
+--- Chunks without the sizes that do not fit, left out from the last one on.
 function H.without_sizes(chunks, width)
   local used, kept = 0, vim.list_slice(chunks)
   for _, chunk in ipairs(chunks) do
@@ -723,8 +727,8 @@ function H.share(lengths, room)
   return math.huge
 end
 
---- Text within a width, an ellipsis at its end if something is missing, and behind that what ends it. Where
---- there is no room at all, the ellipsis stands all the same: nothing is cut without it.
+--- Text cut to a width, with an ellipsis if it is cut, and then the ending. Without any room, the
+--- ellipsis remains: no text is cut without it.
 function H.cut(text, width, ending)
   if api.nvim_strwidth(text) <= width then
     return text
@@ -733,7 +737,7 @@ function H.cut(text, width, ending)
   return H.start(text, width - #ending - 1) .. "…" .. ending
 end
 
---- Text within a width: its first character, an ellipsis if something is missing, and its end.
+--- Text cut to a width: its first character, an ellipsis if it is cut, and its end.
 function H.cut_start(text, width)
   local count = vim.fn.strchars(text)
   if api.nvim_strwidth(text) <= width then
@@ -752,7 +756,7 @@ function H.cut_start(text, width)
   return first .. "…" .. vim.fn.strcharpart(text, low)
 end
 
---- As much of a text as there is room for.
+--- As much of a text as fits.
 function H.start(text, room)
   local low, high = 0, vim.fn.strchars(text)
   if api.nvim_strwidth(text) <= room then

@@ -1,11 +1,12 @@
---- In a new chat, beside its empty question: who will answer, and the key for another, until it is written.
+--- In a new chat, next to its empty question: the agent that will answer, and the key for another,
+--- until the user writes.
 local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.welcome")
 local H = {}
 
---- Show a text beside the empty question at the end of a buffer.
+--- Show a text next to the empty question at the end of a buffer.
 ---@param text string
 function M.show(buf, text)
   if not api.nvim_buf_is_loaded(buf) or not H.is_empty(buf) then
@@ -24,7 +25,7 @@ function M.show(buf, text)
   })
 end
 
---- Whether the last line of a buffer starts a question in which nothing is asked yet.
+--- Whether the last line of a buffer starts an empty question.
 function H.is_empty(buf)
   local last = api.nvim_buf_get_lines(buf, -2, -1, false)[1] or ""
   return require("parley.chat").is_question(last) and last:match("^[^:]*:%s*$") ~= nil

@@ -1,11 +1,11 @@
---- Windows that commands open: where their modifiers say (|:vertical|, |:tab|), and without a word of Lua's
---- where Vim refuses.
+--- Windows for commands: placed by their modifiers (|:vertical|, |:tab|), without a Lua error if
+--- Vim refuses.
 local M = {}
 
 local api = vim.api
 local H = { expected = {} }
 
---- Do something of the user's. What Vim has against it is one line, in its words.
+--- Do something for the user. If Vim refuses, show its reason in one line.
 ---@return boolean ok
 function M.try(act, ...)
   local ok, why = pcall(act, ...)
@@ -16,12 +16,12 @@ function M.try(act, ...)
 end
 
 --- Open an empty buffer without a name.
----@param mods? table the modifiers of the command, as |nvim_parse_cmd()| has them
+---@param mods? table the command's modifiers, as in |nvim_parse_cmd()|
 function M.new(mods)
   H.open(mods, "enew", "new")
 end
 
---- Go to a buffer, where it is seen if it is.
+--- Go to a buffer, in a window that shows it if there is one.
 function M.go(buf, mods)
   local win = vim.fn.bufwinid(buf)
   if win ~= -1 and not H.splits(mods) then
@@ -36,13 +36,13 @@ function M.go(buf, mods)
   end
 end
 
---- Remember the modifiers of a command whose page comes later.
+--- Remember the modifiers of a command whose page opens later.
 ---@param page string
 function M.expect(page, mods)
   H.expected[page] = mods
 end
 
---- The modifiers of the command that a page came of.
+--- The modifiers of the command that opened a page.
 ---@return table?
 function M.expected(page)
   local mods = H.expected[page]
@@ -50,8 +50,8 @@ function M.expected(page)
   return mods
 end
 
---- Make a window for a page: where its command said, or above; in a tab page where there is no room.
----@return boolean is_row whether it is as wide as what it was split from
+--- Create a window for a page: where its command said, or above; in a tab page if there is no room.
+---@return boolean is_row whether it is as wide as the window that it was split from
 function M.split(page)
   local mods = M.expected(page) or {}
   if not pcall(vim.cmd.split, { mods = mods }) then
@@ -63,13 +63,13 @@ function M.split(page)
   return M.is_row(mods)
 end
 
---- Whether a window that is made with these modifiers is as wide as what it is split from.
+--- Whether a window with these modifiers is as wide as the window that it is split from.
 function M.is_row(mods)
   return not mods.vertical and (mods.tab or -1) == -1
 end
 
---- Open in this window with one command, or in a new one with another: where the modifiers say so, or where
---- this window keeps its buffer.
+--- Open in this window with one command, or in a new window with another: if the modifiers say so,
+--- or if this window keeps its buffer.
 function H.open(mods, here, apart, buf)
   local args = buf and { tostring(buf) } or nil
   if not H.splits(mods) then
@@ -83,13 +83,13 @@ function H.open(mods, here, apart, buf)
   vim.cmd({ cmd = apart, args = args, mods = mods })
 end
 
---- Whether modifiers ask for a window of its own.
+--- Whether modifiers ask for a separate window.
 function H.splits(mods)
   return mods ~= nil
     and (mods.vertical or mods.horizontal or (mods.split or "") ~= "" or (mods.tab or -1) ~= -1)
 end
 
---- A chat with a swap file is opened to read: Vim's own question would fill the screen.
+--- Open a chat with a swap file read-only: Vim's own question would fill the screen.
 function H.open_beside_swap()
   if vim.v.swapchoice == "" then
     api.nvim_set_vvar("swapchoice", "o")
@@ -98,7 +98,7 @@ function H.open_beside_swap()
   end
 end
 
---- What an error says: Vim's own words where it is one of Vim's.
+--- The reason of an error: Vim's own words if Vim raised it.
 function H.reason(why)
   local own = why:match("E%d+: [^\n]+")
   if own then
