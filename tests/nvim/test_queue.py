@@ -24,6 +24,7 @@ PROVIDER = """require('parley').setup({
   providers = { ['local'] = { kind = 'openai', base_url = '%s/v1', api = 'chat' } },
   agents = { { name = 'Slow', provider = 'local', model = '%s' } },
   agent = 'Slow',
+  mcp = { mock = true },
 })"""
 _number = count(1)
 

@@ -140,7 +140,8 @@ def editor(home: Path, agent: str, url: str) -> Iterator[Child]:
     _, maker, _, _ = MAKERS[agent]
     where = url if agent == "Claude" else f"{url}/v1"
     env = {f"{maker}_API_KEY": "a-key", f"{maker}_BASE_URL": where}
-    init = f"require('parley').setup({{ agent = '{agent}', status = {{ llm = false }} }})"
+    settings = f"agent = '{agent}', status = {{ llm = false }}, mcp = {{ mock = true }}"
+    init = f"require('parley').setup({{ {settings} }})"
     with suppress(EOFError, OSError), child(home, init=init, env=env) as nvim:
         yield nvim
 

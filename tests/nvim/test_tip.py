@@ -40,9 +40,9 @@ def nvim(neovim: Child) -> Child:
     return neovim
 
 
-def ask(nvim: Child, question: str, options: str = "", below: str = "") -> None:
+def ask(nvim: Child, question: str, options: str = "", below: str = "", before: str = BEFORE) -> None:
     """Open a long chat, and ask with the cursor at the end of its last question."""
-    nvim.edit("chat.md", f"{BEFORE}💬: {question}\n{below}")
+    nvim.edit("chat.md", f"{before}💬: {question}\n{below}")
     nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
     if options:
         nvim.command(options)
@@ -162,7 +162,7 @@ def test_it_is_seen_while_the_first_word_is_awaited(nvim: Child) -> None:
             "require('parley').setup(...)",
             {"agents": agents, "agent": "Slow", "providers": {"here": provider}},
         )
-        ask(nvim, "anything")
+        ask(nvim, "anything", before=BEFORE.replace("Demo-OpenAI", "Slow"))
         nvim.until(lambda: "Analyzing request... 1s" in rows(nvim)[LAST], "the line in the last row")
         assert rows(nvim)[LAST - 3] == "🤖:[Slow]"
         nvim.command("ParleyStop")
